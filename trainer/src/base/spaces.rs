@@ -19,7 +19,7 @@ impl Spaces {
         Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
     }
 
-    /// How many numbers a network reads of one observation; see [`Encoding`].
+    /// How many numbers a network reads of one observation; see [`Encoding`](crate::models::Encoding).
     pub fn obs_width(&self) -> usize {
         self.observation_space.flat_width()
     }

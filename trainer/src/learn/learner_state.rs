@@ -16,7 +16,7 @@ impl Learner {
     /// Replaces the parameters, and the target copy's if given. Changes nothing if one of them does not fit.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if a parameter is missing or has another shape.
+    /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         let own = self.sets[0].flat_of(weights)?;
         if let (Some(target), Ok(weights)) = (self.sets.get_mut(1), weights.nested("target")) {
@@ -57,7 +57,7 @@ impl Learner {
     /// Continues from a state that [`state`](Self::state) saved.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the state is of another network or of another optimizer.
+    /// Returns [`Error::State`](crate::Error::State) if the state is of another network or of another optimizer.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         self.sets[0].set_weights(&state.nested("weights")?)?;
         if let Some(target) = self.sets.get_mut(1) {

@@ -15,11 +15,11 @@ pub struct Act<'a> {
     pub rngs: &'a mut [Stream],
     /// The actions of every copy; the policy writes them.
     pub actions: ActionRows<'a>,
-    /// Which discrete actions are legal, as in [`Seen::mask`].
+    /// Which discrete actions are legal, as in [`Seen::mask`](crate::policy::Seen::mask).
     pub mask: Option<&'a [bool]>,
-    /// Whether to explore, as in [`Seen::explore`].
+    /// Whether to explore, as in [`Seen::explore`](crate::policy::Seen::explore).
     pub explore: bool,
-    /// Environment steps sampled in the whole run, as in [`Seen::timestep`].
+    /// Environment steps sampled in the whole run, as in [`Seen::timestep`](crate::policy::Seen::timestep).
     pub timestep: u64,
     /// Index of the worker that acts (0 in the trainer), and the number of rollout workers.
     pub worker: (usize, usize),

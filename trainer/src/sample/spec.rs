@@ -52,7 +52,7 @@ impl WorkerSpec {
     ///
     /// # Errors
     /// Fails if a policy cannot be built, or if there are more than `multiagent.policy_map_capacity` and their folder
-    /// cannot be made. Returns [`Error::UnknownPolicy`] for a policy by which no agent acts.
+    /// cannot be made. Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) for a policy by which no agent acts.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let (capacity, all) = (self.common.multiagent.policy_map_capacity, self.policies.classes().count());
         let mut map = match all > capacity {

@@ -43,7 +43,7 @@ impl RolloutWorker {
     /// Answers a request.
     ///
     /// # Errors
-    /// Fails if the environment, a policy or a hook does. Returns [`Error::State`] if weights, a state or a filter do
+    /// Fails if the environment, a policy or a hook does. Returns [`Error::State`](crate::Error::State) if weights, a state or a filter do
     /// not fit.
     pub fn handle(&mut self, request: Request) -> Result<Reply> {
         let Self { runner, policies, callbacks, version, follower } = self;

@@ -256,7 +256,7 @@ impl Common {
     /// Refuses `normalize_actions = false`, for algorithms that act in [-1, 1].
     ///
     /// # Errors
-    /// Returns [`Error::Config`] when `normalize_actions` is false.
+    /// Returns [`Error::Config`](crate::Error::Config) when `normalize_actions` is false.
     pub fn refuse_raw_actions(&self, who: &str) -> Result<()> {
         let rule =
             format!("{who} acts in [-1, 1]; leave it true, so that actions are stretched to the bounds");

@@ -11,7 +11,7 @@ pub enum PolicyMapping {
     /// Policy ids by agents' names, in which `*` matches any characters. An exact name goes before all patterns, and
     /// the longest of several matching patterns counts. An agent without a match acts by `default_policy`.
     Patterns(BTreeMap<String, PolicyId>),
-    /// The function that was passed to [`register_policy_mapping_fn`] under this name.
+    /// The function that was passed to [`register_policy_mapping_fn`](crate::register_policy_mapping_fn) under this name.
     Registered(String),
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Implements `Serialize` and `Deserialize` for the settings of an algorithm, whose struct derives both under
 /// `#[serde(default, remote = "Self")]`: whatever is left out has the value of the struct's own `Default`, settings in
-/// [`Common`](crate::Common) and [`OffPolicy`](crate::replay::OffPolicy) too. `#[serde(flatten)]` alone takes the defaults
+/// [`Common`] and [`OffPolicy`] too. `#[serde(flatten)]` alone takes the defaults
 /// of those two instead.
 ///
 /// ```

@@ -52,7 +52,7 @@ impl ReplayBufferConfig {
     /// Checks the rules between these settings, and against the number of rows drawn at a time.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does
+    /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
     /// where several do.
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let Self { capacity, learning_starts, .. } = *self;

@@ -114,7 +114,7 @@ impl WorkerSet {
     /// order of the copies. With `sample_async` the workers begin the next fragment before this call returns.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and neither `recreate_failed_workers` nor
+    /// Returns [`Error::Worker`] if a worker fails and neither `recreate_failed_workers` nor
     /// `ignore_worker_failures` lets the run go on. Without rollout workers it fails if an environment, a policy or a
     /// hook does.
     pub fn sample(&self) -> Result<TrainBatch> {
@@ -213,7 +213,7 @@ impl WorkerSet {
     /// tells the policies the number of sampled steps.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without
+    /// Returns [`Error::Worker`] if a worker fails and no setting lets the run go on without
     /// it.
     pub fn sync_weights(&self) -> Result<()> {
         let start = Instant::now();
@@ -232,7 +232,7 @@ impl WorkerSet {
     /// `synchronize_filters` sends the result back to the workers.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without
+    /// Returns [`Error::Worker`] if a worker fails and no setting lets the run go on without
     /// it.
     pub fn sync_filters(&self) -> Result<()> {
         if self.common.observation_filter == ObservationFilter::NoFilter {
@@ -315,7 +315,7 @@ impl WorkerSet {
     /// Calls `f` with the learning policy `id`; see [`Learners::with_policy`].
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) if there is no policy of that id.
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         self.learners.with_policy(id, f)
     }
@@ -353,8 +353,8 @@ impl WorkerSet {
     /// Replaces the weights of the learner and of every worker.
     ///
     /// # Errors
-    /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape, and
-    /// [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
+    /// Returns [`Error::State`] if a parameter is missing or has another shape, and
+    /// [`Error::Worker`] if a worker fails and no setting lets the run go on without it.
     pub fn set_weights(&self, weights: &Weights) -> Result<()> {
         self.learners.with_policies(|policies| policies.set_weights(weights))?;
         self.sync_weights()
@@ -368,8 +368,8 @@ impl WorkerSet {
     /// Replaces the statistics of these policies' observation filters, in the trainer and in every worker.
     ///
     /// # Errors
-    /// Returns [`Error::State`](crate::Error::State) if the number of features is another one, and
-    /// [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
+    /// Returns [`Error::State`] if the number of features is another one, and
+    /// [`Error::Worker`] if a worker fails and no setting lets the run go on without it.
     pub fn set_filters(&self, stats: &FilterStats) -> Result<()> {
         lock(&self.fleet).set_filters(stats)
     }

@@ -61,6 +61,7 @@ pub(crate) type Sets = [Params];
 /// # Contract
 ///
 /// * Both engines give equal results up to the order of sums.
+///
 /// The bits depend on the rows alone: not on cores, threads or other programs.
 pub(crate) trait Backend: Send + Debug {
     /// Writes the gradient of the mean of `loss` over the rows of `batch` to `gradient`, `[total]`; zero outside of

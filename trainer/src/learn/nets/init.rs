@@ -30,7 +30,7 @@ impl Initializer {
     }
 }
 
-/// The initial distribution of a layer's weights; see [`Initializer`](crate::settings::Initializer).
+/// The initial distribution of a layer's weights; see [`Initializer`].
 #[derive(Clone, Copy, Debug)]
 pub enum Init {
     /// Normal numbers, each row scaled to this norm; biases are 0.

@@ -17,7 +17,7 @@ impl Layout {
         Self { shapes, starts }
     }
 
-    /// The range of the parameter that [`ParamsBuilder::add`] numbered `i`.
+    /// The range of the parameter that [`ParamsBuilder::add`](crate::models::ParamsBuilder::add) numbered `i`.
     pub(crate) fn range(&self, i: usize) -> std::ops::Range<usize> {
         self.starts[i]..self.starts[i + 1]
     }
