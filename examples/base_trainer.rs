@@ -3,11 +3,11 @@
 //! Shows `BaseTrainer` with a model made in `setup`, `iter_torch_batches`, checkpoints of files with metadata, and the
 //! result with its loss curve. Run it with `cargo run --example base_trainer`.
 
+use pavlov::DatasetExt;
 use pavlov::data::{Dataset, IterBatches};
 use pavlov::torch::nn::{self, Module, OptimizerConfig};
 use pavlov::torch::{Device, Kind, Reduction, manual_seed};
 use pavlov::train::{BaseTrainer, TrainContext};
-use pavlov::trainer::DatasetExt;
 use pavlov::tune::session::{self, Checkpoint};
 use pavlov::tune::{Config, Error, Result};
 use serde::{Deserialize, Serialize};

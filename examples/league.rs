@@ -8,7 +8,7 @@
 use pavlov::prelude::*;
 use pavlov::trainer::prelude::Piecewise;
 use pavlov::trainer::settings::{EvaluationDuration, PolicyMapping};
-use pavlov::trainer::{League, LeagueConfig};
+use pavlov::{League, LeagueConfig};
 
 const ITERATIONS: u64 = 200;
 /// Moves of an iteration.

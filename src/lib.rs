@@ -117,10 +117,14 @@ pub mod cli;
 pub mod presets;
 pub mod registry;
 
+mod league;
 mod load;
+mod torch_train;
 
+pub use league::{League, LeagueConfig};
 pub use load::{load, load_policy};
 pub use pavlov_trainer::{Error, Result};
+pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};
 
 /// The names that most programs need: `use pavlov::prelude::*`.
 pub mod prelude {
@@ -129,10 +133,10 @@ pub mod prelude {
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::train::{TrainLoop, WorkerContext};
     pub use crate::trainer::{
-        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, RunHandle, TorchTrainer,
-        TorchWorker, Trainer, TrainerExt,
+        Action, Algorithm, Callbacks, Common, Error, Evaluation, Result, RunHandle, Trainer, TrainerExt,
     };
     pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
+    pub use crate::{DatasetExt, TorchTrainer, TorchWorker};
 }
 
 /// The Rust blocks of the README, compiled by `cargo test --doc`.

@@ -2,8 +2,8 @@
 
 use pavlov::prelude::*;
 use pavlov::torch::{Device, Kind, Tensor};
-use pavlov::trainer::{Dtypes, TorchBatch};
 use pavlov::tune;
+use pavlov::{Dtypes, TorchBatch};
 use serde_json::json;
 
 fn rows() -> Dataset {

@@ -71,7 +71,6 @@ const ROOMS: &[&str] = &[
     "workers",
     "plan",
     "run",
-    "torch_train",
     "prelude",
 ];
 
@@ -173,7 +172,7 @@ fn no_crate_depends_on_one_above_it() {
                 "pavlov",
             ],
         ),
-        ("trainer", &["pavlov-storage", "pavlov-algorithms", "pavlov"]),
+        ("trainer", &["pavlov-data", "pavlov-storage", "pavlov-algorithms", "pavlov"]),
         ("algorithms", &["pavlov-storage", "pavlov"]),
         ("xtask", &["tch", "torch-sys", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
     ] {

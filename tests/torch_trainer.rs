@@ -9,8 +9,8 @@ use pavlov::data::{Dataset, IterBatches};
 use pavlov::torch::nn::{self, Module, OptimizerConfig, VarStore};
 use pavlov::torch::{Device, Kind, Reduction, Tensor, manual_seed};
 use pavlov::train::{BaseTrainer, ReduceOp, ScalingConfig, TrainLoop, WorkerContext};
-use pavlov::trainer::{DatasetExt, TorchTrainer, TorchWorker};
 use pavlov::tune::{Bundle, Error, Result, RunConfig, child_main, session};
+use pavlov::{DatasetExt, TorchTrainer, TorchWorker};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use pavlov::prelude::*;
 use pavlov::trainer::agents::Policies;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::policy::{Act, ActionRows, Policy, PolicyClass, Seen};
-use pavlov::trainer::{League, LeagueConfig};
+use pavlov::{League, LeagueConfig};
 use serde_json::{Value, json};
 
 use super::settings::with;

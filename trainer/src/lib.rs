@@ -16,8 +16,6 @@
 //! * [`batch`], [`returns`], [`replay`]: experience, advantages, and the replay buffer.
 //! * [`rng`]: every random number is a function of the run's seed, its purpose and an index; never of the worker.
 //! * [`state`]: the values and arrays that a checkpoint stores.
-//! * [`DatasetExt`]: batches of a dataset as tensors.
-//! * [`TorchTrainer`]: several workers that train one model, without reinforcement learning.
 //!
 //! [`prelude`] has the names that authors of algorithms use.
 
@@ -32,19 +30,17 @@ pub mod replay;
 mod run;
 mod sample;
 pub mod settings;
-mod torch_train;
 pub mod workers;
 
 pub use agents::{PolicyChange, register_policy_mapping_fn};
 pub use base::{Episode, Error, Result, SamplerPerf, notice};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
-    Algorithm, Builder, League, LeagueConfig, Memory, Run, Trainer, TrainerExt, load_session, overlay_known,
-    overlay_what_fits, policies_of, resolve, to_config, validate, write_gif,
+    Algorithm, Builder, Memory, Run, Trainer, TrainerExt, load_session, overlay_known, overlay_what_fits,
+    policies_of, resolve, to_config, validate, write_gif,
 };
 pub use sample::{Action, Callbacks, Evaluation, RunHandle, Session, StepView, normalize, unsquash};
 pub use settings::Common;
-pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};
 pub use workers::{Learners, Ledger, WorkerSet};
 
 pub use crate::base::{rng, state};

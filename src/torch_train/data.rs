@@ -1,7 +1,7 @@
 //! Batches of a [`Dataset`] as libtorch tensors.
 
-use crate::base::{Error, Result};
 use pavlov_data::{Batches, Block, Column, Dataset, IterBatches};
+use pavlov_trainer::{Error, Result};
 use pavlov_tune as tune;
 use std::collections::BTreeMap;
 use std::ops::Index;
@@ -16,9 +16,9 @@ pub trait DatasetExt {
     /// `Double`, `Int64` or `Bool`. Rows are read ahead; tensors are made when the iterator is pulled.
     ///
     /// ```no_run
-    /// use pavlov_trainer::DatasetExt;
-    /// use pavlov_data::{Dataset, IterBatches};
-    /// use tch::{Device, Kind};
+    /// use pavlov::DatasetExt;
+    /// use pavlov::data::{Dataset, IterBatches};
+    /// use pavlov::torch::{Device, Kind};
     ///
     /// let options = IterBatches { batch_size: 2, ..IterBatches::default() };
     /// for batch in Dataset::range(10).iter_torch_batches(options, Kind::Float, Device::Cpu)? {

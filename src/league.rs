@@ -1,7 +1,10 @@
 //! Self-play: a policy learns against a league of frozen earlier versions of itself.
 
-use crate::base::{Error, PolicyId, Result, State, Stream, Weights, rules};
-use crate::sample::{Callbacks, RunHandle};
+use pavlov_trainer::batch::PolicyId;
+use pavlov_trainer::rng::Stream;
+use pavlov_trainer::settings::rules;
+use pavlov_trainer::state::{State, Weights};
+use pavlov_trainer::{Callbacks, Error, Result, RunHandle};
 use pavlov_tune::Metrics;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -56,7 +59,7 @@ impl Default for LeagueConfig {
 }
 
 /// Lets a policy learn against earlier versions of itself: callbacks for
-/// [`Builder::callbacks`](crate::Builder::callbacks).
+/// [`Builder::callbacks`](crate::trainer::Builder::callbacks).
 ///
 /// 1. Every few iterations a snapshot of `main` joins the league.
 /// 2. After every iteration the next opponent is drawn, and the policy `opponent` gets its weights: mostly those of
@@ -73,7 +76,8 @@ impl Default for LeagueConfig {
 /// run continues with the same opponents, bit for bit.
 ///
 /// ```no_run
-/// use pavlov_trainer::{League, LeagueConfig, Trainer, TrainerExt};
+/// use pavlov::trainer::{Trainer, TrainerExt};
+/// use pavlov::{League, LeagueConfig};
 /// # fn train<T: Trainer>(mut ppo: T) -> pavlov_trainer::Result<()> {
 /// let multi = &mut ppo.common_mut().multiagent;
 /// multi.policies.extend(["main", "opponent"].map(|id| (id.to_owned(), Default::default())));
