@@ -106,12 +106,8 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("settings::model", "settings of networks: before the plan"),
     ("learn::nets::builder", "networks are laid out before the plan"),
     ("learn::nets::init", "parameters start before the plan"),
-    ("learn::build", "a learner is made before the plan"),
-    ("learn::learner_state", "what a checkpoint holds of a learner: between iterations"),
     ("policy::class", "policies are made before the plan"),
     ("sample::spec", "workers are made before the plan"),
-    ("workers::fleet_state", "what a checkpoint holds of workers: between iterations"),
-    ("workers::learners_state", "what a checkpoint holds of learners: between iterations"),
     // Other networks and engines.
     ("learn::engines::recurrence", "recurrent networks"),
     ("learn::engines::torch", "the engine for images and GPUs"),
@@ -129,7 +125,6 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("sample::masks", "legal actions"),
     ("sample::follower", "several learners"),
     ("sample::multi_agent", "several agents"),
-    ("agents::policies", "which agent acts by which policy: before the plan"),
     ("agents::policy_assignment", "policies that take turns in the seats of a game"),
     ("replay", "replay buffers"),
     ("replay::buffer", "replay buffers"),
@@ -184,7 +179,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "plan::train",
             "plan::when",
         ],
-        most_lines: 10_928,
+        most_lines: 11_078,
     },
     Reading {
         algorithm: "dqn",
@@ -222,7 +217,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::sum_tree",
             "experience::n_step",
         ],
-        most_lines: 11_836,
+        most_lines: 11_987,
     },
     // Continuous actions.
     Reading {
@@ -266,6 +261,6 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::buffer",
             "experience::n_step",
         ],
-        most_lines: 11_893,
+        most_lines: 12_051,
     },
 ];

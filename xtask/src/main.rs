@@ -9,6 +9,7 @@ mod executed;
 mod learn;
 mod libtorch;
 mod outside;
+mod python;
 mod setup;
 mod steps;
 mod test;

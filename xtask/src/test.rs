@@ -1,7 +1,6 @@
 //! `cargo xtask test`: everything that CI runs, the quick checks first.
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,8 +8,9 @@ use crate::Result;
 use crate::bench::stems;
 use crate::demo;
 use crate::outside::outside;
+use crate::python::python_with;
 use crate::setup::{self, Kind};
-use crate::steps::{self, Steps, cargo_command, read, write};
+use crate::steps::{self, Steps, cargo_command};
 use crate::wheel::wheel;
 
 /// What is off by default, with every backend of `storage`.
@@ -101,28 +101,6 @@ fn ray_python(root: &Path) -> Result<PathBuf> {
         make
     };
     python_with(&root.join(".ci/ray-requirements.txt"), &steps::built("ray-venv", "")?, make)
-}
-
-/// The Python of `venv` with these packages. It is made by `make` unless it has them.
-pub(crate) fn python_with(
-    requirements: &Path,
-    venv: &Path,
-    make: impl Fn(&Path) -> Command,
-) -> Result<PathBuf> {
-    let wanted = read(requirements)?;
-    let python = venv.join("bin/python");
-    let installed = venv.join("requirements.txt");
-    if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
-        return Ok(python);
-    }
-    println!("installing {} into {}: this takes minutes, once", requirements.display(), venv.display());
-    steps::run(&mut make(venv))
-        .map_err(|error| format!("{error}; on Debian and Ubuntu it needs the package python3-venv"))?;
-    let mut install = Command::new(&python);
-    install.args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--requirement"]);
-    steps::run(install.arg(requirements))?;
-    write(&installed, &wanted)?;
-    Ok(python)
 }
 
 /// Lints, tests and trains with `adapters/gymnasium-rs`, which has a lock file of its own.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
+use crate::python::python_with;
 use crate::steps::{self, cargo_command};
-use crate::test::python_with;
 
 /// Lints, builds and installs the wheel, checks its types and runs its tests.
 pub(crate) fn wheel(root: &Path) -> Result<()> {
