@@ -2,7 +2,6 @@
 
 use crate::base::{Error, Result, notice};
 use crate::plan::LearnerInfo;
-
 use crate::run::training::Run;
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
