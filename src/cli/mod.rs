@@ -21,11 +21,13 @@ mod run_dir;
 mod session;
 mod settings;
 mod signals;
+mod state_difference;
 mod train;
 mod trainable;
 mod translate;
 mod trust;
 mod tune;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -53,6 +55,7 @@ enum Command {
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Verify(verify::VerifyArgs),
     Export(export::ExportArgs),
     Tune(tune::TuneArgs),
     Trial(tune::TrialArgs),
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         Command::Train(args) => train::train(args),
         Command::Resume(args) => resume::resume(args),
         Command::Evaluate(args) => evaluate::evaluate(args),
+        Command::Verify(args) => verify::verify(args),
         Command::Export(args) => export::export(args),
         Command::Tune(args) => tune::tune(args),
         Command::Trial(args) => tune::trial(args),

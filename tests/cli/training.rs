@@ -1,5 +1,7 @@
 //! Runs that are trained, evaluated and exported, and what they print.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::{checkpoints, command, iterations, logged, pavlov, run, scratch, text, train};
@@ -213,4 +215,76 @@ fn profile_ends_with_a_table_of_phases_and_a_verdict_that_names_the_longest() {
         }
     }
     assert!(lines[lines.len() - 1].starts_with("learner-bound, "), "{}", ran.stderr);
+}
+
+#[test]
+fn a_run_is_verified_and_a_changed_weight_reward_or_setting_is_found_in_the_interval_where_it_is() {
+    let (_dir, out) = scratch();
+    let every = ["--seed", "3", "--checkpoint-freq", "2", "--stop", "training_iteration=6"];
+    run(&mut train(&out, &every)).ok();
+    let all = ["verify", text(&out), "--intervals", "9"];
+    let lines = |ran: &str| ran.lines().map(str::to_owned).collect::<Vec<_>>();
+    let equal = [
+        "from the beginning to checkpoint_000002: equal",
+        "from checkpoint_000002 to checkpoint_000004: equal",
+        "from checkpoint_000004 to checkpoint_000006: equal",
+    ];
+    assert_eq!(lines(&pavlov(&all).ok().stdout), equal);
+    assert_eq!(lines(&pavlov(&["verify", text(&out), "--intervals", "0"]).ok().stdout), equal[2..]);
+
+    let changed = |file: &str, change: &dyn Fn(Vec<u8>) -> Vec<u8>| {
+        let (home, again) = scratch();
+        std::fs::create_dir_all(&again).expect("a directory");
+        std::fs::copy(out.join("run.json"), again.join("run.json")).expect("run.json");
+        for name in checkpoints(&out) {
+            // Manifests are made anew: a file that does not fit its checksum is refused before it is compared.
+            let write = |to: &Path| {
+                for entry in std::fs::read_dir(out.join(&name)).expect("a checkpoint") {
+                    let path = entry.expect("an entry").path();
+                    let of = path.file_name().and_then(|name| name.to_str()).expect("a name");
+                    let mut bytes = std::fs::read(&path).expect("a file");
+                    if name == "checkpoint_000004" && of == file {
+                        bytes = change(bytes);
+                    }
+                    if of != "manifest.json" {
+                        std::fs::write(to.join(of), bytes).expect("a copy");
+                    }
+                }
+                Ok(())
+            };
+            pavlov::tune::checkpoint::write(&again.join(&name), "PPO", write).expect("a checkpoint");
+        }
+        (home, again)
+    };
+    let text_of = |bytes: Vec<u8>| String::from_utf8(bytes).expect("JSON");
+    let flip = |mut bytes: Vec<u8>| {
+        *bytes.last_mut().expect("a byte") ^= 1;
+        bytes
+    };
+    let reward = |bytes: Vec<u8>| text_of(bytes).replacen("\"reward\": ", "\"reward\": 1", 1).into_bytes();
+    let setting = |bytes: Vec<u8>| text_of(bytes).replacen("\"gamma\": 0.99", "\"gamma\": 0.98", 1).into_bytes();
+    let cases: [(&str, &dyn Fn(Vec<u8>) -> Vec<u8>, &str); 3] = [
+        ("policies.safetensors", &flip, "policies.safetensors differs: the array "),
+        ("results.json", &reward, "results.json differs: "),
+        ("settings.json", &setting, "settings.json differs: settings.gamma is 0.98, trained again 0.99"),
+    ];
+    for (file, change, difference) in cases {
+        let (_home, again) = changed(file, change);
+        let ran = pavlov(&["verify", text(&again), "--intervals", "9"]);
+        assert_eq!(ran.code, Some(1), "{file}: {}", ran.stderr);
+        let found = lines(&ran.stdout);
+        assert_eq!(found[0], equal[0], "{file}");
+        let wanted = format!("from checkpoint_000002 to checkpoint_000004: {difference}");
+        assert!(found[1].starts_with(&wanted), "{file}: {}", found[1]);
+        assert!(ran.stderr.contains("differs is from checkpoint_000002 to checkpoint_000004"), "{}", ran.stderr);
+    }
+    flip_in_place(&out.join("checkpoint_000004/policies.safetensors"));
+    pavlov(&all).refused("policies.safetensors is damaged");
+}
+
+/// Flips the last bit of a file.
+fn flip_in_place(path: &Path) {
+    let mut bytes = std::fs::read(path).expect("a file");
+    *bytes.last_mut().expect("a byte") ^= 1;
+    std::fs::write(path, bytes).expect("a changed file");
 }

@@ -63,7 +63,8 @@ impl Array {
         self.kind
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The contents in the memory layout of the array: row by row, each number with the bytes of its scalar type.
+    pub fn bytes(&self) -> &[u8] {
         host::bytes(self.memory.tensor())
     }
 }

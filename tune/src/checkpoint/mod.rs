@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! checkpoint_000010/
-//!     manifest.json   written last: format version, kind, size and CRC-32C of every other file
+//!     manifest.json   written last: format version, kind, size and CRC-32C of every other file, hashes of the state
 //!     metadata.json   the driver's counters, settings and last result
 //!     ...             what the trainable wrote
 //! ```
@@ -28,6 +28,7 @@ mod fetch;
 mod object;
 mod retention;
 mod set_aside;
+mod state_hash;
 mod write;
 
 pub use fetch::fetch;
@@ -35,6 +36,7 @@ pub(crate) use object::{pack, unpack};
 pub(crate) use retention::{Kept, Retention};
 pub(crate) use set_aside::is_named_so;
 pub use set_aside::set_aside_damaged;
+pub use state_hash::{StateHash, chain};
 pub use write::write;
 pub(crate) use write::{clean_up, next_number, receive, remove, write_as};
 
@@ -60,6 +62,9 @@ pub struct Manifest {
     pub number: Option<u64>,
     /// Every other file, sorted by path.
     pub files: Vec<ManifestFile>,
+    /// Hashes of the state. `None`: an older version of this library wrote the checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<StateHash>,
     /// CRC-32C of this manifest as compact JSON with 0 here.
     crc32c: u32,
 }
@@ -151,6 +156,15 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
         }
     }
     Ok(manifest)
+}
+
+/// The [`StateHash::state`] of the files that are in the checkpoint now.
+///
+/// # Errors
+/// Fails whenever [`verify`] does.
+pub fn state_hash(dir: &Path) -> Result<String> {
+    let manifest = verify(dir, None)?;
+    state_hash::state(dir, &manifest.files).map_err(Error::io("read", dir))
 }
 
 /// Refuses to read the file `name` of a checkpoint that its manifest does not list: nothing has compared it with a
@@ -277,7 +291,7 @@ impl Manifest {
         (self.number, self.created.clone())
     }
 
-    fn new(kind: &str, number: u64, files: Vec<ManifestFile>) -> Self {
+    fn new(kind: &str, number: u64, files: Vec<ManifestFile>, hash: StateHash) -> Self {
         let mut manifest = Manifest {
             format: FORMAT.into(),
             format_version: FORMAT_VERSION,
@@ -286,6 +300,7 @@ impl Manifest {
             created: format!("{:.9}", jiff::Timestamp::now()),
             number: Some(number),
             files,
+            hash: Some(hash),
             crc32c: 0,
         };
         manifest.crc32c = manifest.checksum();

@@ -8,6 +8,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
+use super::state_hash::StateHash;
 use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint, list, read_manifest};
 use crate::files::{parent, sync_dir};
 use crate::held_folder::{lock_abandoned, locked_dir};
@@ -135,7 +136,8 @@ fn seal(dir: &Path, kind: &str, number: u64, final_dir: &Path) -> Result<()> {
     let mut files = Vec::new();
     seal_files(dir, dir, &mut files, final_dir)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    let text = serde_json::to_vec_pretty(&Manifest::new(kind, number, files)).map_err(Error::other)?;
+    let hash = StateHash::of(dir, &files, final_dir, number).map_err(Error::io("read", dir))?;
+    let text = serde_json::to_vec_pretty(&Manifest::new(kind, number, files, hash)).map_err(Error::other)?;
     let path = dir.join(MANIFEST);
     write_file(&path, &text).map_err(Error::io("write", &path))?;
     File::open(&path).and_then(|file| file.sync_all()).map_err(Error::io("write", &path))?;

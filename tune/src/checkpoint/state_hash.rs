@@ -1,0 +1,77 @@
+//! The hash of the state that a checkpoint holds, chained to the checkpoint that was written before it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{METADATA, ManifestFile, list, read_manifest};
+use crate::files::parent;
+
+/// Hashes of a checkpoint's state, in hexadecimal digits.
+///
+/// Two runs of the same settings and seed have the same hashes, whenever and wherever they ran: the file with times and
+/// measured speeds, `metadata.json`, does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateHash {
+    /// SHA-256 of the paths, sizes and contents of all files that the trainable wrote, in the order of their paths.
+    pub state: String,
+    /// SHA-256 of the `chain` of the checkpoint numbered `after`, if there is one, and of `state`.
+    pub chain: String,
+    /// Number of the checkpoint that was written before this one into the same directory. `None`: this is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+}
+
+impl StateHash {
+    /// Hashes the files in `dir`, which will be the checkpoint `final_dir` with this number.
+    pub(super) fn of(dir: &Path, files: &[ManifestFile], final_dir: &Path, number: u64) -> io::Result<Self> {
+        let state = state(dir, files)?;
+        let found = list(parent(final_dir)).unwrap_or_default().into_iter();
+        // The checkpoint that this one replaces will be gone.
+        let others = found.filter(|(_, path)| path != final_dir);
+        let manifests = others.filter_map(|(_, path)| read_manifest(&path).ok());
+        let before = manifests
+            .filter(|manifest| manifest.number.is_some_and(|other| other < number))
+            .max_by_key(|manifest| manifest.number);
+        let (after, hash) = before.map_or((None, None), |manifest| (manifest.number, manifest.hash));
+        let chain = chain(hash.as_ref().map(|hash| hash.chain.as_str()), &state);
+        Ok(Self { state, chain, after })
+    }
+}
+
+/// The hash of the state in `dir`: see [`StateHash::state`].
+///
+/// # Errors
+/// Fails if a file cannot be read.
+pub(super) fn state(dir: &Path, files: &[ManifestFile]) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    for file in files.iter().filter(|file| file.path != METADATA) {
+        hash.update((file.path.len() as u64).to_le_bytes());
+        hash.update(&file.path);
+        hash.update(file.bytes.to_le_bytes());
+        let mut content = File::open(dir.join(&file.path))?;
+        let mut part = vec![0; 1 << 16];
+        loop {
+            match content.read(&mut part)? {
+                0 => break,
+                read => hash.update(&part[..read]),
+            }
+        }
+    }
+    Ok(hex(hash))
+}
+
+/// The chain of a checkpoint with this state, after a checkpoint with the chain `previous`.
+pub fn chain(previous: Option<&str>, state: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(previous.unwrap_or_default());
+    hash.update(state);
+    hex(hash)
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
