@@ -1,7 +1,7 @@
 //! `batch_mode = "complete_episodes"`: the rows of each copy are kept until its episode ends.
 
 use crate::base::{Error, Result, State};
-use crate::experience::{Column, Fragment, FragmentMasks, SampleBatch};
+use crate::experience::{Column, Fragment, FragmentParts, SampleBatch};
 use crate::policy::Policy;
 use crate::sample::callbacks::Callbacks;
 use serde::{Deserialize, Serialize};
@@ -107,34 +107,31 @@ impl EpisodeCollector {
         let mut batches = Vec::with_capacity(self.complete.len());
         for episode in self.complete.drain(..) {
             let length = episode.rows.rewards.len();
-            let last = episode.final_obs.unsqueeze(0);
-            let obs = Tensor::cat(&episode.rows.obs.iter().chain([&last]).collect::<Vec<_>>(), 0);
-            let masks = episode.final_mask.as_ref().map(|behind| {
-                let last = behind.unsqueeze(0);
-                let rows = Tensor::cat(&episode.rows.masks.iter().chain([&last]).collect::<Vec<_>>(), 0);
-                (rows, behind)
-            });
-            let actions = Tensor::cat(&episode.rows.actions, 0);
-            let columns: Vec<Tensor> = episode.rows.columns.iter().map(|rows| Tensor::cat(rows, 0)).collect();
-            let (mut terminated, mut truncated) = (vec![false; length], vec![false; length]);
+            let joined = |rows: &[Tensor], last: &Tensor| {
+                Tensor::cat(&rows.iter().chain([&last.unsqueeze(0)]).collect::<Vec<_>>(), 0)
+            };
+            let mut terminated = vec![false; length];
+            let mut truncated = vec![false; length];
             terminated[length - 1] = episode.terminated;
             truncated[length - 1] = !episode.terminated;
-            let mut batch = policy.postprocess_trajectory(Fragment {
+            let columns = episode.rows.columns.iter().map(|rows| Tensor::cat(rows, 0));
+            let parts = FragmentParts {
                 steps: length,
                 num_envs: 1,
                 lengths: None,
-                obs: &obs,
-                actions: &actions,
+                obs: joined(&episode.rows.obs, &episode.final_obs),
+                actions: Tensor::cat(&episode.rows.actions, 0),
                 rewards: &episode.rows.rewards,
                 terminated: &terminated,
                 truncated: &truncated,
-                columns: self.names.iter().copied().zip(&columns).collect(),
+                columns: self.names.iter().copied().zip(columns).collect(),
                 ended: &[length - 1],
-                final_obs: &episode.final_obs,
+                masks: episode.final_mask.map(|behind| (joined(&episode.rows.masks, &behind), behind)),
+                final_obs: episode.final_obs,
                 gamma: self.gamma,
-                masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
                 memory: None,
-            })?;
+            };
+            let mut batch = policy.postprocess_trajectory(parts.fragment())?;
             if let Some(callbacks) = &mut callbacks {
                 callbacks.on_postprocess_trajectory(id, &mut batch)?;
             }

@@ -13,7 +13,7 @@ use crate::sample::episode_schedule::EpisodeSchedule;
 use crate::sample::filter::FilterStats;
 use crate::sample::spec::WorkerSpec;
 use crate::settings::{Common, DurationUnit, EvaluationDuration};
-use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
+use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Weak;
@@ -142,7 +142,6 @@ fn play_vector(
     let mut pilot =
         Connector::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;
     let mut storage = pilot.steps(1)?;
-    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();
 
     env.reset(Some(&roster.seeds()), pilot.first(&mut storage))?;
@@ -155,26 +154,16 @@ fn play_vector(
             frames.extend(env.render(0)?);
         }
         pilot.act(policy, &mut storage, 0, task.explore, task.timestep)?;
-        let exchange = pilot.exchange(&mut storage, 0);
-        env.step(
-            exchange.actions,
-            Some(roster.next_seeds()),
-            StepOut {
-                obs: exchange.obs,
-                final_obs: exchange.final_obs,
-                rewards: &mut rewards,
-                terminated: &mut terminated,
-                truncated: &mut truncated,
-            },
-        )?;
+        let (actions, out) = pilot.exchange(&mut storage, 0);
+        env.step(actions, Some(roster.next_seeds()), out)?;
         pilot.observe(&mut storage, 1, false)?;
         if let Some(masks) = &mut storage.masks {
             masks.read(env, 1)?;
         }
         storage.carry();
         for i in 0..n {
-            roster.count(i, f64::from(rewards[i]), &[])?;
-            if terminated[i] || truncated[i] {
+            roster.count(i, f64::from(storage.rewards[i]), &[])?;
+            if storage.terminated[i] || storage.truncated[i] {
                 roster.follow(i);
                 pilot.begin(i, Some(roster.stream(i, 0)));
             }

@@ -12,8 +12,6 @@ pub(crate) struct Memories {
     pub(crate) rows: HostTensor,
     /// Whether an episode begins at each step, `[T * N]`.
     pub(crate) resets: Vec<bool>,
-    /// Recurrent state after the last step of every episode that ended, `[ended, width]`.
-    pub(crate) behind: Vec<f32>,
     /// Recurrent state after the last step of the fragment, `[N, width]`.
     pub(crate) next: Vec<f32>,
 }
@@ -25,7 +23,6 @@ impl Memories {
             every,
             rows: HostTensor::zeros(steps.div_ceil(every), &tail, Kind::Float),
             resets: vec![false; steps * copies],
-            behind: Vec::new(),
             next: vec![0.0; copies * width],
         }
     }

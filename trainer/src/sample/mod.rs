@@ -7,6 +7,7 @@ mod agent_evaluation;
 mod callbacks;
 mod complete_episodes;
 mod connector;
+mod endings;
 mod env_runner;
 mod episode_schedule;
 mod evaluation;

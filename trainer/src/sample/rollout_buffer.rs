@@ -1,6 +1,7 @@
 //! Storage of a fragment, or of a single step: the rows that acting reads and writes.
 
 use crate::base::{HostTensor, Result, State};
+use crate::sample::endings::Endings;
 use crate::sample::masks::Masks;
 use crate::sample::memory::Memories;
 use pavlov_envs::Space;
@@ -20,6 +21,12 @@ pub(crate) struct RolloutBuffer {
     pub(crate) columns: Vec<HostTensor>,
     /// Recurrent state; `None` if the policy is not recurrent.
     pub(crate) memories: Option<Memories>,
+    /// Rewards and ends of the rows, `[T * N]`.
+    pub(crate) rewards: Vec<f32>,
+    pub(crate) terminated: Vec<bool>,
+    pub(crate) truncated: Vec<bool>,
+    /// The episodes that ended in these rows.
+    pub(crate) endings: Endings,
     steps: usize,
     copies: usize,
 }
@@ -49,6 +56,10 @@ impl RolloutBuffer {
             actions: HostTensor::zeros(steps, &action_tail, action_kind),
             columns: columns.map(|width| HostTensor::zeros(steps, &tail(width), Kind::Float)).collect(),
             memories: None,
+            rewards: vec![0.0; steps * copies],
+            terminated: vec![false; steps * copies],
+            truncated: vec![false; steps * copies],
+            endings: Endings::default(),
             steps,
             copies,
         })

@@ -5,17 +5,18 @@
 //! episode ends: only then the reward and the next observation of the row are known. Agents that wait for each other
 //! have different numbers of rows, so every slot counts its own rows.
 
-use crate::base::{AgentReward, Episode, Error, HostTensor, PolicyId, Result, Spaces, State, Stream};
-use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
+use crate::base::{AgentReward, Episode, Error, PolicyId, Result, Spaces, State, Stream};
+use crate::experience::Fragment;
 use crate::policy::Policy;
 use crate::sample::acting_rows::ActingRows;
 use crate::sample::agent_copies::{AgentCopies, AgentStep};
 use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
+use crate::sample::masks::Masks;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::not_finite_at;
 use crate::settings::{ClipRewards, Common};
-use tch::{Kind, Tensor};
+use tch::Kind;
 
 /// State of all slots, ordered by copy and then by agent.
 #[derive(Debug)]
@@ -46,14 +47,6 @@ pub(crate) struct Seats {
     /// recurrent layers.
     pub(crate) before: Vec<f32>,
     pub(crate) began: Vec<bool>,
-
-    /// Rewards (and ends) of the rows, time-major `[T * slots]`.
-    rewards: Vec<f32>,
-    terminated: Vec<bool>,
-    truncated: Vec<bool>,
-    /// Last rows of episodes (`t * slots + slot`), unordered, and the last observation of each.
-    pub(crate) ended: Vec<usize>,
-    pub(crate) ended_obs: Vec<u8>,
 }
 
 impl Seats {
@@ -85,11 +78,6 @@ impl Seats {
             earned: vec![0.0; slots],
             before: vec![0.0; pilot.memories().len()],
             began: vec![false; slots],
-            rewards: vec![0.0; steps * slots],
-            terminated: vec![false; steps * slots],
-            truncated: vec![false; steps * slots],
-            ended: Vec::new(),
-            ended_obs: Vec::new(),
             pilot,
         })
     }
@@ -277,22 +265,22 @@ impl Seats {
 
     fn close(&mut self, slot: usize, step: AgentStep) {
         let row = self.closed[slot] * self.slots() + slot;
-        self.rewards[row] = self.earned[slot] as f32;
-        (self.terminated[row], self.truncated[row]) = (step.terminated, step.truncated);
+        self.storage.rewards[row] = self.earned[slot] as f32;
+        self.storage.terminated[row] = step.terminated;
+        self.storage.truncated[row] = step.truncated;
         self.closed[slot] += 1;
         self.open[slot] = false;
     }
 
     fn end(&mut self, copies: &AgentCopies, slot: usize, step: AgentStep) -> Result<()> {
         let (copy, agent) = self.places[slot];
-        self.ended.push(self.closed[slot] * self.slots() + slot);
+        let row = self.closed[slot] * self.slots() + slot;
         let kind = self.pilot.encoding().kind();
-        let obs = self.pilot.last_obs(copies.obs(copy, agent))?;
+        let (obs, memory) = self.pilot.last_seen(slot, Some(copies.obs(copy, agent)))?;
         check_finite(obs, kind, &copies.names()[agent])?;
-        self.ended_obs.extend_from_slice(obs);
-        if let Some(memories) = &mut self.storage.memories {
-            memories.behind.extend_from_slice(self.pilot.memory(slot));
-        }
+        // Multi-agent environments do not tell which actions were legal at the end of an episode.
+        let options = self.storage.masks.as_ref().map_or(0, Masks::options);
+        self.storage.endings.push(row, obs, std::iter::repeat_n(true, options), memory);
         self.close(slot, step);
         Ok(())
     }
@@ -303,77 +291,30 @@ impl Seats {
         clip: Option<ClipRewards>,
         f: &mut dyn FnMut(&str, Fragment<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (slots, width) = (self.slots(), self.pilot.row_bytes());
+        let slots = self.slots();
         let steps = self.closed.iter().copied().max().unwrap_or(0);
         if steps == 0 {
             return Ok(());
         }
         if let Some(clip) = clip {
-            clip.apply(&mut self.rewards[..steps * slots]);
+            clip.apply(&mut self.storage.rewards[..steps * slots]);
         }
-        // Slots reach a row at different times, so the ends are unordered.
-        let mut order: Vec<usize> = (0..self.ended.len()).collect();
-        order.sort_by_key(|&k| self.ended[k]);
-        let ended: Vec<usize> = order.iter().map(|&k| self.ended[k]).collect();
-        let last: Vec<u8> =
-            order.iter().flat_map(|&k| &self.ended_obs[k * width..][..width]).copied().collect();
-        let encoding = self.pilot.encoding();
-        let shape = [&[ended.len() as i64], encoding.shape()].concat();
-        let final_obs = Tensor::from_data_size(&last, &shape, encoding.kind());
+        self.storage.endings.sort();
         if let Some(memories) = &mut self.storage.memories {
-            let remembers = memories.next.len() / slots;
+            let width = memories.next.len() / slots;
             for slot in 0..slots {
                 // The current observation goes with the recurrent state from before the action on it.
-                memories.next[slot * remembers..][..remembers].copy_from_slice(match self.open[slot] {
-                    true => &self.before[slot * remembers..][..remembers],
-                    false => self.pilot.memory(slot),
-                });
+                let memory = if self.open[slot] {
+                    &self.before[slot * width..][..width]
+                } else {
+                    self.pilot.memory(slot)
+                };
+                memories.next[slot * width..][..width].copy_from_slice(memory);
             }
         }
-        let behind: Vec<f32> = match &self.storage.memories {
-            None => Vec::new(),
-            Some(memories) => {
-                let remembers = memories.next.len() / slots;
-                order.iter().flat_map(|&k| &memories.behind[k * remembers..][..remembers]).copied().collect()
-            }
-        };
-        let cut = |t: &Tensor, rows: usize| t.narrow(0, 0, rows as i64);
-        let Self { pilot, storage, .. } = self;
-        let (obs, actions) = (cut(storage.obs.tensor(), steps + 1), cut(storage.actions.tensor(), steps));
-        let columns: Vec<Tensor> =
-            storage.columns.iter().map(HostTensor::tensor).map(|column| cut(column, steps)).collect();
-        // Multi-agent environments do not tell which actions were legal at the end of an episode.
-        let masks = storage.masks.as_ref().map(|masks| {
-            let behind = [ended.len() as i64, masks.options() as i64];
-            let behind = Tensor::ones(behind, (Kind::Bool, tch::Device::Cpu));
-            (cut(masks.rows.tensor(), steps + 1), behind)
-        });
         let equal = self.closed.iter().all(|&rows| rows == steps);
-        f(
-            &self.id,
-            Fragment {
-                steps,
-                num_envs: slots,
-                lengths: (!equal).then_some(&self.closed),
-                obs: &obs,
-                actions: &actions,
-                rewards: &self.rewards[..steps * slots],
-                terminated: &self.terminated[..steps * slots],
-                truncated: &self.truncated[..steps * slots],
-                columns: pilot.columns().iter().copied().zip(&columns).collect(),
-                ended: &ended,
-                final_obs: &final_obs,
-                gamma: pilot.gamma,
-                masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
-                memory: storage.memories.as_ref().map(|memories| FragmentMemory {
-                    max_seq_len: memories.every,
-                    rows: memories.rows.tensor(),
-                    resets: &memories.resets[..steps * slots],
-                    behind: &behind,
-                    next: &memories.next,
-                }),
-            },
-        )
+        let lengths = (!equal).then_some(&self.closed[..]);
+        f(&self.id, self.pilot.lend(&self.storage, steps, lengths).fragment())
     }
 }
 

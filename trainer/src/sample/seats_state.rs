@@ -19,11 +19,7 @@ impl Seats {
                 }
             }
         }
-        if let Some(memories) = &mut self.storage.memories {
-            memories.behind.clear();
-        }
-        self.ended.clear();
-        self.ended_obs.clear();
+        self.storage.endings.clear();
     }
 
     /// Stores the recurrent state of a slot's unfinished row at the front, too.

@@ -3,6 +3,7 @@
 mod parts;
 mod sequences;
 
+pub(crate) use parts::FragmentParts;
 pub use parts::{FragmentMasks, FragmentMemory, Values};
 
 use crate::base::{Result, array};

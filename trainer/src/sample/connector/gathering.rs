@@ -89,17 +89,6 @@ impl Connector {
         Ok(())
     }
 
-    /// Converts an episode's last raw observation to the stored form.
-    pub(crate) fn last_obs(&mut self, raw: &[u8]) -> Result<&[u8]> {
-        let bytes = self.row_bytes();
-        let row = &mut bytemuck::cast_slice_mut(&mut self.final_row)[..bytes];
-        self.preprocess.apply(raw, row)?;
-        if let Some(filter) = &mut self.filter {
-            filter.apply(bytemuck::cast_slice_mut(row), false);
-        }
-        Ok(row)
-    }
-
     /// Converts the actions of row `t` to the environment's form.
     pub(crate) fn taken<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> &'a [u8] {
         self.to_env.apply(steps.actions.bytes_mut(t))

@@ -1,7 +1,6 @@
 //! Making a connector, and reading its parts.
 
 use crate::base::{Result, Spaces, Stream};
-use crate::experience::Column;
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::connector::Connector;
@@ -97,11 +96,6 @@ impl Connector {
         &self.memory
     }
 
-    /// Columns that the policy adds to each step.
-    pub(crate) fn columns(&self) -> &[Column] {
-        &self.names
-    }
-
     /// Whether actions are discrete choices; otherwise they are real numbers.
     pub(crate) fn is_discrete(&self) -> bool {
         matches!(self.to_env, PolicyToEnv::Int { .. })
@@ -128,7 +122,7 @@ impl Connector {
     }
 
     /// A stored observation as the model's input: copy `i` of row `t`, or the last one that
-    /// [`final_obs`](Self::final_obs) converted.
+    /// [`last_seen`](Self::last_seen) converted.
     pub(crate) fn model_row(&mut self, steps: &mut RolloutBuffer, at: Option<(usize, usize)>) -> &[f32] {
         let bytes = self.row_bytes();
         let row = match at {

@@ -2,6 +2,7 @@
 
 mod choosing;
 mod gathering;
+mod lending;
 mod making;
 mod saving;
 
@@ -13,6 +14,7 @@ use crate::sample::connector::choosing::{Choices, Choosing};
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
+use pavlov_envs::StepOut;
 
 /// Everything that acting needs besides a policy: storing and filtering of observations, recurrent state and random
 /// stream of every copy, random first steps, and conversion of actions for the environment.
@@ -27,7 +29,7 @@ pub(crate) struct Connector {
     copies: usize,
     worker: (usize, usize),
     masked: bool,
-    pub(crate) gamma: f64,
+    gamma: f64,
     /// Number of the run's first steps in which actions are drawn at random.
     random_timesteps: u64,
     preprocess: EnvToPolicy,
@@ -54,14 +56,6 @@ pub(crate) struct Connector {
     /// Buffers for one stored observation, and for one as the model's input.
     final_row: Vec<u64>,
     model_row: Vec<f32>,
-}
-
-/// Buffers of one step of the environments: actions to read, observations to write.
-#[derive(Debug)]
-pub(crate) struct Exchange<'a> {
-    pub(crate) actions: &'a [u8],
-    pub(crate) obs: &'a mut [u8],
-    pub(crate) final_obs: &'a mut [u8],
 }
 
 impl Connector {
@@ -96,16 +90,18 @@ impl Connector {
         Ok(())
     }
 
-    /// Converts the last observation of one copy's finished episode to the stored form.
-    pub(crate) fn final_obs(&mut self, copy: usize) -> Result<&[u8]> {
-        let (raw_bytes, row_bytes) = (self.preprocess.raw_bytes, self.row_bytes());
-        let raw = &bytemuck::cast_slice(&self.raw_final)[copy * raw_bytes..][..raw_bytes];
+    /// The last observation of one copy's finished episode in the stored form, and the recurrent state after its last
+    /// step. The observation is `raw`, or else what the environment wrote in its last step.
+    pub(crate) fn last_seen(&mut self, copy: usize, raw: Option<&[u8]>) -> Result<(&[u8], &[f32])> {
+        let row_bytes = self.row_bytes();
+        let raw_bytes = self.preprocess.raw_bytes;
+        let written = &bytemuck::cast_slice(&self.raw_final);
         let row = &mut bytemuck::cast_slice_mut(&mut self.final_row)[..row_bytes];
-        self.preprocess.apply(raw, row)?;
+        self.preprocess.apply(raw.unwrap_or_else(|| &written[copy * raw_bytes..][..raw_bytes]), row)?;
         if let Some(filter) = &mut self.filter {
             filter.apply(bytemuck::cast_slice_mut(row), false);
         }
-        Ok(row)
+        Ok((row, &self.memory[copy * self.memory_width..][..self.memory_width]))
     }
 
     /// Chooses one action per copy by the observations of row `t`, and stores it there with the policy's columns.
@@ -142,17 +138,26 @@ impl Connector {
         Ok(())
     }
 
-    /// The actions of step `t` in the environment's form, and the buffers for the observations that follow.
-    pub(crate) fn exchange<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> Exchange<'a> {
+    /// The actions of step `t` in the environment's form, and the buffers for the environment's answer.
+    pub(crate) fn exchange<'a>(
+        &'a mut self,
+        steps: &'a mut RolloutBuffer,
+        t: usize,
+    ) -> (&'a [u8], StepOut<'a, u8>) {
         let Self { preprocess, raw, raw_final, to_env, copies, .. } = self;
         let bytes = *copies * preprocess.raw_bytes;
-        Exchange {
-            actions: to_env.apply(steps.actions.bytes_mut(t)),
+        let RolloutBuffer { obs, actions, rewards, terminated, truncated, .. } = steps;
+        let rows = t * *copies..(t + 1) * *copies;
+        let out = StepOut {
             obs: match preprocess.direct {
-                true => steps.obs.bytes_mut(t + 1),
+                true => obs.bytes_mut(t + 1),
                 false => &mut bytemuck::cast_slice_mut(raw)[..bytes],
             },
             final_obs: &mut bytemuck::cast_slice_mut(raw_final)[..bytes],
-        }
+            rewards: &mut rewards[rows.clone()],
+            terminated: &mut terminated[rows.clone()],
+            truncated: &mut truncated[rows],
+        };
+        (to_env.apply(actions.bytes_mut(t)), out)
     }
 }

@@ -4,7 +4,6 @@
 //! `t + 1`, and the policy reads row `t` without a copy. A step of a copy allocates nothing, takes no lock and, on
 //! the CPU, reads nothing back from libtorch.
 
-mod endings;
 mod source;
 
 use crate::base::{Error, Laps, PolicyId, Result, SamplerPerf, Spaces, Stream, host};
@@ -14,9 +13,8 @@ use crate::sample::connector::Connector;
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::{Numbers, RunningEpisodes};
-use crate::sample::sampler::endings::Endings;
 use crate::settings::{ClipRewards, Common, ObservationFilter};
-use pavlov_envs::{AnyVectorEnv, StepOut};
+use pavlov_envs::AnyVectorEnv;
 use tch::Kind;
 
 /// Copies of a single-agent environment, all buffers of a fragment, and the episodes in progress.
@@ -31,12 +29,6 @@ pub(crate) struct Sampler {
     clip_rewards: Option<ClipRewards>,
     total_envs: u64,
     steps: usize,
-
-    /// Rewards, time-major `[T * N]`.
-    rewards: Vec<f32>,
-    terminated: Vec<bool>,
-    truncated: Vec<bool>,
-    endings: Endings,
 
     /// Whether the first observation of the next fragment is still in row T, not yet in row 0.
     carry: bool,
@@ -70,10 +62,6 @@ impl Sampler {
             clip_rewards: common.clip_rewards,
             total_envs: common.total_envs() as u64,
             steps: t,
-            rewards: vec![0.0; t * n],
-            terminated: vec![false; t * n],
-            truncated: vec![false; t * n],
-            endings: Endings::default(),
             carry: false,
             perf: SamplerPerf::default(),
             env,
@@ -106,10 +94,7 @@ impl Sampler {
             self.storage.carry();
         }
         self.carry = false;
-        self.endings.clear();
-        if let Some(memories) = &mut self.storage.memories {
-            memories.behind.clear();
-        }
+        self.storage.endings.clear();
         let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;
@@ -128,14 +113,15 @@ impl Sampler {
         self.carry = true;
         // Integers are always finite.
         let is_float = self.pilot.encoding().kind() == Kind::Float;
+        let endings = &self.storage.endings;
         self.counting.check_and_count(Numbers {
-            rewards: &self.rewards,
+            rewards: &self.storage.rewards,
             obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
-            ended: (&self.endings.rows, if is_float { self.endings.obs_f32() } else { &[] }),
+            ended: (endings.rows(), if is_float { endings.obs_f32() } else { &[] }),
             width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
         })?;
         if let Some(clip) = self.clip_rewards {
-            clip.apply(&mut self.rewards);
+            clip.apply(&mut self.storage.rewards);
         }
         Ok(())
     }
@@ -154,21 +140,9 @@ impl Sampler {
 
     fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {
         let Self { env, pilot, storage, counting, perf, .. } = self;
-        let n = counting.copies();
-        let rows = t * n..(t + 1) * n;
-        let exchange = pilot.exchange(storage, t);
+        let (actions, out) = pilot.exchange(storage, t);
         laps.lap(&mut perf.action_processing);
-        env.step(
-            exchange.actions,
-            Some(counting.next_seeds()),
-            StepOut {
-                obs: exchange.obs,
-                final_obs: exchange.final_obs,
-                rewards: &mut self.rewards[rows.clone()],
-                terminated: &mut self.terminated[rows.clone()],
-                truncated: &mut self.truncated[rows],
-            },
-        )?;
+        env.step(actions, Some(counting.next_seeds()), out)?;
         laps.lap(&mut perf.env_wait);
         pilot.observe(storage, t + 1, true)?;
         match &mut storage.masks {
@@ -179,31 +153,31 @@ impl Sampler {
 
     /// Counts a step of every copy, and stores the last observations and masks of the episodes that ended.
     fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        let n = self.counting.copies();
+        let Self { pilot, storage, counting, env, .. } = self;
+        let n = counting.copies();
         for i in 0..n {
             let row = t * n + i;
-            let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
+            let (terminated, truncated) = (storage.terminated[row], storage.truncated[row]);
             let ended = terminated || truncated;
             if ended {
-                if let Some(masks) = &mut self.storage.masks {
-                    if self.endings.rows.last().is_none_or(|&last| last < t * n) {
-                        masks.read_ended(self.env.as_ref());
+                let RolloutBuffer { masks, endings, .. } = storage;
+                let mask = masks.as_mut().map(|masks| {
+                    if endings.rows().last().is_none_or(|&last| last < t * n) {
+                        masks.read_ended(env.as_ref());
                     }
-                    self.endings.masks.extend_from_slice(masks.ended(i));
-                }
-                if let Some(memories) = &mut self.storage.memories {
-                    memories.behind.extend_from_slice(self.pilot.memory(i));
-                }
-                self.endings.push(row, self.pilot.final_obs(i)?);
-                self.pilot.begin(i, None);
+                    masks.ended(i)
+                });
+                let (obs, memory) = pilot.last_seen(i, None)?;
+                endings.push(row, obs, mask.into_iter().flatten().copied(), memory);
+                pilot.begin(i, None);
             }
             // Only callbacks read the observation.
             let obs: &[f32] = match callbacks.is_some() {
-                true => self.pilot.model_row(&mut self.storage, (!ended).then_some((t + 1, i))),
+                true => pilot.model_row(storage, (!ended).then_some((t + 1, i))),
                 false => &[],
             };
-            let step = StepView { obs, reward: self.rewards[row], terminated, truncated };
-            self.counting.step(i, f64::from(step.reward), step, callbacks)?;
+            let step = StepView { obs, reward: storage.rewards[row], terminated, truncated };
+            counting.step(i, f64::from(step.reward), step, callbacks)?;
         }
         Ok(())
     }

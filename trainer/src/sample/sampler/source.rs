@@ -1,7 +1,6 @@
 //! The sampler as a source of fragments, and saving it in the middle of episodes.
 
-use crate::base::{Episode, HostTensor, Result, SamplerPerf, State, host, notice_once};
-use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
+use crate::base::{Episode, Result, SamplerPerf, State, host, notice_once};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::filter::MeanStdFilter;
@@ -23,38 +22,7 @@ impl FragmentSource for Sampler {
     }
 
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
-        let Self { pilot, storage, policy, .. } = self;
-        let final_obs = self.endings.obs(pilot.encoding());
-        let behind = storage.masks.as_ref().map(|masks| self.endings.masks(masks.options()));
-        let masks = storage.masks.as_ref().zip(behind.as_ref());
-        let fragment = Fragment {
-            steps: self.steps,
-            num_envs: self.counting.copies(),
-            lengths: None,
-            obs: storage.obs.tensor(),
-            actions: storage.actions.tensor(),
-            rewards: &self.rewards,
-            terminated: &self.terminated,
-            truncated: &self.truncated,
-            columns: pilot
-                .columns()
-                .iter()
-                .copied()
-                .zip(storage.columns.iter().map(HostTensor::tensor))
-                .collect(),
-            ended: &self.endings.rows,
-            final_obs: &final_obs,
-            gamma: pilot.gamma,
-            masks: masks.map(|(masks, behind)| FragmentMasks { rows: masks.rows.tensor(), behind }),
-            memory: storage.memories.as_ref().map(|memories| FragmentMemory {
-                max_seq_len: memories.every,
-                rows: memories.rows.tensor(),
-                resets: &memories.resets,
-                behind: &memories.behind,
-                next: &memories.next,
-            }),
-        };
-        f(policy, fragment)
+        f(&self.policy, self.pilot.lend(&self.storage, self.steps, None).fragment())
     }
 
     fn take_episodes(&mut self) -> Vec<Episode> {

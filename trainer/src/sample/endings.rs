@@ -1,0 +1,102 @@
+//! The ends of episodes in a fragment: their rows, last observations, masks and recurrent states.
+
+use crate::learn::params::Encoding;
+use tch::Tensor;
+
+/// Episodes that ended in a fragment.
+#[derive(Debug, Default)]
+pub(crate) struct Endings {
+    rows: Vec<usize>,
+    obs: AlignedBytes,
+    masks: Vec<bool>,
+    memories: Vec<f32>,
+}
+
+impl Endings {
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.obs.clear();
+        self.masks.clear();
+        self.memories.clear();
+    }
+
+    /// Adds an episode: its last row (`t * N + copy`), its last observation, the actions that were legal there, and the
+    /// recurrent state after its last step.
+    pub(crate) fn push(&mut self, row: usize, obs: &[u8], mask: impl Iterator<Item = bool>, memory: &[f32]) {
+        self.rows.push(row);
+        self.obs.push(obs);
+        self.masks.extend(mask);
+        self.memories.extend_from_slice(memory);
+    }
+
+    /// Orders the episodes by their last rows: agents that take turns reach a row at different times.
+    pub(crate) fn sort(&mut self) {
+        if self.rows.is_sorted() {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by_key(|&k| self.rows[k]);
+        let obs = ordered(self.obs.bytes(), &order);
+        self.obs.clear();
+        self.obs.push(&obs);
+        self.rows = ordered(&self.rows, &order);
+        self.masks = ordered(&self.masks, &order);
+        self.memories = ordered(&self.memories, &order);
+    }
+
+    /// Last row (`t * N + copy`) of each episode.
+    pub(crate) fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// Recurrent states after the last steps, `[ended, width]`.
+    pub(crate) fn memories(&self) -> &[f32] {
+        &self.memories
+    }
+
+    /// Last observations of the episodes, `[ended, ...]`.
+    pub(crate) fn obs(&self, encoding: &Encoding) -> Tensor {
+        let shape = [&[self.rows.len() as i64], encoding.shape()].concat();
+        Tensor::from_data_size(self.obs.bytes(), &shape, encoding.kind())
+    }
+
+    /// Last observations of the episodes, if they are stored as f32.
+    pub(crate) fn obs_f32(&self) -> &[f32] {
+        bytemuck::cast_slice(self.obs.bytes())
+    }
+
+    /// Legal actions at the last observations, `[ended, options]`.
+    pub(crate) fn masks(&self, options: usize) -> Tensor {
+        Tensor::from_slice(&self.masks).view([self.rows.len() as i64, options as i64])
+    }
+}
+
+/// The equal parts of `all`, one per episode, in another order.
+fn ordered<T: Copy>(all: &[T], order: &[usize]) -> Vec<T> {
+    let width = all.len() / order.len();
+    order.iter().flat_map(|&k| &all[k * width..][..width]).copied().collect()
+}
+
+/// A buffer of bytes that is aligned for every scalar type.
+#[derive(Debug, Default)]
+struct AlignedBytes {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl AlignedBytes {
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    fn push(&mut self, row: &[u8]) {
+        let start = self.len;
+        self.len += row.len();
+        self.words.resize(self.len.div_ceil(8), 0);
+        bytemuck::cast_slice_mut(&mut self.words)[start..self.len].copy_from_slice(row);
+    }
+
+    fn clear(&mut self) {
+        self.len = 0;
+    }
+}
