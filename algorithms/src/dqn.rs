@@ -366,7 +366,7 @@ impl NetPolicy for DqnPolicy {
         let errors = learner.per_row(&batch, |rows| Ok(self.td_error(rows)?.0))?;
         let eps = self.config.off_policy.replay_buffer_config.prioritized_replay_eps as f32;
         let priorities: Vec<f32> = errors.iter().map(|e| e.abs() + eps).collect();
-        Ok(batch.with_f32s(Column::WEIGHTS, &priorities))
+        Ok(batch.with_f32s(Column::PRIORITIES, &priorities))
     }
 
     /// Huber's loss of the errors, or the cross-entropy of the distributions.

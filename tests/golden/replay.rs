@@ -42,7 +42,7 @@ fn count(values: &[f64], wanted: f64) -> usize {
 fn rows_are_drawn_by_priority_and_weighted_against_it() {
     // Priorities 1, 2, 3, 4 with alpha 0.6 and beta 0.4.
     let mut buffer = prioritized(4);
-    buffer.add(&numbered(0, 4).with(Column::WEIGHTS, column(&[1.0, 2.0, 3.0, 4.0]))).expect("four rows");
+    buffer.add(&numbered(0, 4).with(Column::PRIORITIES, column(&[1.0, 2.0, 3.0, 4.0]))).expect("four rows");
     let batch = drawn(&mut buffer, DRAWS);
     let (obs, weights) = (numbers(&batch, Column::OBS), numbers(&batch, Column::WEIGHTS));
     let p = [0.148230, 0.224674, 0.286555, 0.340542];
@@ -283,7 +283,7 @@ fn long_rows_that_are_no_stacks_are_kept_once_and_of_another_shape_refused() {
 #[test]
 fn a_first_priority_that_is_not_finite_is_refused_and_nothing_is_added() {
     let mut buffer = prioritized(4);
-    let rows = numbered(0, 2).with(Column::WEIGHTS, column(&[1.0, f32::INFINITY]));
-    refused(buffer.add(&rows), &["a first priority", "inf", "leave the `weights` column out"]);
+    let rows = numbered(0, 2).with(Column::PRIORITIES, column(&[1.0, f32::INFINITY]));
+    refused(buffer.add(&rows), &["a first priority", "inf", "leave the `priorities` column out"]);
     assert_eq!(buffer.len(), 0);
 }

@@ -146,6 +146,11 @@ impl SampleBatch {
         }
     }
 
+    /// Gives a column another name, if the batch has it.
+    pub(crate) fn rename(&mut self, from: Column, to: Column) {
+        self.columns.iter_mut().filter(|c| c.column == from).for_each(|c| c.column = to);
+    }
+
     /// Adds a column and returns the batch, for chained calls.
     #[must_use]
     pub fn with(mut self, column: Column, data: Tensor) -> Self {

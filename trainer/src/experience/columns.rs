@@ -29,6 +29,8 @@ impl Column {
     pub const VALUE_TARGETS: Self = Self("value_targets");
     /// Importance weights of replayed rows.
     pub const WEIGHTS: Self = Self("weights");
+    /// First priorities of rows, f32: a prioritised replay buffer takes them out when it stores the rows.
+    pub const PRIORITIES: Self = Self("priorities");
     /// Index of each replayed row in the buffer.
     pub const BATCH_INDEXES: Self = Self("batch_indexes");
     /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.

@@ -150,8 +150,8 @@ impl ReplayBuffer {
         self.config.kind
     }
 
-    /// Copies every row of `batch`, over the oldest if the buffer is full. A `weights` column holds the rows' first
-    /// priorities; without it they get the highest priority so far.
+    /// Copies every row of `batch`, over the oldest if the buffer is full. A `priorities` column holds the rows'
+    /// first priorities and is not stored; without it they get the highest priority so far.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if a column's rows
@@ -159,7 +159,7 @@ impl ReplayBuffer {
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
         if self.columns.is_empty() {
-            for (column, data) in batch.columns().filter(|(c, _)| *c != Column::WEIGHTS) {
+            for (column, data) in batch.columns().filter(|(c, _)| *c != Column::PRIORITIES) {
                 self.columns.push((column, Kept::new(data, capacity, &mut self.frames)));
             }
         }
@@ -173,13 +173,13 @@ impl ReplayBuffer {
                 return Err(Error::state(format!("replay column `{}`", column.name()), reason));
             }
         }
-        let given = match (&self.priorities, batch.get(Column::WEIGHTS)) {
-            (Some(_), Ok(weights)) => Some(weights.contiguous()),
+        let given = match (&self.priorities, batch.get(Column::PRIORITIES)) {
+            (Some(_), Ok(priorities)) => Some(priorities.contiguous()),
             _ => None,
         };
         let given = given.as_ref().map(host::read::<f32>);
         if let Some(&value) = given.into_iter().flatten().find(|priority| !priority.is_finite()) {
-            let hint = "give rows a finite first priority, or leave the `weights` column out".into();
+            let hint = "give rows a finite first priority, or leave the `priorities` column out".into();
             let what = "a first priority".into();
             return Err(Error::NotFinite { what, value: value.into(), step: self.added, hint });
         }

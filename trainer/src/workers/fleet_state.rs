@@ -1,6 +1,7 @@
 //! What a checkpoint holds of the rollout workers.
 
 use crate::base::{Array, Result, State, lock};
+use crate::experience::Column;
 use crate::sample::{Reply, Request, Sampled};
 use crate::workers::WorkerSet;
 use crate::workers::fleet::Fleet;
@@ -41,6 +42,7 @@ impl Fleet {
         };
         if early().next().is_some() {
             let mut sampled = State::default();
+            sampled.set(PRIORITIES_APART, &true)?;
             run.set("ahead", &early().map(|(worker, _)| worker).collect::<Vec<_>>())?;
             for (i, (worker, part)) in early().enumerate() {
                 sampled
@@ -84,13 +86,26 @@ impl Fleet {
             let (sampled, workers) = (read("ahead")?, run.get::<Vec<usize>>("ahead")?);
             for (i, &worker) in workers.iter().enumerate() {
                 let name = early_name(workers.iter().copied(), i, worker);
-                let part = sampled.nested(&name).and_then(|mut state| Sampled::from_state(&mut state));
-                self.early[worker - 1].push_back(part.map_err(|e| e.within("ahead"))?);
+                let part = read_early(&sampled, &name).map_err(|e| e.within("ahead"))?;
+                self.early[worker - 1].push_back(part);
             }
         }
         self.turn = if run.has("turn") { run.get::<usize>("turn")? - 1 } else { 0 };
         Ok(())
     }
+}
+
+/// Key that is present if first priorities are in a column of their own; older checkpoints have them in `weights`.
+const PRIORITIES_APART: &str = "priorities";
+
+/// Reads an early fragment from the part of a checkpoint that holds them.
+fn read_early(sampled: &State, name: &str) -> Result<Sampled> {
+    let mut part = Sampled::from_state(&mut sampled.nested(name)?)?;
+    if !sampled.has(PRIORITIES_APART) {
+        let rows = part.batch.policies.values_mut();
+        rows.for_each(|rows| rows.rename(Column::WEIGHTS, Column::PRIORITIES));
+    }
+    Ok(part)
 }
 
 /// The name of the `i`th early fragment in a checkpoint: `worker3` for the first one of worker 3, then `worker3_1`.
@@ -128,5 +143,30 @@ impl WorkerSet {
         self.ledger.restore(&run)?;
         self.learners.restore(&run, self.counters().num_env_steps_sampled, &read)?;
         lock(&self.fleet).restore(&run, &read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{DEFAULT_POLICY, SamplerPerf};
+    use crate::experience::{SampleBatch, TrainBatch};
+
+    #[test]
+    fn early_fragments_of_older_checkpoints_have_their_first_priorities_in_weights() {
+        let rows = SampleBatch::default().with_f32s(Column::WEIGHTS, &[2.0, 3.0]);
+        let batch =
+            TrainBatch { policies: [(DEFAULT_POLICY.to_owned(), rows)].into(), ..TrainBatch::default() };
+        let part = Sampled { batch, episodes: Vec::new(), version: 0, perf: SamplerPerf::default() };
+        let mut sampled = State::default();
+        sampled.nest("worker1", part.state(Array::from_tensor).expect("a state"));
+        let columns = |sampled: &State| {
+            let part = read_early(sampled, "worker1").expect("a fragment");
+            let rows = &part.batch.policies[DEFAULT_POLICY];
+            rows.columns().map(|(column, _)| column).collect::<Vec<_>>()
+        };
+        assert_eq!(columns(&sampled), [Column::PRIORITIES]);
+        sampled.set(PRIORITIES_APART, &true).expect("a key");
+        assert_eq!(columns(&sampled), [Column::WEIGHTS]);
     }
 }
