@@ -14,7 +14,7 @@ use pavlov::trainer::rng::episode_seed;
 use pavlov::trainer::settings::WorkerTransport;
 use pavlov::trainer::state::Weights;
 use pavlov::trainer::workers::{
-    Completion, Fault, Origin, ProcessPool, RayPool, Reply, Request, ThreadPool, WorkerPool, WorkerSpec,
+    Completion, Fault, ProcessPool, RayPool, Reply, Request, ThreadPool, WorkerPool, WorkerSpec,
     check_worker_pool,
 };
 use pavlov::trainer::{TrainerExt, WorkerSet, to_config};
@@ -244,7 +244,8 @@ fn spec(ppo: &Ppo) -> WorkerSpec {
     (ppo.common.workers.number, ppo.common.num_workers) = (None, 2);
     let mut spec = worker_spec(&ppo, Unruly::new).expect("a spec");
     let settings = to_config(&ppo).expect("an object");
-    spec.origin = Some(Origin { trainable: "PPO_Unruly".into(), settings });
+    spec.names.trainable = Some("PPO_Unruly".into());
+    spec.names.settings = settings;
     spec
 }
 

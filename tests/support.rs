@@ -7,7 +7,7 @@ use pavlov::envs::{self, Env, EnvCreator, IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::{Device, Kind, Tensor};
 use pavlov::trainer::WorkerSet;
-use pavlov::trainer::agents::{Agent, Policies};
+use pavlov::trainer::agents::{EnvInfo, Policies};
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::Value;
 use pavlov::trainer::learner::{Learner, Rows};
@@ -17,7 +17,8 @@ use pavlov::trainer::policy::{Act, Fragment, Learned, Policy, PolicyClass, Polic
 use pavlov::trainer::replay::OffPolicy;
 use pavlov::trainer::settings::ExplorationConfig;
 use pavlov::trainer::state::{Array, State, Weights};
-use pavlov::trainer::workers::WorkerSpec;
+use pavlov::trainer::workers::{Code, WorkerNames, WorkerSpec};
+use pavlov::tune::Config;
 use serde_json::Value as Json;
 
 /// The numbers of a tensor of any shape and kind.
@@ -124,7 +125,7 @@ pub(crate) fn worker_set<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> 
 /// What its workers are made from.
 pub(crate) fn worker_spec<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> Result<WorkerSpec> {
     let env = env.into_env_creator();
-    let policies = settings.policies(&agents_of(settings.common(), &env)?)?;
+    let policies = settings.policies(&env_info(settings.common(), &env)?.agents)?;
     spec_with(settings.common(), policies, env)
 }
 
@@ -139,21 +140,19 @@ pub(crate) fn workers_with(
 
 /// What workers of these policies are made from.
 pub(crate) fn spec_with(common: &Common, policies: Policies, env: EnvCreator) -> Result<WorkerSpec> {
-    Ok(WorkerSpec {
+    let names = WorkerNames {
+        trainable: None,
+        settings: Config::new(),
         common: common.clone(),
-        seed: common.seed.unwrap_or_default(),
-        agents: agents_of(common, &env)?,
-        env,
-        policies,
-        custom_model: None,
-        callbacks: None,
+        env: env.name().to_owned(),
+        env_info: env_info(common, &env)?,
         sampling: true,
-        origin: None,
-    })
+    };
+    Ok(WorkerSpec { names, env, policies, code: Code::default() })
 }
 
-fn agents_of(common: &Common, env: &EnvCreator) -> Result<Vec<Agent>> {
-    Agent::of(&common.changed(env).make(&common.env_config, 1)?)
+fn env_info(common: &Common, env: &EnvCreator) -> Result<EnvInfo> {
+    EnvInfo::of(&common.changed(env).make(&common.env_config, 1)?)
 }
 
 /// The bytes of a column.

@@ -4,26 +4,39 @@ use crate::agents::agent::Agent;
 use crate::base::{Result, image};
 use crate::settings::Common;
 use pavlov_envs::{DType, EnvCopies, EnvCreator, check_any_multi_agent_env, check_vector_env};
+use serde::{Deserialize, Serialize};
 
-/// Facts about an environment, found by making two copies of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Probe {
-    pub(crate) agents: Vec<Agent>,
-    pub(crate) obs_dtype: DType,
-    pub(crate) act_dtype: DType,
+/// What a run knows of its environment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EnvInfo {
+    /// The agents with their spaces; most environments have one.
+    pub agents: Vec<Agent>,
+    /// Scalar type of the observations.
+    pub obs_dtype: DType,
+    /// Scalar type of the actions.
+    pub act_dtype: DType,
 }
 
-impl Probe {
+impl EnvInfo {
+    /// Reads agents and scalar types from copies of the environment.
+    ///
+    /// # Errors
+    /// Fails whenever [`Agent::of`] does.
+    pub fn of(copies: &EnvCopies) -> Result<Self> {
+        let agents = Agent::of(copies)?;
+        let (obs_dtype, act_dtype) = match copies {
+            EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
+            EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
+        };
+        Ok(Self { agents, obs_dtype, act_dtype })
+    }
+
     /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops the environment
     /// again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
         let mut copies = common.changed(env).make(&common.env_config, 2)?;
-        let agents = Agent::of(&copies)?;
+        let info = Self::of(&copies)?;
         check_groups(env, common)?;
-        let (obs_dtype, act_dtype) = match &copies {
-            EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
-            EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
-        };
         if !common.disable_env_checking {
             match &mut copies {
                 EnvCopies::Vector(copies) => check_vector_env(copies.as_mut()),
@@ -31,7 +44,7 @@ impl Probe {
             }
             .map_err(with_way_out)?;
         }
-        Ok(Self { agents, obs_dtype, act_dtype })
+        Ok(info)
     }
 }
 

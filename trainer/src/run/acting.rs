@@ -68,7 +68,7 @@ impl<T: Trainer> Algorithm<T> {
         explore: bool,
     ) -> Result<Vec<Action>> {
         let run = self.run()?;
-        let copies = rows(obs, &run.spaces(id)?.observation_space, run.dtypes().0)?;
+        let copies = rows(obs, &run.spaces(id)?.observation_space, run.spec().names.env_info.obs_dtype)?;
         if copies == 0 {
             return Ok(Vec::new());
         }
@@ -76,7 +76,7 @@ impl<T: Trainer> Algorithm<T> {
         let (run, filters) = (self.run()?, self.run()?.workers().filters());
         let timestep = run.workers().counters().num_env_steps_sampled;
         run.workers().learners.lend_policy(id, |policy| {
-            let mut desk = Inference::new(run.spec(), run.dtypes(), (id, &*policy), rngs, filters.get(id))?;
+            let mut desk = Inference::new(run.spec(), (id, &*policy), rngs, filters.get(id))?;
             desk.actions(policy, obs, explore, timestep)
         })?
     }
@@ -112,7 +112,7 @@ impl<T: Trainer> Algorithm<T> {
         let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
         policies.set_weights(&run.workers().get_weights())?;
         let (filters, timestep) = (run.workers().filters(), run.workers().counters().num_env_steps_sampled);
-        Session::new(id, run.spec(), run.dtypes(), policies, rngs, filters.get(id), timestep)
+        Session::new(id, run.spec(), policies, rngs, filters.get(id), timestep)
     }
 
     fn inference_rngs(&mut self, copies: usize) -> Vec<Stream> {

@@ -1,13 +1,13 @@
 //! [`Algorithm`]: any [`Trainer`] as a [`Trainable`], and the methods that users call on it.
 
-use crate::agents::{Agent, Probe};
+use crate::agents::{Agent, EnvInfo};
 use crate::base::{Error, Result, Stream, Weights, catch, rules};
 use crate::policy::Policy;
 use crate::run::gif::write_gif;
-use crate::run::recipe::Recipe;
 use crate::run::resolve::{resolve, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
+use crate::sample::{Code, WorkerNames};
 use crate::settings::{Common, PolicyMapping};
 use crate::workers::WorkerSet;
 use pavlov_envs::EnvCreator;
@@ -17,9 +17,13 @@ use std::path::{Path, PathBuf};
 
 /// A run of an algorithm: its settings, environment, workers and plan.
 pub struct Algorithm<T: Trainer> {
-    pub(super) recipe: Recipe<T>,
+    /// The settings that the algorithm was made with; those of a sweep override them.
+    base: T,
+    /// The name by which other processes find the trainable.
+    trainable: String,
     pub(super) settings: T,
     pub(super) env: EnvCreator,
+    pub(super) code: Code,
     pub(super) run: Option<Run>,
     /// The folder of the run's files.
     logdir: PathBuf,
@@ -37,19 +41,31 @@ impl<T: Trainer> std::fmt::Debug for Algorithm<T> {
     }
 }
 
-impl<T: Trainer> From<Recipe<T>> for Algorithm<T> {
-    fn from(recipe: Recipe<T>) -> Self {
-        let (settings, env) = (recipe.settings.clone(), recipe.env.clone());
-        let (run, logdir, inference_rng) = (None, PathBuf::new(), Stream::new(0, "inference", 0));
-        Self { recipe, settings, env, run, logdir, inference_rng, policies_changed: false }
-    }
-}
-
 impl<T: Trainer> Algorithm<T> {
     /// Makes an algorithm that starts from `settings` when it is set up; a sweep's configuration overrides
     /// `settings`.
     pub fn new(settings: T, env: EnvCreator) -> Self {
-        Recipe::new(settings, env).into()
+        Self::with_code(settings, env, Code::default())
+    }
+
+    /// As [`new`](Self::new), with the user's own code.
+    pub(super) fn with_code(settings: T, env: EnvCreator, code: Code) -> Self {
+        Self {
+            base: settings.clone(),
+            trainable: Self::trainable_name(&env),
+            settings,
+            env,
+            code,
+            run: None,
+            logdir: PathBuf::new(),
+            inference_rng: Stream::new(0, "inference", 0),
+            policies_changed: false,
+        }
+    }
+
+    /// The name of the trainable of this algorithm in an environment.
+    pub(super) fn trainable_name(env: &EnvCreator) -> String {
+        format!("{}_{}", T::NAME, env.name())
     }
 
     /// The settings in force.
@@ -124,13 +140,13 @@ impl<T: Trainer> Algorithm<T> {
         if settings.common().seed.is_none() {
             settings.common_mut().seed = Some(rand::random::<u64>() >> 1);
         }
-        let probe = match Probe::new(&env, settings.common()) {
-            Ok(probe) => probe,
+        let env_info = match EnvInfo::new(&env, settings.common()) {
+            Ok(env_info) => env_info,
             Err(error) => return rules::all([settings.common().validate(), Err(error)]),
         };
-        self.write_mapping(&mut settings, &probe.agents)?;
-        validate(&mut settings, &probe.agents[0].spaces)?;
-        let run = self.make_run(&settings, &env, probe)?;
+        self.write_mapping(&mut settings, &env_info.agents)?;
+        validate(&mut settings, &env_info.agents[0].spaces)?;
+        let run = self.make_run(&settings, &env, env_info)?;
         run.on_trainer_init()?;
         self.policies_changed = false;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
@@ -153,7 +169,7 @@ impl<T: Trainer> Algorithm<T> {
     /// Writes the policy of each agent, as the user's function answers, into the settings, so that checkpoints,
     /// results and other processes have the answers.
     fn write_mapping(&self, settings: &mut T, agents: &[Agent]) -> Result<()> {
-        let Some(mapping) = &self.recipe.policy_mapping_fn else { return Ok(()) };
+        let Some(mapping) = &self.code.policy_mapping_fn else { return Ok(()) };
         match &mut settings.common_mut().multiagent.policy_mapping_fn {
             PolicyMapping::Patterns(patterns) => {
                 patterns.extend(agents.iter().map(|agent| (agent.name.clone(), mapping(&agent.name))));
@@ -167,11 +183,16 @@ impl<T: Trainer> Algorithm<T> {
         }
     }
 
-    pub(super) fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
-        let policies = self.recipe.policies(settings, &probe.agents)?;
-        let (models, hooks) = (self.recipe.custom_model.clone(), self.recipe.callbacks.clone());
-        let origin = self.recipe.origin(settings)?;
-        let mut run = Run::new(settings.common(), env, probe, policies, models, hooks, origin)?;
+    pub(super) fn make_run(&self, settings: &T, env: &EnvCreator, env_info: EnvInfo) -> Result<Run> {
+        let names = WorkerNames {
+            trainable: Some(self.trainable.clone()),
+            settings: to_config(settings)?,
+            common: settings.common().clone(),
+            env: env.name().to_owned(),
+            env_info,
+            sampling: true,
+        };
+        let mut run = Run::new(self.code.spec(settings, env, names)?)?;
         run.set_plan(settings.execution_plan(run.workers()));
         run.workers().learners.check_replay_mode()?;
         settings.setup(&mut run)?;
@@ -211,7 +232,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn reset_config(&mut self, new: &Config) -> pavlov_tune::Result<bool> {
-        let (settings, env) = resolve(&self.recipe.settings, new, &self.env)?;
+        let (settings, env) = resolve(&self.base, new, &self.env)?;
         self.run = None;
         catch(|| format!("setting up {}", T::NAME), || self.start(settings, env))?;
         Ok(true)

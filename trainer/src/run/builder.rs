@@ -4,9 +4,8 @@ use crate::base::{PolicyId, Result};
 use crate::learn::nets::CustomModel;
 use crate::policy::PolicyClass;
 use crate::run::algorithm::Algorithm;
-use crate::run::recipe::Recipe;
 use crate::run::trainer::Trainer;
-use crate::sample::{Callbacks, CallbacksMaker};
+use crate::sample::{Callbacks, CallbacksMaker, Code};
 use crate::workers::serve;
 use pavlov_envs::{EnvCreator, IntoEnvCreator};
 use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
@@ -41,7 +40,7 @@ pub trait TrainerExt: Trainer {
     /// # }
     /// ```
     fn as_trainable(&self, env: impl IntoEnvCreator) -> TrainableFactory {
-        factory(&Recipe::new(self.clone(), env.into_env_creator()))
+        factory(self, &env.into_env_creator(), &Code::default())
     }
 
     /// A builder: as [`build`](Self::build), with your own callbacks, run directory or loggers.
@@ -53,39 +52,42 @@ pub trait TrainerExt: Trainer {
 impl<T: Trainer> TrainerExt for T {}
 
 /// The factory that makes the algorithm in trials, and its rollout workers in processes.
-fn factory<T: Trainer>(recipe: &Recipe<T>) -> TrainableFactory {
-    let (trials, workers) = (recipe.clone(), recipe.clone());
-    TrainableFactory::new(recipe.name(), move |_| Ok(Algorithm::from(trials.clone()))).with_rollout_workers(
-        move |socket| {
-            let recipe = workers.clone();
-            Ok(serve(socket, move |names| recipe.worker_spec(names))?)
-        },
-    )
+fn factory<T: Trainer>(settings: &T, env: &EnvCreator, code: &Code) -> TrainableFactory {
+    let (settings, trial_env, trial_code) = (settings.clone(), env.clone(), code.clone());
+    let trial =
+        move |_: &Config| Ok(Algorithm::with_code(settings.clone(), trial_env.clone(), trial_code.clone()));
+    let (worker_env, worker_code) = (env.clone(), code.clone());
+    TrainableFactory::new(Algorithm::<T>::trainable_name(env), trial).with_rollout_workers(move |socket| {
+        let env = worker_env.clone();
+        let code = worker_code.clone();
+        Ok(serve(socket, move |names| code.spec_of_names::<T>(&env, names))?)
+    })
 }
 
 /// Collects the options of a run, and builds its [`Driver`].
 #[derive(Debug)]
 pub struct Builder<T: Trainer> {
-    recipe: Recipe<T>,
+    settings: T,
+    env: EnvCreator,
+    code: Code,
     options: RunOptions,
 }
 
 impl<T: Trainer> Builder<T> {
     /// Makes a builder of a run with these settings in this environment.
     pub fn new(settings: T, env: EnvCreator) -> Self {
-        let recipe = Recipe::new(settings, env);
         let options = RunOptions {
-            name: Some(recipe.name()),
-            log_sys_usage: recipe.settings.common().log_sys_usage,
+            name: Some(Algorithm::<T>::trainable_name(&env)),
+            log_sys_usage: settings.common().log_sys_usage,
             ..RunOptions::default()
         };
-        Self { recipe, options }
+        Self { settings, env, code: Code::default(), options }
     }
 
     /// Adds callbacks to the run; `make` is called once in every worker.
     #[must_use]
     pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
-        self.recipe.callbacks = Some(CallbacksMaker::new(make));
+        self.code.callbacks = Some(CallbacksMaker::new(make));
         self
     }
 
@@ -93,14 +95,14 @@ impl<T: Trainer> Builder<T> {
     /// too.
     #[must_use]
     pub fn custom_model(mut self, model: CustomModel) -> Self {
-        self.recipe.custom_model = Some(model);
+        self.code.custom_model = Some(model);
         self
     }
 
     /// Trains this policy instead of the algorithm's own. A program that restores the run must set it, too.
     #[must_use]
     pub fn policy_class(mut self, policy_class: PolicyClass) -> Self {
-        self.recipe.policy_class = Some(policy_class);
+        self.code.policy_class = Some(policy_class);
         self
     }
 
@@ -124,7 +126,7 @@ impl<T: Trainer> Builder<T> {
         mut self,
         mapping: impl Fn(&str) -> Id + Send + Sync + 'static,
     ) -> Self {
-        self.recipe.policy_mapping_fn = Some(Arc::new(move |agent| mapping(agent).into()));
+        self.code.policy_mapping_fn = Some(Arc::new(move |agent| mapping(agent).into()));
         self
     }
 
@@ -163,7 +165,7 @@ impl<T: Trainer> Builder<T> {
     /// # }
     /// ```
     pub fn as_trainable(&self) -> TrainableFactory {
-        factory(&self.recipe)
+        factory(&self.settings, &self.env, &self.code)
     }
 
     /// Makes the run: its workers, its plan and its driver.
@@ -172,6 +174,7 @@ impl<T: Trainer> Builder<T> {
     /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, or the environment or a
     /// policy cannot be made.
     pub fn build(self) -> Result<Driver<Algorithm<T>>> {
-        Ok(Driver::with(Algorithm::from(self.recipe), Config::new(), self.options)?)
+        let algorithm = Algorithm::with_code(self.settings, self.env, self.code);
+        Ok(Driver::with(algorithm, Config::new(), self.options)?)
     }
 }

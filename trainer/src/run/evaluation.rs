@@ -39,21 +39,22 @@ impl Run {
 
     /// Returns the evaluation workers, with the learner's weights and filters, and a task without episodes.
     pub(crate) fn prepare_evaluation(&mut self, frames: usize) -> Result<(EvaluationTask, WorkerSet)> {
-        let common = &self.spec.common;
+        let common = &self.spec.names.common;
         let workers = match &self.evaluation {
             Some(workers) => workers.clone(),
             None => {
                 let mut spec = self.spec.clone();
-                spec.sampling = false;
-                spec.common.num_workers = common.evaluation_num_workers;
-                spec.common.env_config.extend(common.evaluation_config.env_config.clone());
+                spec.names.sampling = false;
+                spec.names.common.num_workers = common.evaluation_num_workers;
+                spec.names.common.env_config.extend(common.evaluation_config.env_config.clone());
                 if let Some(id) = &common.evaluation_config.env {
                     spec.env = EnvCreator::from(id.as_str());
+                    spec.names.env.clone_from(id);
                 }
                 let env = spec.env.name();
                 if common.render_env && (env.starts_with("py:") || env.starts_with("pz:")) {
                     // A Python environment draws pictures only if it was made with a `render_mode`.
-                    let kwargs = spec.common.env_config.entry("kwargs").or_insert_with(|| json!({}));
+                    let kwargs = spec.names.common.env_config.entry("kwargs").or_insert_with(|| json!({}));
                     if let Value::Object(kwargs) = kwargs {
                         kwargs.entry("render_mode").or_insert_with(|| "rgb_array".into());
                     }

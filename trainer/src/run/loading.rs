@@ -1,12 +1,11 @@
 //! Acting with a saved policy, from a checkpoint alone: no settings, environment or workers are needed.
 
-use crate::agents::Agent;
+use crate::agents::{Agent, EnvInfo};
 use crate::base::{Error, Result, State, Stream, catch};
-use crate::run::policies::policies_of;
 use crate::run::resolve::resolve;
 use crate::run::restoring::{DTYPES, SETTINGS, SPACES};
 use crate::run::trainer::Trainer;
-use crate::sample::{MeanStdFilter, Session, WorkerSpec, saved_filters};
+use crate::sample::{Code, MeanStdFilter, Session, WorkerNames, saved_filters};
 use crate::workers::Counters;
 use pavlov_envs::{DType, EnvCreator};
 use pavlov_tune::Config;
@@ -41,7 +40,8 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
                       more (`pavlov resume`) and load the checkpoint that is saved then";
         return Err(Error::state(SPACES, reason));
     }
-    let (agents, dtypes): (Vec<Agent>, (DType, DType)) = (about.get(SPACES)?, about.get(DTYPES)?);
+    let agents: Vec<Agent> = about.get(SPACES)?;
+    let (obs_dtype, act_dtype): (DType, DType) = about.get(DTYPES)?;
     let Some(first) = agents.first() else {
         return Err(Error::state(SPACES, "it names no agent, but an environment has at least one"));
     };
@@ -52,18 +52,15 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
     let env = EnvCreator::from(about.get::<String>("env")?);
     let (mut settings, env) = resolve(&T::get_default_config(), &about.get::<Config>("config")?, &env)?;
     settings.validate_config(&first.spaces)?;
-    let common = settings.common().clone();
-    let spec = WorkerSpec {
-        seed: common.seed.unwrap_or_default(),
-        policies: policies_of(&settings, &agents)?,
-        common,
-        env,
-        agents,
-        custom_model: None,
-        callbacks: None,
+    let names = WorkerNames {
+        trainable: None,
+        settings: Config::new(),
+        common: settings.common().clone(),
+        env: env.name().to_owned(),
+        env_info: EnvInfo { agents, obs_dtype, act_dtype },
         sampling: false,
-        origin: None,
     };
+    let spec = Code::default().spec(&settings, &env, names)?;
     let id = match policy {
         Some(id) => id,
         None => spec.policies.sole()?,
@@ -80,5 +77,5 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
     let mut seeds = Stream::from_state(about.get("inference_rng")?);
     let rngs = (0..copies).map(|_| Stream::new(seeds.below(u64::MAX), "inference", 0)).collect();
     let filter = filters.get(id).map(MeanStdFilter::running);
-    Session::new(id, &spec, dtypes, policies, rngs, filter, timestep)
+    Session::new(id, &spec, policies, rngs, filter, timestep)
 }

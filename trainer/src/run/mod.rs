@@ -3,6 +3,7 @@
 mod acting;
 mod algorithm;
 mod builder;
+mod code;
 mod episode_window;
 mod evaluation;
 mod gif;
@@ -10,7 +11,6 @@ mod loading;
 mod memory;
 mod policies;
 mod policy_changes;
-mod recipe;
 mod resolve;
 mod restoring;
 mod results;

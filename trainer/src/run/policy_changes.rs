@@ -59,7 +59,8 @@ impl<T: Trainer> Algorithm<T> {
             return Ok(());
         }
         let run = self.run()?;
-        let (mut settings, probe) = (self.settings.clone(), run.probe());
+        let mut settings = self.settings.clone();
+        let env_info = run.spec().names.env_info.clone();
         let multi = &mut settings.common_mut().multiagent;
         if multi.replay_mode == ReplayMode::Lockstep {
             let rule = "rows of a policy that is added later would stand at other places; leave it out to add or remove policies";
@@ -69,16 +70,16 @@ impl<T: Trainer> Algorithm<T> {
             multi.policies = [(DEFAULT_POLICY.to_owned(), Config::new())].into();
         }
         edits.iter().try_for_each(|edit| edit.apply(multi))?;
-        validate(&mut settings, &probe.agents[0].spaces)?;
-        let policies = self.recipe.policies(&settings, &probe.agents)?;
+        validate(&mut settings, &env_info.agents[0].spaces)?;
+        let policies = self.code.policies(&settings, &env_info.agents)?;
         check_stay(&run.spec().policies, &policies, edits)?;
-        policies.check(&probe.agents)?;
+        policies.check(&env_info.agents)?;
         // Afterwards workers have everything that was learned.
         run.workers().sync_weights()?;
         let (saved, learners) = (run.state()?, run.workers().learners.clone());
         // Ends the old workers, to make room for the new ones.
         self.run = None;
-        let mut run = self.make_run(&settings, &self.env, probe)?;
+        let mut run = self.make_run(&settings, &self.env, env_info)?;
         run.take_over(saved, &learners)?;
         (self.settings, self.run, self.policies_changed) = (settings, Some(run), true);
         Ok(())

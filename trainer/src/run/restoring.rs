@@ -62,7 +62,8 @@ impl<T: Trainer> Algorithm<T> {
         about.set("observation_space", &first.spaces.observation_space.to_string())?;
         about.set("action_space", &first.spaces.action_space.to_string())?;
         about.set(SPACES, &self.run()?.agents())?;
-        about.set(DTYPES, &self.run()?.dtypes())?;
+        let info = &self.run()?.spec().names.env_info;
+        about.set(DTYPES, &(info.obs_dtype, info.act_dtype))?;
         if !others.is_empty() {
             let policies = &self.run()?.spec().policies;
             let agents = self.run()?.agents().iter().map(|agent| (&agent.name, policies.of(&agent.name)));
@@ -135,11 +136,11 @@ impl<T: Trainer> Algorithm<T> {
             let multiagent = config.get("multiagent").and_then(Value::as_object).cloned().unwrap_or_default();
             settings.common_mut().multiagent = decode(&multiagent)?;
         }
-        let probe = self.run()?.probe();
+        let env_info = self.run()?.spec().names.env_info.clone();
         if self.settings.common().has_actors() {
             self.run = None;
         }
-        let mut run = self.make_run(&settings, &self.env, probe)?;
+        let mut run = self.make_run(&settings, &self.env, env_info)?;
         run.on_trainer_init()?;
         run.set_state(|part| State::read(dir, part))?;
         run.workers().learners.tell_of_empty_buffers();

@@ -27,7 +27,7 @@ impl Run {
         before: &crate::workers::Counters,
         info: &LearnerInfo,
     ) -> Result<Metrics> {
-        let common = &self.spec.common;
+        let common = &self.spec.names.common;
         let counters = self.workers.counters();
         let episodes = self.workers.ledger.take_episodes();
         let episodes_this_iter = episodes.len();

@@ -1,14 +1,12 @@
 //! [`Run`]: a training run with its workers, plan and evaluation, which makes the results.
 
-use crate::agents::{Agent, Policies, Probe, too_wide};
+use crate::agents::{Agent, too_wide};
 use crate::base::{Breakdown, Error, Result, Spaces, State, catch, notice, notice_unoptimised};
-use crate::learn::nets::CustomModel;
 use crate::plan::{LearnerInfo, Plan};
 use crate::run::episode_window::EpisodeWindow;
-use crate::sample::{CallbacksMaker, Changes, EvaluationEnd, Origin, Pictures, RunHandle, WorkerSpec};
+use crate::sample::{Changes, EvaluationEnd, Pictures, RunHandle, WorkerSpec};
 use crate::settings::{Common, CountStepsBy};
 use crate::workers::WorkerSet;
-use pavlov_envs::{DType, EnvCreator};
 use pavlov_tune::Metrics;
 use serde_json::Value;
 use std::sync::{Arc, Weak};
@@ -18,8 +16,6 @@ use tch::Device;
 /// A training run: its workers, plan, evaluation and results.
 pub struct Run {
     pub(crate) spec: WorkerSpec,
-    obs_dtype: DType,
-    act_dtype: DType,
     pub(crate) workers: WorkerSet,
     plan: Option<Plan>,
     pub(crate) evaluation: Option<WorkerSet>,
@@ -37,20 +33,14 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// Makes a run with workers for these settings, and without a plan.
-    pub(crate) fn new(
-        common: &Common,
-        env: &EnvCreator,
-        probe: Probe,
-        policies: Policies,
-        custom_model: Option<CustomModel>,
-        callbacks: Option<CallbacksMaker>,
-        origin: Origin,
-    ) -> Result<Self> {
+    /// Makes a run with workers, and without a plan.
+    pub(crate) fn new(spec: WorkerSpec) -> Result<Self> {
+        let common = &spec.names.common;
         notice_unoptimised();
-        policies.check(&probe.agents)?;
+        spec.policies.check(spec.agents())?;
         // A mapping that panics for a far episode is called again when that episode begins.
-        let foreseen = catch(|| "the policy mapping".into(), || Ok(policies.unknown_later(&probe.agents)));
+        let foreseen =
+            catch(|| "the policy mapping".into(), || Ok(spec.policies.unknown_later(spec.agents())));
         if let Ok(Some(text)) = foreseen {
             notice(&text);
         }
@@ -64,32 +54,19 @@ impl Run {
                 return Err(Error::config("num_gpus", n, rule));
             }
         };
-        let spec = WorkerSpec {
-            seed: common.seed.unwrap_or_default(),
-            common: common.clone(),
-            env: env.clone(),
-            agents: probe.agents,
-            policies,
-            custom_model,
-            callbacks,
-            sampling: true,
-            origin: Some(origin),
-        };
         if common.sample_async {
             tracing::warn!(
                 "`sample_async` is on: experience is one update older than the policy that learns from it"
             );
         }
-        if spec.custom_model.is_none()
-            && let Some(text) = spec.agents.iter().find_map(|agent| too_wide(common, agent))
+        if spec.code.custom_model.is_none()
+            && let Some(text) = spec.agents().iter().find_map(|agent| too_wide(common, agent))
         {
             notice(&text);
         }
         let workers = WorkerSet::new(&spec, device)?;
         Ok(Self {
             spec,
-            obs_dtype: probe.obs_dtype,
-            act_dtype: probe.act_dtype,
             workers,
             plan: None,
             evaluation: None,
@@ -112,12 +89,12 @@ impl Run {
 
     /// The common settings of the run.
     pub fn common(&self) -> &Common {
-        &self.spec.common
+        &self.spec.names.common
     }
 
     /// The agents of the environment; most environments have one.
     pub fn agents(&self) -> &[Agent] {
-        &self.spec.agents
+        self.spec.agents()
     }
 
     /// The observation and action spaces of a policy.
@@ -125,21 +102,11 @@ impl Run {
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] if no agent acts by a policy of that id.
     pub fn spaces(&self, policy: &str) -> Result<&Spaces> {
-        self.spec.policies.spaces(policy, &self.spec.agents)
+        self.spec.policies.spaces(policy, self.spec.agents())
     }
 
     pub(crate) fn spec(&self) -> &WorkerSpec {
         &self.spec
-    }
-
-    /// The properties of the environment, found when the run was made: agents, spaces, types.
-    pub(crate) fn probe(&self) -> Probe {
-        Probe { agents: self.spec.agents.clone(), obs_dtype: self.obs_dtype, act_dtype: self.act_dtype }
-    }
-
-    /// Scalar types of the environment's observations and actions.
-    pub(crate) fn dtypes(&self) -> (DType, DType) {
-        (self.obs_dtype, self.act_dtype)
     }
 
     /// Runs one iteration: rounds of the plan until enough steps were sampled and trained, and an evaluation if one
@@ -204,7 +171,7 @@ impl Run {
     fn train(&mut self) -> Result<Metrics> {
         let start = Instant::now();
         let before = self.workers.counters();
-        let common = self.spec.common.clone();
+        let common = self.spec.names.common.clone();
         let mut info = LearnerInfo::default();
         let Some(plan) = &mut self.plan else {
             return Err(Error::state("the run", "it has no plan; `Run::set_plan` was not called"));

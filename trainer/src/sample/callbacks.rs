@@ -193,16 +193,16 @@ impl<'a> RunHandle<'a> {
 
 /// Makes the [`Callbacks`] of each worker and of the trainer.
 #[derive(Clone)]
-pub struct CallbacksMaker(std::sync::Arc<dyn Fn() -> Box<dyn Callbacks> + Send + Sync>);
+pub(crate) struct CallbacksMaker(std::sync::Arc<dyn Fn() -> Box<dyn Callbacks> + Send + Sync>);
 
 impl CallbacksMaker {
     /// Makes every instance by this constructor.
-    pub fn new<C: Callbacks + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Self {
+    pub(crate) fn new<C: Callbacks + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         Self(std::sync::Arc::new(move || Box::new(make())))
     }
 
     /// Makes a new instance of the hooks.
-    pub fn make(&self) -> Box<dyn Callbacks> {
+    pub(crate) fn make(&self) -> Box<dyn Callbacks> {
         (self.0)()
     }
 }

@@ -55,7 +55,8 @@ impl EnvRunner {
     }
 
     fn start_source(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
-        let WorkerSpec { common, agents, policies: who, .. } = &self.spec;
+        let WorkerSpec { names, policies: who, .. } = &self.spec;
+        let common = &names.common;
         let n = common.num_envs_per_worker;
         let copies = common.changed(&self.spec.env).make(&common.env_config, n)?;
         if let Some(callbacks) = callbacks {
@@ -68,15 +69,15 @@ impl EnvRunner {
             (0, workers) => workers * n,
             (i, _) => (i - 1) * n,
         };
-        let (seeds, callbacks) = ((self.spec.seed, first as u64), callbacks.as_mut());
+        let (seeds, callbacks) = ((self.spec.seed(), first as u64), callbacks.as_mut());
         self.source = Some(match copies {
             EnvCopies::Vector(env) => {
-                let id = who.of(&agents[0].name);
+                let id = who.of(&names.env_info.agents[0].name);
                 let (policy, common) = (&**policies.get_mut(&id)?, self.spec.common_of(&id));
                 Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
             }
             EnvCopies::MultiAgent(envs) => {
-                let who = (agents.as_slice(), who);
+                let who = (self.spec.agents(), who);
                 Box::new(MultiAgentSampler::new(envs, common, who, policies, self.index, seeds, callbacks)?)
             }
         });
@@ -104,7 +105,8 @@ impl EnvRunner {
         if *index > 0 {
             policies.on_global_var_update(timestep);
         }
-        let (explore, goal) = (spec.common.explore, spec.common.rollout_fragment_length * source.copies());
+        let (explore, goal) =
+            (spec.names.common.explore, spec.names.common.rollout_fragment_length * source.copies());
         let (mut batch, mut episodes) = (TrainBatch::default(), Vec::new());
         match collectors {
             None => {
@@ -123,7 +125,7 @@ impl EnvRunner {
                 let mut now = timestep;
                 while batch.env_steps < goal as u64 {
                     source.fill(policies, explore, now, callbacks.as_mut())?;
-                    now += spec.common.steps_per_round() as u64;
+                    now += spec.names.common.steps_per_round() as u64;
                     source.lend(&mut |id, fragment| {
                         if !collectors.contains_key(id) {
                             collectors.insert(id.to_owned(), EpisodeCollector::default());

@@ -58,7 +58,7 @@ pub(crate) enum Stage {
 
 impl Stage {
     fn new(spec: &WorkerSpec, copies: usize) -> Result<Self> {
-        Ok(match spec.common.changed(&spec.env).make(&spec.common.env_config, copies)? {
+        Ok(match spec.names.common.changed(&spec.env).make(&spec.names.common.env_config, copies)? {
             EnvCopies::Vector(env) => Self::Vector(env),
             EnvCopies::MultiAgent(envs) => {
                 let render_fps = envs.first().and_then(|env| env.render_fps());
@@ -102,12 +102,13 @@ pub(crate) fn play(
         }
         Stage::Agents(copies, render_fps) => {
             let seated = spec.policies.in_evaluation();
-            let seating = PolicyAssignment::new(&spec.agents, &seated);
+            let seating = PolicyAssignment::new(spec.agents(), &seated);
             let roster = EpisodeSchedule::new(&task.episodes, task.seed, n, Some(seating), worker);
-            let who = (spec.agents.as_slice(), &seated);
+            let who = (spec.agents(), &seated);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };
-            let (episodes, frames) = play_agents(copies, &spec.common, who, policies, filters, roster, how)?;
+            let (episodes, frames) =
+                play_agents(copies, &spec.names.common, who, policies, filters, roster, how)?;
             Evaluation { episodes, frames, render_fps: *render_fps }
         }
     };
@@ -130,14 +131,14 @@ fn play_vector(
         let space = &spaces.observation_space;
         (space.shape(), space.dtype(), space.flat_width())
     };
-    let made_for = &spec.agents[0].spaces;
+    let made_for = &spec.agents()[0].spaces;
     if rows(&spaces) != rows(made_for) {
         let needs = format!("the space it was made for ({})", made_for.observation_space);
         let space = spaces.observation_space.to_string();
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
     let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
-    let id = spec.policies.in_evaluation().of(&spec.agents[0].name);
+    let id = spec.policies.in_evaluation().of(&spec.agents()[0].name);
     let (common, policy) = (spec.common_of(&id), policies.get_mut(&id)?.as_mut());
     let mut pilot =
         Connector::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;

@@ -26,7 +26,6 @@ mod seats_state;
 mod session;
 mod source;
 mod spec;
-mod spec_by_name;
 mod transforms;
 mod worker;
 
@@ -42,7 +41,6 @@ pub use follower::Follow;
 pub use messages::{Reply, Request, Sampled};
 pub use session::{Action, Session};
 pub(crate) use session::{Inference, rows};
-pub use spec::{Origin, WorkerSpec};
-pub(crate) use spec_by_name::SpecByName;
+pub use spec::{Code, WorkerNames, WorkerSpec};
 pub use transforms::{normalize, unsquash};
 pub use worker::RolloutWorker;

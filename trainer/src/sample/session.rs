@@ -47,7 +47,6 @@ impl Session {
     pub(crate) fn new(
         id: &str,
         spec: &WorkerSpec,
-        dtypes: (DType, DType),
         mut policies: PolicyMap,
         rngs: Vec<Stream>,
         filter: Option<&RunningStat>,
@@ -56,7 +55,7 @@ impl Session {
         let copies = rngs.len();
         let policy = policies.get_mut(id)?;
         policy.on_global_var_update(timestep);
-        let desk = Inference::new(spec, dtypes, (id, policy.as_ref()), rngs, filter)?;
+        let desk = Inference::new(spec, (id, policy.as_ref()), rngs, filter)?;
         Ok(Self { id: id.to_owned(), desk, policies, copies, timestep })
     }
 
@@ -129,20 +128,20 @@ impl Inference {
     /// Makes one copy per random stream.
     pub(crate) fn new(
         spec: &WorkerSpec,
-        dtypes: (DType, DType),
         (id, policy): (&str, &dyn Policy),
         rngs: Vec<Stream>,
         filter: Option<&RunningStat>,
     ) -> Result<Self> {
-        let spaces = spec.policies.spaces(id, &spec.agents)?;
+        let spaces = spec.policies.spaces(id, spec.agents())?;
         let common = spec.common_of(id);
-        let pilot = Connector::new(spaces, dtypes.1, common, policy, 0, rngs)?.filtered_by(filter)?;
+        let pilot = Connector::new(spaces, spec.names.env_info.act_dtype, common, policy, 0, rngs)?
+            .filtered_by(filter)?;
         Ok(Self {
             storage: pilot.steps(1)?,
             pilot,
             space: spaces.observation_space.clone(),
-            stored: spec.common.stored(spaces).observation_space,
-            obs_dtype: dtypes.0,
+            stored: spec.names.common.stored(spaces).observation_space,
+            obs_dtype: spec.names.env_info.obs_dtype,
             action_width: spaces.action_space.width(),
         })
     }

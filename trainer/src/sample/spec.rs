@@ -1,51 +1,79 @@
 //! Everything that is needed to make a rollout worker, in this process or in another.
 
-use crate::agents::{Agent, Policies};
-use crate::base::Result;
+use crate::agents::{Agent, EnvInfo, Policies};
+use crate::base::{Error, PolicyId, Result};
 use crate::learn::nets::{CustomModel, PolicySpec};
-use crate::policy::{Policy, PolicyMap};
+use crate::policy::{Policy, PolicyClass, PolicyMap};
 use crate::sample::callbacks::CallbacksMaker;
 use crate::settings::Common;
 use pavlov_envs::EnvCreator;
 use pavlov_tune::Config;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-/// Everything needed to make a worker, in this process or another.
-#[derive(Clone, Debug)]
-pub struct WorkerSpec {
-    /// The common settings, already validated.
-    pub common: Common,
-    /// The run's seed.
-    pub seed: u64,
-    /// The environment.
-    pub env: EnvCreator,
-    /// The agents that act in the environment.
-    pub agents: Vec<Agent>,
-    /// The policies, and which agent acts by which policy.
-    pub policies: Policies,
-    /// The user's own network, used instead of the `model` settings.
-    pub custom_model: Option<CustomModel>,
-    /// Makes the hooks of each worker.
-    pub callbacks: Option<CallbacksMaker>,
-    /// Whether rollout workers sample; those of an evaluation only play episodes.
-    pub sampling: bool,
-    /// The names by which other processes make the same workers; without them workers are threads.
-    pub origin: Option<Origin>,
-}
-
-/// The names by which another process makes the same workers: the trainable that `main` gives to `child_main`, and
-/// the settings of the run.
-#[derive(Clone, Debug)]
-pub struct Origin {
-    /// The name of the trainable.
-    pub trainable: String,
+/// The names and numbers of a worker: another process of the same executable makes the same worker from them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WorkerNames {
+    /// The name by which other processes find the trainable in what `main` gives to `child_main`; without a name
+    /// workers are threads.
+    pub trainable: Option<String>,
     /// The complete settings of the algorithm.
     pub settings: Config,
+    /// The common settings as these workers have them, already validated. In an evaluation some differ from the run's.
+    pub common: Common,
+    /// The id of the environment.
+    pub env: String,
+    /// The agents that act in the environment, and its scalar types.
+    pub env_info: EnvInfo,
+    /// Whether rollout workers sample; those of an evaluation only play episodes.
+    pub sampling: bool,
+}
+
+/// A function from the name of an agent to the id of its policy.
+pub(crate) type MappingByName = Arc<dyn Fn(&str) -> PolicyId + Send + Sync>;
+
+/// The user's own code in a run. It never leaves the process; other processes of the same executable have it, too.
+#[derive(Clone, Default)]
+pub struct Code {
+    pub(crate) callbacks: Option<CallbacksMaker>,
+    pub(crate) custom_model: Option<CustomModel>,
+    pub(crate) policy_class: Option<PolicyClass>,
+    pub(crate) policy_mapping_fn: Option<MappingByName>,
+}
+
+impl std::fmt::Debug for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Code").finish_non_exhaustive()
+    }
+}
+
+/// Everything needed to make a worker: names and numbers, and the code that they name in this process.
+#[derive(Clone, Debug)]
+pub struct WorkerSpec {
+    /// Names and numbers, which are equal in all processes of the run.
+    pub names: WorkerNames,
+    /// The environment.
+    pub env: EnvCreator,
+    /// The policies, and which agent acts by which policy.
+    pub policies: Policies,
+    /// The user's own code: callbacks, network.
+    pub code: Code,
 }
 
 impl WorkerSpec {
+    /// The agents that act in the environment.
+    pub fn agents(&self) -> &[Agent] {
+        &self.names.env_info.agents
+    }
+
+    /// The run's seed.
+    pub(crate) fn seed(&self) -> u64 {
+        self.names.common.seed.unwrap_or_default()
+    }
+
     /// The shared settings of one policy: its own, or those of the run.
     pub(crate) fn common_of(&self, id: &str) -> &Common {
-        self.policies.settings(id, &self.common)
+        self.policies.settings(id, &self.names.common)
     }
 
     /// Builds the policies for one worker (0: the trainer); all workers start with equal weights.
@@ -54,13 +82,13 @@ impl WorkerSpec {
     /// Fails if a policy cannot be built, or if there are more than `multiagent.policy_map_capacity` and their folder
     /// cannot be made. Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) for a policy by which no agent acts.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
-        let (capacity, all) = (self.common.multiagent.policy_map_capacity, self.policies.classes().count());
-        let mut map = match all > capacity {
-            false => PolicyMap::default(),
-            true => {
-                let (cache, spec) = (self.common.multiagent.policy_map_cache.as_deref(), self.clone());
-                PolicyMap::with_capacity(capacity, cache, move |id| spec.policy(id, worker_index, device))?
-            }
+        let multi = &self.names.common.multiagent;
+        let mut map = if self.policies.classes().count() > multi.policy_map_capacity {
+            let spec = self.clone();
+            let make = move |id: &str| spec.policy(id, worker_index, device);
+            PolicyMap::with_capacity(multi.policy_map_capacity, multi.policy_map_cache.as_deref(), make)?
+        } else {
+            PolicyMap::default()
         };
         for (id, _) in self.policies.classes() {
             map.insert(id.clone(), self.policy(id, worker_index, device)?);
@@ -71,17 +99,62 @@ impl WorkerSpec {
 
     /// Builds one policy with its initial weights.
     fn policy(&self, id: &str, worker_index: usize, device: tch::Device) -> Result<Box<dyn Policy>> {
-        let spaces = self.policies.spaces(id, &self.agents)?;
+        let common = &self.names.common;
+        let spaces = self.policies.spaces(id, self.agents())?;
         let spec = PolicySpec {
-            own_obs: self.common.own_obs(spaces),
-            spaces: self.common.stored(spaces),
-            seed: Policies::seed(self.seed, id),
+            own_obs: common.own_obs(spaces),
+            spaces: common.stored(spaces),
+            seed: Policies::seed(self.seed(), id),
             device,
             fused: self.common_of(id).model.fused,
-            custom_model: self.custom_model.clone(),
+            custom_model: self.code.custom_model.clone(),
             worker_index,
-            num_workers: self.common.num_workers,
+            num_workers: common.num_workers,
         };
         self.policies.class(id)?.build(&spec)
+    }
+
+    /// The name by which other processes find the trainable.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if there is none.
+    pub(crate) fn trainable(&self) -> Result<&str> {
+        self.names.trainable.as_deref().ok_or_else(|| {
+            let rule =
+                "workers in processes need an algorithm that is built by name or by `TrainerExt::build`";
+            let workers = format!("\"{}\"", self.names.common.workers.transport.name());
+            Error::config("workers", workers, rule)
+        })
+    }
+
+    /// Which code the run has: it is equal in every process that has the same builder.
+    pub(crate) fn code_names(&self) -> Vec<(String, String)> {
+        let classes: Vec<String> =
+            self.policies.classes().map(|(id, class)| format!("{id}: {}", class.name())).collect();
+        [
+            ("callbacks", self.code.callbacks.is_some().to_string()),
+            ("custom model", self.code.custom_model.is_some().to_string()),
+            ("policy classes", classes.join(", ")),
+        ]
+        .map(|(what, name)| (what.to_owned(), name))
+        .into()
+    }
+
+    /// Returns an error if the code of this process differs from the run's, which is `wanted`.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] with the difference and the way out.
+    pub(crate) fn check_code(&self, wanted: &[(String, String)]) -> Result<()> {
+        let found = self.code_names();
+        match found.iter().zip(wanted).find(|(found, wanted)| found != wanted) {
+            None => Ok(()),
+            Some(((what, _), _)) => {
+                let reason = format!(
+                    "it has other {what} in a worker's process than in the run: give `child_main` what \
+                     `Builder::as_trainable` of the run's own builder returns"
+                );
+                Err(Error::state(format!("the trainable {}", self.trainable()?), reason))
+            }
+        }
     }
 }

@@ -34,8 +34,8 @@ impl RolloutWorker {
     /// Fails if the environment or a policy cannot be made, or a hook fails.
     pub fn new(spec: WorkerSpec, index: usize) -> Result<Self> {
         let mut policies = spec.policies(index, tch::Device::Cpu)?;
-        let mut callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
-        let with_env = spec.sampling;
+        let mut callbacks = spec.code.callbacks.as_ref().map(CallbacksMaker::make);
+        let with_env = spec.names.sampling;
         let runner = EnvRunner::new(spec, index, with_env, &mut policies, &mut callbacks)?;
         Ok(Self { runner, policies, callbacks, version: 0, follower: Follower::default() })
     }

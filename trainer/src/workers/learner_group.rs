@@ -9,7 +9,7 @@ use crate::base::{Array, Error, Result, State};
 use crate::experience::SampleBatch;
 use crate::learn::engines::Together;
 use crate::policy::{Learned, Policy, PolicyMap};
-use crate::sample::{Follow, Reply, Request, WorkerSpec};
+use crate::sample::{Follow, Reply, Request, WorkerNames, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
 use pavlov_train::SocketCollective;
@@ -50,23 +50,24 @@ impl LearnerGroup {
     /// # Errors
     /// Fails if a process or actor cannot be started, or cannot make its policies.
     pub(crate) fn new(spec: &WorkerSpec) -> Result<Option<Self>> {
-        let learners = spec.common.num_learners;
-        if learners < 2 || !spec.sampling {
+        let learners = spec.names.common.num_learners;
+        if learners < 2 || !spec.names.sampling {
             return Ok(None);
         }
         let common = Common {
-            workers: Workers { number: None, ..spec.common.learners },
-            num_cpus_per_worker: spec.common.num_cpus_per_learner,
+            workers: Workers { number: None, ..spec.names.common.learners },
+            num_cpus_per_worker: spec.names.common.num_cpus_per_learner,
             num_gpus_per_worker: 0.0,
             custom_resources_per_worker: BTreeMap::new(),
             label_selector_per_worker: BTreeMap::new(),
             // After a loss all learners connect again, so the pool itself replaces none.
             recreate_failed_workers: false,
-            ..spec.common.clone()
+            ..spec.names.common.clone()
         };
         // Learners have policies, but no environments.
-        let own = WorkerSpec { common, sampling: false, ..spec.clone() };
-        let started = match spec.common.learners.transport {
+        let mut own = spec.clone();
+        own.names = WorkerNames { common, sampling: false, ..own.names };
+        let started = match spec.names.common.learners.transport {
             WorkerTransport::Ray => RayPool::asked(&own, learners - 1, Asked::LEARNERS).map(|pool| {
                 let node = Some(pool.node_address().to_owned());
                 (Box::new(pool) as Box<dyn WorkerPool>, node)
@@ -79,7 +80,7 @@ impl LearnerGroup {
         let mut group = Self {
             pool,
             node,
-            common: spec.common.clone(),
+            common: spec.names.common.clone(),
             together: None,
             given_up: false,
             in_step: false,

@@ -79,8 +79,8 @@ impl Learners {
         Ok(Self {
             learning: Arc::new(Mutex::new(Learning {
                 policies: spec.policies(0, device)?,
-                callbacks: spec.callbacks.as_ref().map(CallbacksMaker::make),
-                rng: Stream::new(spec.seed, "learner", 0),
+                callbacks: spec.code.callbacks.as_ref().map(CallbacksMaker::make),
+                rng: Stream::new(spec.seed(), "learner", 0),
                 replay: BTreeMap::new(),
                 fragments: None,
                 minibatches: MinibatchBuffer::default(),
@@ -92,8 +92,8 @@ impl Learners {
             queue: Arc::default(),
             to_train: spec.policies.to_train().cloned().collect(),
             device,
-            seed: spec.seed,
-            replay_mode: spec.common.multiagent.replay_mode,
+            seed: spec.seed(),
+            replay_mode: spec.names.common.multiagent.replay_mode,
         })
     }
 

@@ -26,8 +26,8 @@ use crate::policy::Policy;
 use crate::replay::SharedReplay;
 use crate::sample::EnvRunner;
 pub use crate::sample::{
-    Evaluation, EvaluationTask, FilterStats, Follow, MeanStdFilter, Origin, Reply, Request, RolloutWorker,
-    RunningStat, Sampled, WorkerSpec,
+    Code, Evaluation, EvaluationTask, FilterStats, Follow, MeanStdFilter, Reply, Request, RolloutWorker,
+    RunningStat, Sampled, WorkerNames, WorkerSpec,
 };
 use crate::settings::{
     Common, CountStepsBy, MultiAgentConfig, ObservationFilter, ReplayBufferConfig, ReplayMode,
@@ -72,8 +72,8 @@ pub struct WorkerSet {
 }
 
 impl WorkerSet {
-    /// Makes policies that learn on `device`, and `spec.common.num_workers` workers on the transport
-    /// `spec.common.workers`.
+    /// Makes policies that learn on `device`, and `spec.names.common.num_workers` workers on the transport
+    /// `spec.names.common.workers`.
     ///
     /// # Errors
     /// Fails if the environment, a policy, a thread or a process cannot be made, or a hook fails.
@@ -86,17 +86,17 @@ impl WorkerSet {
     /// # Errors
     /// Fails if a learning policy or the environment of the plan's own thread cannot be made, or a hook fails.
     pub fn over(spec: &WorkerSpec, device: Device, pool: Box<dyn WorkerPool>) -> Result<Self> {
-        let with_env = spec.sampling && (pool.is_empty() || spec.common.create_env_on_driver);
+        let with_env = spec.names.sampling && (pool.is_empty() || spec.names.common.create_env_on_driver);
         let (learners, has_workers) = (Learners::new(spec, device)?, !pool.is_empty());
         let local =
             learners.lend(|policies, hooks| EnvRunner::new(spec.clone(), 0, with_env, policies, hooks))?;
         Ok(Self {
-            fleet: Arc::new(Mutex::new(Fleet::new(pool, &spec.common, local, learners.clone()))),
+            fleet: Arc::new(Mutex::new(Fleet::new(pool, &spec.names.common, local, learners.clone()))),
             learners,
             ledger: Ledger::default(),
             has_workers,
-            common: Arc::new(spec.common.clone()),
-            seed: spec.seed,
+            common: Arc::new(spec.names.common.clone()),
+            seed: spec.seed(),
         })
     }
 

@@ -5,7 +5,7 @@
 //! answer is stopped, or its machine is gone, while one whose environment is slow answers at once.
 
 use crate::base::{Error, Result, lock};
-use crate::sample::{Reply, Request, SpecByName};
+use crate::sample::{Reply, Request, WorkerSpec};
 use crate::workers::transport::pool::{Completion, Fault};
 use crate::workers::wire;
 use crate::workers::wire::{Message, Op};
@@ -80,13 +80,13 @@ impl Connection {
     pub(super) fn start(
         process: Box<dyn Body>,
         socket: UnixStream,
-        spec: &Arc<SpecByName>,
+        spec: &Arc<WorkerSpec>,
         place: WorkerAddress,
         start: u64,
     ) -> Result<Self> {
         let owed = PendingRequest { requests: VecDeque::from([start]), ..PendingRequest::default() };
         let shared = Arc::new(Shared { socket, process: Mutex::new(process), owed: Mutex::new(owed) });
-        let probe_timeout = spec.common.worker_health_probe_timeout_s.map(Duration::from_secs_f64);
+        let probe_timeout = spec.names.common.worker_health_probe_timeout_s.map(Duration::from_secs_f64);
         let _ = shared.socket.set_read_timeout(probe_timeout.map(|timeout| timeout / PROBES));
         let (outgoing, inbox) = unbounded();
         let named =
@@ -143,9 +143,12 @@ impl Connection {
 }
 
 /// Writes the settings of a worker, and then its requests.
-fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &Receiver<Outgoing>) {
+fn send(shared: &Shared, spec: &WorkerSpec, worker: usize, start: u64, inbox: &Receiver<Outgoing>) {
     let mut to = BufWriter::new(&shared.socket);
-    let begin = || Message::default().with("spec", spec)?.with("worker", &(worker + 1));
+    let begin = || {
+        let message = Message::default().with("names", &spec.names)?.with("code", &spec.code_names())?;
+        message.with("worker", &(worker + 1))
+    };
     let mut sent = begin().and_then(|message| wire::write(&mut to, Op::Start, start, &message));
     loop {
         let flushed = |()| to.flush().map_err(|e| Error::state("writing a frame", e.to_string()));

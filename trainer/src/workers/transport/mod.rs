@@ -28,8 +28,8 @@ use pavlov_tune::WorkerTransport;
 /// # Errors
 /// Fails if a worker cannot be started or, with `validate_workers_after_construction`, cannot make its environments.
 pub(crate) fn workers(spec: &WorkerSpec) -> Result<Box<dyn WorkerPool>> {
-    let number = spec.common.num_workers;
-    Ok(match spec.common.workers.transport {
+    let number = spec.names.common.num_workers;
+    Ok(match spec.names.common.workers.transport {
         WorkerTransport::Threads => Box::new(ThreadPool::new(spec.clone(), number)?),
         // Without workers no Ray cluster is started.
         WorkerTransport::Ray if number == 0 => Box::new(ThreadPool::new(spec.clone(), 0)?),

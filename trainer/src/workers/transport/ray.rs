@@ -4,7 +4,7 @@
 //! is the same as a worker process on this machine, and the trainer outlives the cluster.
 
 use crate::base::Result;
-use crate::sample::{Request, SpecByName, WorkerSpec};
+use crate::sample::{Request, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Rollout workers on a Ray cluster, one actor per worker.
 #[derive(Debug)]
 pub struct RayPool {
-    spec: Arc<SpecByName>,
+    spec: Arc<WorkerSpec>,
     lives: Vec<Connection>,
     completions: Receiver<Completion>,
     send_completions: Sender<Completion>,
@@ -44,16 +44,15 @@ impl RayPool {
     /// As [`new`](Self::new), for a pool that other settings ask for.
     pub(crate) fn asked(spec: &WorkerSpec, workers: usize, asked: Asked) -> Result<Self> {
         let (send_completions, completions) = unbounded();
-        let by_name = Arc::new(SpecByName::of(spec)?);
         // A trainable that `main` does not know is refused before a cluster is started.
-        command(&by_name)?;
+        command(spec)?;
         let engine = RayEngine::shared(asked.by)?;
         let number = match workers {
             0 => 0,
-            _ => engine.reserve(asked.by, reservation(&spec.common, workers, asked.less))?,
+            _ => engine.reserve(asked.by, reservation(&spec.names.common, workers, asked.less))?,
         };
         let mut pool = Self {
-            spec: by_name,
+            spec: Arc::new(spec.clone()),
             lives: Vec::new(),
             completions,
             send_completions,
@@ -67,7 +66,7 @@ impl RayPool {
             pool.lives.push(life);
             starts.push(start);
         }
-        validate(&mut pool, starts, &spec.common)?;
+        validate(&mut pool, starts, &spec.names.common)?;
         Ok(pool)
     }
 
@@ -80,8 +79,8 @@ impl RayPool {
         self.requests += 1;
         let place = WorkerAddress { worker, incarnation, completions: self.send_completions.clone() };
         let start = json!({
-            "pool": self.number, "worker": worker, "resources": resources(&self.spec.common),
-            "labels": self.spec.common.label_selector_per_worker, "program": command(&self.spec)?,
+            "pool": self.number, "worker": worker, "resources": resources(&self.spec.names.common),
+            "labels": self.spec.names.common.label_selector_per_worker, "program": command(&self.spec)?,
         });
         let (body, socket) = self.engine.start(start)?;
         let life = Connection::start(Box::new(body), socket, &self.spec, place, self.requests)?;
@@ -89,8 +88,8 @@ impl RayPool {
     }
 }
 
-fn command(spec: &SpecByName) -> Result<ChildCommand> {
-    Ok(rollout_command(&spec.trainable, "ray", spec.common.num_cpus_per_worker.max(1))?)
+fn command(spec: &WorkerSpec) -> Result<ChildCommand> {
+    Ok(rollout_command(spec.trainable()?, "ray", spec.names.common.num_cpus_per_worker.max(1))?)
 }
 
 /// The resources of one worker, by Ray's names.

@@ -31,7 +31,7 @@ impl ThreadPool {
     /// policies or is not ready in `worker_health_probe_timeout_s`.
     pub fn new(spec: WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
-        let common = spec.common.clone();
+        let common = spec.names.common.clone();
         let mut pool = Self { spec, workers: Vec::new(), completions, send_completions, requests: 0 };
         let mut starts = Vec::new();
         for worker in 0..workers {

@@ -1,7 +1,7 @@
 //! The code that runs in the process of a worker: it reads requests and writes replies.
 
 use crate::base::{Error, Result, catch, lock};
-use crate::sample::{Reply, Request, RolloutWorker, SpecByName, WorkerSpec};
+use crate::sample::{Reply, Request, RolloutWorker, WorkerNames, WorkerSpec};
 use crate::workers::transport::pool::Fault;
 use crate::workers::wire;
 use crate::workers::wire::Op;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Fails if the first frame does not describe a worker, or a thread cannot be started.
 pub(crate) fn serve(
     socket: UnixStream,
-    make: impl FnOnce(SpecByName) -> Result<WorkerSpec> + Send + 'static,
+    make: impl FnOnce(WorkerNames) -> Result<WorkerSpec> + Send + 'static,
 ) -> Result<()> {
     tch::set_num_threads(1);
     let mut from = BufReader::new(socket.try_clone().map_err(lost)?);
@@ -35,12 +35,18 @@ pub(crate) fn serve(
         ));
     }
     let (start, worker): (u64, usize) = (first.request, first.message.get("worker")?);
-    let spec: SpecByName = first.message.get("spec")?;
+    let names: WorkerNames = first.message.get("names")?;
+    let code: Vec<(String, String)> = first.message.get("code")?;
     let (requests, inbox) = unbounded();
     let to = Arc::new(Answers(Mutex::new(BufWriter::new(socket))));
     let lent = Arc::clone(&to);
     let run = move || {
-        work(&lent, worker, start, || make(spec), &inbox);
+        let made = || {
+            let spec = make(names)?;
+            spec.check_code(&code)?;
+            Ok(spec)
+        };
+        work(&lent, worker, start, made, &inbox);
         // Both ends notice the shutdown: open requests will not be answered.
         let _ = lock(&lent.0).get_ref().shutdown(Shutdown::Both);
     };

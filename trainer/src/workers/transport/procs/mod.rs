@@ -8,7 +8,7 @@ mod child;
 pub(crate) use child::serve;
 
 use crate::base::Result;
-use crate::sample::{Request, SpecByName, WorkerSpec};
+use crate::sample::{Request, WorkerSpec};
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Rollout workers in processes of this machine, one process per worker.
 #[derive(Debug)]
 pub struct ProcessPool {
-    spec: Arc<SpecByName>,
+    spec: Arc<WorkerSpec>,
     lives: Vec<Connection>,
     pids: Vec<u32>,
     /// A started process that becomes the next replacement, which then need not wait until libtorch is loaded.
@@ -40,17 +40,23 @@ impl ProcessPool {
     /// policies or is not ready in `worker_health_probe_timeout_s`. Fails if a process cannot be started.
     pub fn new(spec: &WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
-        let by_name = Arc::new(SpecByName::of(spec)?);
-        let (lives, pids) = (Vec::new(), vec![0; workers]);
-        let mut pool =
-            Self { spec: by_name, lives, pids, spare: None, completions, send_completions, requests: 0 };
+        spec.trainable()?;
+        let mut pool = Self {
+            spec: Arc::new(spec.clone()),
+            lives: Vec::new(),
+            pids: vec![0; workers],
+            spare: None,
+            completions,
+            send_completions,
+            requests: 0,
+        };
         let mut starts = Vec::new();
         for worker in 0..workers {
             let (life, start) = pool.spawn(worker, 0)?;
             pool.lives.push(life);
             starts.push(start);
         }
-        validate(&mut pool, starts, &spec.common)?;
+        validate(&mut pool, starts, &spec.names.common)?;
         pool.provide_spare();
         Ok(pool)
     }
@@ -73,12 +79,12 @@ impl ProcessPool {
     }
 
     fn process(&self) -> Result<(RolloutProcess, UnixStream)> {
-        let num_threads = self.spec.common.num_cpus_per_worker.max(1);
-        Ok(RolloutProcess::start(&self.spec.trainable, num_threads)?)
+        let num_threads = self.spec.names.common.num_cpus_per_worker.max(1);
+        Ok(RolloutProcess::start(self.spec.trainable()?, num_threads)?)
     }
 
     fn provide_spare(&mut self) {
-        if self.spec.common.recreate_failed_workers && !self.lives.is_empty() {
+        if self.spec.names.common.recreate_failed_workers && !self.lives.is_empty() {
             // Without a spare, a process is started when it is needed, and reports its error then.
             self.spare = self.process().ok();
         }
