@@ -217,7 +217,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn save_checkpoint(&mut self, dir: &Path) -> pavlov_tune::Result<()> {
-        self.write_about(dir)?;
+        self.checkpoint_settings()?.write(dir)?;
         for (name, part) in self.run()?.state()? {
             part.write(dir, &name)?;
         }

@@ -1,13 +1,13 @@
 //! Acting with a saved policy, from a checkpoint alone: no settings, environment or workers are needed.
 
-use crate::agents::{Agent, EnvInfo};
+use crate::agents::EnvInfo;
 use crate::base::{Error, Result, State, Stream, catch};
+use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::resolve;
-use crate::run::restoring::{DTYPES, SETTINGS, SPACES};
 use crate::run::trainer::Trainer;
 use crate::sample::{Code, MeanStdFilter, Session, WorkerNames, saved_filters};
 use crate::workers::Counters;
-use pavlov_envs::{DType, EnvCreator};
+use pavlov_envs::EnvCreator;
 use pavlov_tune::Config;
 use std::path::Path;
 use tch::Device;
@@ -34,23 +34,21 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
     if copies == 0 {
         return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
     }
-    let about = State::read(checkpoint, SETTINGS)?;
-    if !about.has(SPACES) {
+    let saved = CheckpointSettings::read(checkpoint)?;
+    let (Some(agents), Some((obs_dtype, act_dtype))) = (saved.spaces, saved.dtypes) else {
         let reason = "an older version saved this checkpoint, without the spaces of its environment; train one iteration \
                       more (`pavlov resume`) and load the checkpoint that is saved then";
-        return Err(Error::state(SPACES, reason));
-    }
-    let agents: Vec<Agent> = about.get(SPACES)?;
-    let (obs_dtype, act_dtype): (DType, DType) = about.get(DTYPES)?;
+        return Err(Error::state("spaces", reason));
+    };
     let Some(first) = agents.first() else {
-        return Err(Error::state(SPACES, "it names no agent, but an environment has at least one"));
+        return Err(Error::state("spaces", "it names no agent, but an environment has at least one"));
     };
     for agent in &agents {
         agent.spaces.observation_space.validate()?;
         agent.spaces.action_space.validate()?;
     }
-    let env = EnvCreator::from(about.get::<String>("env")?);
-    let (mut settings, env) = resolve(&T::get_default_config(), &about.get::<Config>("config")?, &env)?;
+    let env = EnvCreator::from(saved.env);
+    let (mut settings, env) = resolve(&T::get_default_config(), &saved.config, &env)?;
     settings.validate_config(&first.spaces)?;
     let names = WorkerNames {
         trainable: None,
@@ -74,7 +72,7 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
     let run = State::read(checkpoint, "run")?;
     let filters = saved_filters(&run, spec.policies.classes().map(|(id, _)| id))?;
     let timestep = run.get::<Counters>("counters")?.num_env_steps_sampled;
-    let mut seeds = Stream::from_state(about.get("inference_rng")?);
+    let mut seeds = Stream::from_state(saved.inference_rng);
     let rngs = (0..copies).map(|_| Stream::new(seeds.below(u64::MAX), "inference", 0)).collect();
     let filter = filters.get(id).map(MeanStdFilter::running);
     Session::new(id, &spec, policies, rngs, filter, timestep)

@@ -3,6 +3,7 @@
 mod acting;
 mod algorithm;
 mod builder;
+mod checkpoint_settings;
 mod code;
 mod episode_window;
 mod evaluation;

@@ -1,0 +1,59 @@
+//! The file of a checkpoint that describes the run: algorithm, settings, spaces.
+
+use crate::agents::Agent;
+use crate::base::{Error, Result, State, StreamState};
+use pavlov_envs::DType;
+use pavlov_tune::Config;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+
+/// Name of the file, without its ending.
+const FILE: &str = "settings";
+
+/// What a checkpoint says of its run, beside everything that was learned and counted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CheckpointSettings {
+    pub(crate) algorithm: String,
+    pub(crate) env: String,
+    /// The spaces of the first agent, as they are shown.
+    pub(crate) observation_space: String,
+    pub(crate) action_space: String,
+    /// The agents with their spaces; checkpoints of the first layout have none.
+    pub(crate) spaces: Option<Vec<Agent>>,
+    /// Scalar types of observations and actions; checkpoints of the first layout have none.
+    pub(crate) dtypes: Option<(DType, DType)>,
+    /// Each agent and its policy, where there are several agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) agents: Vec<(String, String)>,
+    /// The complete settings of the algorithm.
+    pub(crate) config: Config,
+    pub(crate) inference_rng: StreamState,
+    /// Whether policies were added or removed during training: a restore then takes the `multiagent` settings of the
+    /// checkpoint.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) policies_changed: bool,
+}
+
+impl CheckpointSettings {
+    /// Writes the file into the folder of a checkpoint.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub(crate) fn write(&self, dir: &Path) -> Result<()> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(values)) => State::from_parts(values, Vec::new()).write(dir, FILE),
+            Ok(other) => Err(Error::state(FILE, format!("{other} is no object"))),
+            Err(error) => Err(Error::state(FILE, error.to_string())),
+        }
+    }
+
+    /// Reads the file in the folder of a checkpoint.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or lacks something.
+    pub(crate) fn read(dir: &Path) -> Result<Self> {
+        let state = State::read(dir, FILE)?;
+        Self::deserialize(state.parts().0).map_err(|error| Error::state(FILE, error.to_string()))
+    }
+}
