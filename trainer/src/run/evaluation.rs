@@ -1,9 +1,9 @@
 //! Evaluations of a run: when one is due, what it plays, and its pictures.
 
-use crate::base::{Episode, Result, derive};
+use crate::base::{Episode, Result, State, derive};
 use crate::run::episode_window::summarize;
-use crate::run::training::Run;
-use crate::sample::{EvaluationEnd, EvaluationTask, Pictures};
+use crate::sample::{EvaluationEnd, EvaluationTask, Pictures, WorkerSpec};
+use crate::settings::Common;
 use crate::workers::WorkerSet;
 use pavlov_envs::EnvCreator;
 use pavlov_tune::Metrics;
@@ -14,84 +14,133 @@ use tch::Device;
 /// Largest number of pictures of an evaluation's first episode.
 const MOST_PICTURES: usize = 1000;
 
-impl Run {
-    /// Plays evaluation episodes now. Returns the block that results have under `evaluation`. No training runs in
-    /// parallel: with `evaluation_duration` "auto" every evaluation worker plays one episode.
-    ///
-    /// # Errors
-    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no
-    /// setting lets the run go on without it.
-    pub fn evaluate(&mut self) -> Result<Metrics> {
-        let (task, workers) = self.prepare_evaluation(0)?;
-        let (metrics, _) = Self::play(&workers, task, &EvaluationEnd::new(self.common(), Weak::new()))?;
-        self.last_evaluation = Value::Object(metrics.clone());
-        Ok(metrics)
+/// The evaluation workers of a run, and the results of its last evaluation.
+#[derive(Debug, Default)]
+pub(crate) struct Evaluations {
+    workers: Option<WorkerSet>,
+    /// The block of the last evaluation in results; null before the first evaluation.
+    last: Value,
+    /// Pictures of the last iteration's evaluation, until they are taken.
+    pictures: Option<Pictures>,
+}
+
+/// An evaluation that can be played on any thread.
+#[derive(Debug)]
+pub(crate) struct PreparedEvaluation {
+    workers: WorkerSet,
+    task: EvaluationTask,
+    end: EvaluationEnd,
+}
+
+impl Evaluations {
+    /// Whether an evaluation is due after this iteration, counted from 1.
+    pub(crate) fn are_due(common: &Common, iteration: u64) -> bool {
+        common.evaluation_interval.is_some_and(|every| iteration.is_multiple_of(every))
     }
 
-    pub(crate) fn pictures_of_evaluations(&self) -> usize {
-        if self.common().render_env { MOST_PICTURES } else { 0 }
-    }
-
-    /// Takes the pictures of the last iteration's evaluation, with the iteration's number; `None` without pictures.
-    pub(crate) fn take_pictures(&mut self) -> Option<(u64, Pictures)> {
-        self.pictures.take().map(|pictures| (self.iteration, pictures))
-    }
-
-    /// Returns the evaluation workers, with the learner's weights and filters, and a task without episodes.
-    pub(crate) fn prepare_evaluation(&mut self, frames: usize) -> Result<(EvaluationTask, WorkerSet)> {
-        let common = &self.spec.names.common;
-        let workers = match &self.evaluation {
+    /// Prepares an evaluation of the weights and filters of `trained`. `training` is dropped when the parallel training
+    /// ends.
+    pub(crate) fn prepare(
+        &mut self,
+        spec: &WorkerSpec,
+        trained: &WorkerSet,
+        iteration: u64,
+        training: Weak<()>,
+    ) -> Result<PreparedEvaluation> {
+        let common = &spec.names.common;
+        let workers = match &self.workers {
             Some(workers) => workers.clone(),
             None => {
-                let mut spec = self.spec.clone();
-                spec.names.sampling = false;
-                spec.names.common.num_workers = common.evaluation_num_workers;
-                spec.names.common.env_config.extend(common.evaluation_config.env_config.clone());
-                if let Some(id) = &common.evaluation_config.env {
-                    spec.env = EnvCreator::from(id.as_str());
-                    spec.names.env.clone_from(id);
-                }
-                let env = spec.env.name();
-                if common.render_env && (env.starts_with("py:") || env.starts_with("pz:")) {
-                    // A Python environment draws pictures only if it was made with a `render_mode`.
-                    let kwargs = spec.names.common.env_config.entry("kwargs").or_insert_with(|| json!({}));
-                    if let Value::Object(kwargs) = kwargs {
-                        kwargs.entry("render_mode").or_insert_with(|| "rgb_array".into());
-                    }
-                }
-                let workers = WorkerSet::new(&spec, Device::Cpu)?;
-                self.evaluation = Some(workers.clone());
+                let workers = WorkerSet::new(&spec_of_evaluation(spec), Device::Cpu)?;
+                self.workers = Some(workers.clone());
                 workers
             }
         };
-        workers.set_weights(&self.workers.get_weights())?;
-        workers.set_filters(&self.workers.filters())?;
+        workers.set_weights(&trained.get_weights())?;
+        workers.set_filters(&trained.filters())?;
         let task = EvaluationTask {
             episodes: Vec::new(),
-            seed: derive(self.workers.seed(), "evaluation", self.iteration),
+            seed: derive(trained.seed(), "evaluation", iteration),
             explore: common.evaluation_config.explore,
-            timestep: self.workers.counters().num_env_steps_sampled,
-            frames,
+            timestep: trained.counters().num_env_steps_sampled,
+            frames: 0,
         };
-        Ok((task, workers))
+        Ok(PreparedEvaluation { workers, task, end: EvaluationEnd::new(common, training) })
     }
 
-    /// Plays episodes by `task`, numbered from 0, until there are enough.
-    pub(crate) fn play(
-        workers: &WorkerSet,
-        mut task: EvaluationTask,
-        until: &EvaluationEnd,
-    ) -> Result<(Metrics, Pictures)> {
-        let (mut episodes, mut steps, mut pictures) = (Vec::<Episode>::new(), 0, Pictures::default());
+    /// Keeps the results of an evaluation, and its pictures if there are some.
+    pub(crate) fn keep(&mut self, metrics: Metrics, pictures: Option<Pictures>) {
+        self.last = Value::Object(metrics);
+        self.pictures = pictures;
+    }
+
+    /// The block of the last evaluation in results; null before the first evaluation.
+    pub(crate) fn last(&self) -> &Value {
+        &self.last
+    }
+
+    /// Takes the pictures of the last iteration's evaluation.
+    pub(crate) fn take_pictures(&mut self) -> Option<Pictures> {
+        self.pictures.take()
+    }
+
+    /// Saves the results of the last evaluation.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        state.set("last_evaluation", &self.last)
+    }
+
+    /// Restores what [`save`](Self::save) saved.
+    pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
+        self.last = state.get("last_evaluation")?;
+        Ok(())
+    }
+}
+
+/// From what evaluation workers are made: their number and environment may differ from those of the training.
+fn spec_of_evaluation(spec: &WorkerSpec) -> WorkerSpec {
+    let mut spec = spec.clone();
+    let evaluation = spec.names.common.evaluation_config.clone();
+    if let Some(id) = evaluation.env {
+        spec.env = EnvCreator::from(id.as_str());
+        spec.names.env = id;
+    }
+    spec.names.sampling = false;
+    let common = &mut spec.names.common;
+    common.num_workers = common.evaluation_num_workers;
+    common.env_config.extend(evaluation.env_config);
+    if common.render_env && (spec.names.env.starts_with("py:") || spec.names.env.starts_with("pz:")) {
+        // A Python environment draws pictures only if it was made with a `render_mode`.
+        let kwargs = common.env_config.entry("kwargs").or_insert_with(|| json!({}));
+        if let Value::Object(kwargs) = kwargs {
+            kwargs.entry("render_mode").or_insert_with(|| "rgb_array".into());
+        }
+    }
+    spec
+}
+
+impl PreparedEvaluation {
+    /// Keeps pictures of the first episode if the settings ask for them.
+    pub(crate) fn with_pictures(mut self) -> Self {
+        self.task.frames = if self.workers.common().render_env { MOST_PICTURES } else { 0 };
+        self
+    }
+
+    /// Plays episodes, numbered from 0, until there are enough. Returns the block of the evaluation in results, and the
+    /// pictures if there were to be some.
+    pub(crate) fn play(self) -> Result<(Metrics, Option<Pictures>)> {
+        let Self { workers, mut task, end } = self;
+        let mut episodes = Vec::<Episode>::new();
+        let mut steps = 0;
+        let mut pictures = None;
         loop {
-            let next = until.next(episodes.len() as u64, steps, workers.num_healthy_workers());
+            let next = end.next(episodes.len() as u64, steps, workers.num_healthy_workers());
             if next.is_empty() {
                 break;
             }
             task.episodes = next.collect();
             let played = workers.evaluate(&task)?;
             if task.frames > 0 {
-                pictures = (played.frames, played.render_fps);
+                pictures = Some((played.frames, played.render_fps));
                 task.frames = 0;
             }
             steps += played.episodes.iter().map(|e| e.length).sum::<u64>();

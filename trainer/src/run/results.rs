@@ -1,8 +1,10 @@
 //! The result of a training iteration.
 
-use crate::base::{Error, Result, notice};
+use crate::base::{Error, Result, State, notice};
 use crate::plan::LearnerInfo;
-use crate::run::training::Run;
+use crate::run::episode_window::EpisodeWindow;
+use crate::sample::WorkerSpec;
+use crate::workers::{Counters, WorkerSet};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 
@@ -21,64 +23,41 @@ fn endless(env: &str, copies: usize, before: u64, now: u64) -> Option<String> {
     })
 }
 
-impl Run {
-    pub(crate) fn result(
+/// What the results of a run are made from, beside its counters: the last episodes.
+#[derive(Debug, Default)]
+pub(crate) struct Results {
+    window: EpisodeWindow,
+}
+
+impl Results {
+    /// The result of an iteration: `before` are the counters at its start, `info` is what learning reported.
+    ///
+    /// # Errors
+    /// Returns [`Error::NotFinite`] if a statistic of a learner is not finite.
+    pub(crate) fn of(
         &mut self,
-        before: &crate::workers::Counters,
+        spec: &WorkerSpec,
+        workers: &WorkerSet,
+        before: &Counters,
         info: &LearnerInfo,
     ) -> Result<Metrics> {
-        let common = &self.spec.names.common;
-        let counters = self.workers.counters();
-        let episodes = self.workers.ledger.take_episodes();
+        let common = &spec.names.common;
+        let counters = workers.counters();
+        let sampled = counters.num_env_steps_sampled;
+        let trained = counters.num_env_steps_trained;
+        let agents_sampled = counters.num_agent_steps_sampled;
+        let agents_trained = counters.num_agent_steps_trained;
+        let episodes = workers.ledger.take_episodes();
         let episodes_this_iter = episodes.len();
-        let before_steps = before.num_env_steps_sampled;
         self.window.add(episodes, common.metrics_num_episodes_for_smoothing);
-        if let Some(text) =
-            endless(self.spec.env.name(), common.total_envs(), before_steps, counters.num_env_steps_sampled)
-                .filter(|_| self.window.is_empty())
-        {
+        let endless = endless(spec.env.name(), common.total_envs(), before.num_env_steps_sampled, sampled);
+        if let Some(text) = endless.filter(|_| self.window.is_empty()) {
             notice(&text);
         }
         let mut sampler_results = self.window.summarize(common.keep_per_episode_custom_metrics);
         sampler_results.insert("episodes_this_iter".into(), json!(episodes_this_iter));
-        sampler_results
-            .insert("sampler_perf".into(), Value::Object(self.workers.ledger.sampler_perf().report()));
+        sampler_results.insert("sampler_perf".into(), Value::Object(workers.ledger.sampler_perf().report()));
 
-        let mut learner = Map::new();
-        for (id, info) in info.policies() {
-            let means = info.means();
-            if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
-                let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
-                let what = format!("the statistic `{name}` of the learner of `{id}`");
-                return Err(Error::NotFinite {
-                    what,
-                    value: *value,
-                    step: counters.num_env_steps_sampled,
-                    hint,
-                });
-            }
-            let mut policy = Map::new();
-            let mut stats = json!(means);
-            let timestep = counters.num_env_steps_sampled;
-            let current = self
-                .workers
-                .learners
-                .lend(|policies, _| Ok::<_, Error>(policies.get_mut(id)?.current_values(timestep)))?;
-            if let Some(stats) = stats.as_object_mut() {
-                stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
-            }
-            policy.insert("learner_stats".into(), stats);
-            policy.insert("custom_metrics".into(), json!(info.custom_means()));
-            policy.insert("num_agent_steps_trained".into(), json!(info.rows()));
-            if let Some(error) = info.mean_td_error() {
-                policy.insert("mean_td_error".into(), json!(error));
-            }
-            learner.insert(id.into(), Value::Object(policy));
-        }
-        let sampled = counters.num_env_steps_sampled;
-        let trained = counters.num_env_steps_trained;
-        let (agents_sampled, agents_trained) =
-            (counters.num_agent_steps_sampled, counters.num_agent_steps_trained);
         let counts = json!({
             "num_env_steps_sampled": sampled,
             "num_agent_steps_sampled": agents_sampled,
@@ -89,22 +68,22 @@ impl Run {
             "num_weight_syncs": counters.num_weight_syncs,
         });
         let mut block = Map::new();
-        block.insert("learner".into(), Value::Object(learner));
+        block.insert("learner".into(), Value::Object(of_learners(workers, info, sampled)?));
         if let Value::Object(counts) = &counts {
             block.extend(counts.clone());
         }
-        block.insert("policy_lag".into(), json!(self.workers.ledger.policy_lag()));
-        block.extend(self.workers.ledger.learner_queue_sizes().map(|sizes| ("learner_queue".into(), sizes)));
+        block.insert("policy_lag".into(), json!(workers.ledger.policy_lag()));
+        block.extend(workers.ledger.learner_queue_sizes().map(|sizes| ("learner_queue".into(), sizes)));
 
         let mut result = Metrics::new();
         result.extend(sampler_results.clone());
         result.insert("sampler_results".into(), Value::Object(sampler_results));
         result.insert("info".into(), Value::Object(block));
-        result.insert("num_healthy_workers".into(), json!(self.workers.num_healthy_workers()));
-        result.insert("num_remote_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
-        if self.workers.common().num_learners > 1 {
-            result.insert("num_healthy_learners".into(), json!(self.workers.num_healthy_learners()));
-            result.insert("num_learner_restarts".into(), json!(self.workers.num_learner_restarts()));
+        result.insert("num_healthy_workers".into(), json!(workers.num_healthy_workers()));
+        result.insert("num_remote_worker_restarts".into(), json!(workers.num_worker_restarts()));
+        if workers.common().num_learners > 1 {
+            result.insert("num_healthy_learners".into(), json!(workers.num_healthy_learners()));
+            result.insert("num_learner_restarts".into(), json!(workers.num_learner_restarts()));
         }
         for (key, value) in [
             ("num_env_steps_sampled", sampled),
@@ -121,10 +100,49 @@ impl Run {
         ] {
             result.insert(key.into(), json!(value));
         }
-        result.insert("timers".into(), Value::Object(self.workers.ledger.timers()));
+        result.insert("timers".into(), Value::Object(workers.ledger.timers()));
         result.insert("counters".into(), counts);
         Ok(result)
     }
+    /// Saves the last episodes.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        state.set("window", &self.window)
+    }
+
+    /// Restores what [`save`](Self::save) saved.
+    pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
+        self.window = state.get("window")?;
+        Ok(())
+    }
+}
+
+/// What the learning of each policy reported in an iteration, and the current values of its schedules.
+fn of_learners(workers: &WorkerSet, info: &LearnerInfo, timestep: u64) -> Result<Map<String, Value>> {
+    let mut learner = Map::new();
+    for (id, info) in info.policies() {
+        let means = info.means();
+        if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
+            let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
+            let what = format!("the statistic `{name}` of the learner of `{id}`");
+            return Err(Error::NotFinite { what, value: *value, step: timestep, hint });
+        }
+        let current = workers
+            .learners
+            .lend(|policies, _| Ok::<_, Error>(policies.get_mut(id)?.current_values(timestep)))?;
+        let mut stats = json!(means);
+        if let Some(stats) = stats.as_object_mut() {
+            stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
+        }
+        let mut policy = Map::new();
+        policy.insert("learner_stats".into(), stats);
+        policy.insert("custom_metrics".into(), json!(info.custom_means()));
+        policy.insert("num_agent_steps_trained".into(), json!(info.rows()));
+        if let Some(error) = info.mean_td_error() {
+            policy.insert("mean_td_error".into(), json!(error));
+        }
+        learner.insert(id.into(), Value::Object(policy));
+    }
+    Ok(learner)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use crate::agents::{Agent, too_wide};
 use crate::base::{Breakdown, Error, Result, Spaces, State, catch, notice, notice_unoptimised};
 use crate::plan::{LearnerInfo, Plan};
-use crate::run::episode_window::EpisodeWindow;
-use crate::sample::{Changes, EvaluationEnd, Pictures, RunHandle, WorkerSpec};
+use crate::run::evaluation::{Evaluations, PreparedEvaluation};
+use crate::run::results::Results;
+use crate::sample::{Changes, Pictures, RunHandle, WorkerSpec};
 use crate::settings::{Common, CountStepsBy};
 use crate::workers::WorkerSet;
 use pavlov_tune::Metrics;
@@ -15,15 +16,12 @@ use tch::Device;
 
 /// A training run: its workers, plan, evaluation and results.
 pub struct Run {
-    pub(crate) spec: WorkerSpec,
-    pub(crate) workers: WorkerSet,
+    spec: WorkerSpec,
+    workers: WorkerSet,
     plan: Option<Plan>,
-    pub(crate) evaluation: Option<WorkerSet>,
-    pub(crate) window: EpisodeWindow,
-    pub(crate) iteration: u64,
-    pub(crate) last_evaluation: Value,
-    /// Pictures of the last iteration's evaluation, until they are taken.
-    pub(crate) pictures: Option<Pictures>,
+    iteration: u64,
+    results: Results,
+    evaluations: Evaluations,
 }
 
 impl std::fmt::Debug for Run {
@@ -69,11 +67,9 @@ impl Run {
             spec,
             workers,
             plan: None,
-            evaluation: None,
-            window: EpisodeWindow::default(),
             iteration: 0,
-            last_evaluation: Value::Null,
-            pictures: None,
+            results: Results::default(),
+            evaluations: Evaluations::default(),
         })
     }
 
@@ -120,52 +116,70 @@ impl Run {
     pub fn step_attempt(&mut self) -> Result<Metrics> {
         let start = Instant::now();
         self.workers.ledger.start_breakdown();
-        let mut evaluated = Duration::ZERO;
-        let due =
-            self.common().evaluation_interval.is_some_and(|every| (self.iteration + 1).is_multiple_of(every));
-        let mut evaluation = None;
-        let mut result = if due && self.common().evaluation_parallel_to_training {
-            let (task, workers) = self.prepare_evaluation(self.pictures_of_evaluations())?;
+        let due = Evaluations::are_due(self.common(), self.iteration + 1);
+        let parallel = due && self.common().evaluation_parallel_to_training;
+        let mut evaluate = Duration::ZERO;
+        let (mut result, evaluation) = if parallel {
             // Dropped when the iteration's training ends, also by an error or a panic: a parallel evaluation may wait
             // for that.
             let training = Arc::new(());
-            let until = EvaluationEnd::new(self.common(), Arc::downgrade(&training));
-            std::thread::scope(|scope| {
-                let evaluating = scope.spawn(move || Self::play(&workers, task, &until));
+            let prepared = self.prepare_evaluation(Arc::downgrade(&training))?.with_pictures();
+            let (result, evaluation) = std::thread::scope(|scope| {
+                let evaluating = scope.spawn(|| prepared.play());
                 let result = self.train();
                 drop(training);
                 let over = Instant::now();
-                evaluation = Some(evaluating.join().unwrap_or_else(|_| {
-                    Err(Error::Panic { during: "evaluation".into(), message: "see above".into() })
-                }));
-                evaluated = over.elapsed();
-                result
-            })?
+                let panicked =
+                    |_| Err(Error::Panic { during: "evaluation".into(), message: "see above".into() });
+                let evaluation = evaluating.join().unwrap_or_else(panicked);
+                evaluate = over.elapsed();
+                (result, evaluation)
+            });
+            (result?, Some(evaluation?))
         } else {
-            self.train()?
+            (self.train()?, None)
         };
         if due {
             let (metrics, pictures) = match evaluation {
-                Some(evaluation) => evaluation?,
+                Some(evaluation) => evaluation,
                 None => {
                     let start = Instant::now();
-                    let (task, workers) = self.prepare_evaluation(self.pictures_of_evaluations())?;
-                    let evaluation =
-                        Self::play(&workers, task, &EvaluationEnd::new(self.common(), Weak::new()))?;
-                    evaluated = start.elapsed();
+                    let evaluation = self.prepare_evaluation(Weak::new())?.with_pictures().play()?;
+                    evaluate = start.elapsed();
                     evaluation
                 }
             };
-            self.last_evaluation = Value::Object(metrics);
-            self.pictures = self.common().render_env.then_some(pictures);
+            self.evaluations.keep(metrics, pictures);
         }
-        if due || (self.common().always_attach_evaluation_results && !self.last_evaluation.is_null()) {
-            result.insert("evaluation".into(), self.last_evaluation.clone());
+        let last = self.evaluations.last();
+        if due || (self.common().always_attach_evaluation_results && !last.is_null()) {
+            result.insert("evaluation".into(), last.clone());
         }
         self.iteration += 1;
-        let breakdown = Breakdown { evaluate: evaluated, ..self.workers.ledger.breakdown(start.elapsed()) };
+        let breakdown = Breakdown { evaluate, ..self.workers.ledger.breakdown(start.elapsed()) };
         result.insert("time_breakdown".into(), Value::Object(breakdown.report()));
         Ok(result)
+    }
+
+    /// Plays evaluation episodes now. Returns the block that results have under `evaluation`. No training runs in
+    /// parallel: with `evaluation_duration` "auto" every evaluation worker plays one episode.
+    ///
+    /// # Errors
+    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no
+    /// setting lets the run go on without it.
+    pub fn evaluate(&mut self) -> Result<Metrics> {
+        let (metrics, _) = self.prepare_evaluation(Weak::new())?.play()?;
+        self.evaluations.keep(metrics.clone(), None);
+        Ok(metrics)
+    }
+
+    fn prepare_evaluation(&mut self, training: Weak<()>) -> Result<PreparedEvaluation> {
+        self.evaluations.prepare(&self.spec, &self.workers, self.iteration, training)
+    }
+
+    /// Takes the pictures of the last iteration's evaluation, with the iteration's number; `None` without pictures.
+    pub(crate) fn take_pictures(&mut self) -> Option<(u64, Pictures)> {
+        self.evaluations.take_pictures().map(|pictures| (self.iteration, pictures))
     }
 
     fn train(&mut self) -> Result<Metrics> {
@@ -211,7 +225,7 @@ impl Run {
         }
         self.workers.sync_filters()?;
         self.workers.ledger.time("training_iteration", start, 0);
-        self.result(&before, &info)
+        self.results.of(&self.spec, &self.workers, &before, &info)
     }
 
     /// Calls the hook `on_train_result`. Returns the changes that the hook asks for; the caller applies them.
@@ -240,8 +254,8 @@ impl Run {
         let mut parts = self.workers.state()?;
         let mut own = State::default();
         own.set("iteration", &self.iteration)?;
-        own.set("window", &self.window)?;
-        own.set("last_evaluation", &self.last_evaluation)?;
+        self.results.save(&mut own)?;
+        self.evaluations.save(&mut own)?;
         let of_callbacks =
             self.workers.learners.lend(|_, callbacks| callbacks.as_ref().map(|hooks| hooks.state()));
         if let Some(state) = of_callbacks.transpose()?.filter(|state| *state != State::default()) {
@@ -254,10 +268,10 @@ impl Run {
     /// Restores what [`state`](Self::state) returned; `read` returns a part by its name.
     pub(crate) fn set_state(&mut self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
         let own = read("results")?;
-        let (iteration, window, last) =
-            (own.get("iteration")?, own.get("window")?, own.get("last_evaluation")?);
+        self.iteration = own.get("iteration")?;
+        self.results.restore(&own)?;
+        self.evaluations.restore(&own)?;
         self.workers.set_state(read)?;
-        (self.iteration, self.window, self.last_evaluation) = (iteration, window, last);
         if own.has("callbacks") {
             let state = own.nested("callbacks")?;
             self.workers.learners.with_callbacks(|callbacks| callbacks.set_state(&state))?;
