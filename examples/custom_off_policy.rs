@@ -117,12 +117,12 @@ impl NetPolicy for MunchausenPolicy {
     }
 
     /// What acting looks at: the logits of the softmax.
-    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+    fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         x.masked(self.q.on(net, x.obs()) / self.config.temperature)
     }
 
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.sample(&self.dist, head)
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
+        act.sample(&self.dist, inputs)
     }
 
     /// A fragment as rows of observation, action, reward and next observation.
@@ -136,8 +136,8 @@ impl NetPolicy for MunchausenPolicy {
         let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
 
         // y = r + alpha [tau ln pi'(a|s)] + gamma sum pi'(a'|s') (Q'(s', a') - tau ln pi'(a'|s')), all of the target copy
-        let did = self.head(rows.target(), s).log_softmax().gather(a) * temperature;
-        let next = self.head(rows.target(), s2);
+        let did = self.action_inputs(rows.target(), s).log_softmax().gather(a) * temperature;
+        let next = self.action_inputs(rows.target(), s2);
         let logp = next.log_softmax();
         let value = (logp.exp() * (next - logp)).sum_columns() * temperature;
         let y = r + did.clamp(-1.0, 0.0) * munchausen_alpha + discount * value;

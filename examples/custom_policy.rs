@@ -26,12 +26,12 @@ impl NetPolicy for Reinforce {
         Ok(Self { dist, hidden, logits })
     }
 
-    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+    fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         self.logits.on(net, self.hidden.on(net, x.obs()))
     }
 
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.sample(&self.dist, head)
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
+        act.sample(&self.dist, inputs)
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
@@ -40,7 +40,7 @@ impl NetPolicy for Reinforce {
     }
 
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
-        let pi = self.dist.at(self.head(rows.online(), rows.obs()?));
+        let pi = self.dist.at(self.action_inputs(rows.online(), rows.obs()?));
         let loss = -(pi.logp(rows.get(Column::ACTIONS)?) * rows.get(Column::ADVANTAGES)?).mean();
         Ok(Loss::sum([("policy_loss", loss)]))
     }

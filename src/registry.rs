@@ -259,7 +259,7 @@ impl AlgorithmEntry {
     /// would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
         let common: Common = decode(&resolved.config)?;
-        let agents = Agent::of(&common.changed(env).make(&common.env_config, 1)?)?;
+        let agents = Agent::of(&common.wrap_env(env).make(&common.env_config, 1)?)?;
         let (fitted, common, policies) = (self.validated)(&resolved.config, &agents)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {

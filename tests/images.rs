@@ -60,7 +60,7 @@ fn read(shape: &[usize], obs: &Tensor, fused: bool) -> Vec<f64> {
     let spec = spec(&pictures(shape), fused);
     let mut learner = NetBuilder::new(&spec).finish().expect("a learner");
     let width = shape.iter().product();
-    let found = learner.evaluate(obs, width, |_, x| x.obs()).expect("numbers");
+    let found = learner.evaluate(obs, None, width, |_, x| x.obs()).expect("numbers");
     found.iter().map(|&x| f64::from(x)).collect()
 }
 

@@ -152,7 +152,7 @@ pub(crate) fn spec_with(common: &Common, policies: Policies, env: EnvCreator) ->
 }
 
 fn env_info(common: &Common, env: &EnvCreator) -> Result<EnvInfo> {
-    EnvInfo::of(&common.changed(env).make(&common.env_config, 1)?)
+    EnvInfo::of(&common.wrap_env(env).make(&common.env_config, 1)?)
 }
 
 /// The bytes of a column.

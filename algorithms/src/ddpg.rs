@@ -293,21 +293,21 @@ impl NetPolicy for DdpgPolicy {
             ..HiddenLayers::default()
         };
         let (count, rule) = (1 + usize::from(config.twin_q), adam(config.critic_lr));
-        let q = Critics::new(net, count, (obs + action_width, 1), &hidden, &rule)?;
+        let q = Critics::new(net, count, obs + action_width, 1, &hidden, &rule)?;
         let worker = (spec.worker_index, spec.num_workers);
         Ok(Self { config: config.clone(), actor, q, actor_group, action_width, worker })
     }
 
-    fn head<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
+    fn action_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
         self.mu(net, s)
     }
 
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.with_noise(head, &self.config.common.exploration_config)
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
+        act.with_noise(inputs, &self.config.common.exploration_config)
     }
 
-    fn best_actions(&self, head: &Tensor) -> Option<Tensor> {
-        Some(head.shallow_clone())
+    fn best_actions(&self, inputs: &Tensor) -> Option<Tensor> {
+        Some(inputs.shallow_clone())
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {

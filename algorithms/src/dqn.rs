@@ -235,7 +235,7 @@ impl DqnPolicy {
     fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let (q, value) = self.outputs(net, x);
         match self.atoms {
-            Some(torch) => q.beside(torch, self.means(&self.logits(torch, q, value))),
+            Some(torch) => q.from_tensor(torch, self.means(&self.logits(torch, q, value))),
             None => value.map_or(q, |value| q - q.mean_columns() + value),
         }
     }
@@ -297,7 +297,7 @@ impl DqnPolicy {
             let (q, value) = self.outputs(net, x);
             self.logits(torch, q, value)
         };
-        let means = |logits: &Tensor| actions.beside(torch, self.means(logits));
+        let means = |logits: &Tensor| actions.from_tensor(torch, self.means(logits));
         let of_action = |logits: &Tensor, action: Value<'_>| {
             let index = action.tensor(torch).view([-1, 1, 1]).expand([-1, 1, num_atoms as i64], false);
             logits.gather(1, &index, false).squeeze_dim(1)
@@ -315,7 +315,7 @@ impl DqnPolicy {
         });
         let log_probs = of_action(&online, actions).log_softmax(-1, Kind::Float);
         let error = -(projected * log_probs).sum_dim_intlist(-1, false, Kind::Float);
-        (actions.beside(torch, error), means(&online).gather(actions).detach())
+        (actions.from_tensor(torch, error), means(&online).gather(actions).detach())
     }
 }
 
@@ -349,12 +349,12 @@ impl NetPolicy for DqnPolicy {
         Ok(Self { config: config.clone(), actions, torso, advantage, value, atoms, worker })
     }
 
-    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+    fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         self.values(net, x)
     }
 
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.by_values(head, &self.config.common.exploration_config)
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
+        act.by_values(inputs, &self.config.common.exploration_config)
     }
 
     fn postprocess(&self, learner: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {

@@ -286,12 +286,12 @@ impl NetPolicy for ImpalaPolicy {
         })
     }
 
-    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+    fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         self.nets.dist_inputs(net, x)
     }
 
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.sample(&self.nets.dist, head)
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
+        act.sample(&self.nets.dist, inputs)
     }
 
     fn step_columns(&self) -> Vec<(Column, usize)> {

@@ -346,12 +346,12 @@ impl NetPolicy for QmixPolicy {
         Ok(Self { config: config.clone(), members, actions, agent, mixer, worker })
     }
 
-    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+    fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         self.values(net, x)
     }
 
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.by_values(head, &self.config.common.exploration_config)
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
+        act.by_values(inputs, &self.config.common.exploration_config)
     }
 
     fn postprocess(&self, _: &mut Learner, fragment: &Fragment<'_>) -> Result<SampleBatch> {

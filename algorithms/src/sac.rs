@@ -253,7 +253,7 @@ const NEXT_NOISE: Column = Column::new("next_noise");
 
 impl SacPolicy {
     fn pi<'t>(&self, net: Net<'t>, s: Input<'t>, rows: &Rows<'t>, noise: Column) -> Result<Pi<'t>> {
-        let head = self.head(net, s);
+        let head = self.action_inputs(net, s);
         if self.dist.is_discrete() {
             let logp = s.masked(head).log_softmax();
             return Ok(Pi { sa: s.obs(), logp, p: Some(logp.exp()) });
@@ -299,9 +299,9 @@ impl NetPolicy for SacPolicy {
         net.refuse_custom_model()?;
         let dist = action_dist(&net.spec().spaces.action_space)?;
         let (obs, act) = (net.obs_width(), dist.action_width());
-        let (values, entropy) = match dist {
-            ActionDist::Categorical { n } => ((obs, n), SHARE_OF_ENTROPY * (n as f64).ln()),
-            _ => ((obs + act, config.quantiles.n_quantiles), -(act as f64)),
+        let (inputs, outputs, entropy) = match dist {
+            ActionDist::Categorical { n } => (obs, n, SHARE_OF_ENTROPY * (n as f64).ln()),
+            _ => (obs + act, config.quantiles.n_quantiles, -(act as f64)),
         };
         let rates = &config.optimization;
         let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
@@ -312,7 +312,7 @@ impl NetPolicy for SacPolicy {
         })?;
         let critics = adamw(rates.critic_learning_rate);
         let count = config.quantiles.n_critics.unwrap_or(1 + usize::from(config.twin_q));
-        let q = Critics::new(net, count, values, &config.q_model_config, &critics)?;
+        let q = Critics::new(net, count, inputs, outputs, &config.q_model_config, &critics)?;
         let (_, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
@@ -320,17 +320,17 @@ impl NetPolicy for SacPolicy {
         Ok(Self { config: config.clone(), dist, actor, q, log_alpha, target_entropy, warned: false })
     }
 
-    fn head<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
+    fn action_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
         self.actor.on(net, s.obs())
     }
 
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.sample_with_noise(&self.dist, head, &self.config.common.exploration_config)
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
+        act.sample_with_noise(&self.dist, inputs, &self.config.common.exploration_config)
     }
 
-    fn best_actions(&self, head: &Tensor) -> Option<Tensor> {
+    fn best_actions(&self, inputs: &Tensor) -> Option<Tensor> {
         let width = self.dist.action_width() as i64;
-        (!self.dist.is_discrete()).then(|| head.narrow(1, 0, width).tanh())
+        (!self.dist.is_discrete()).then(|| inputs.narrow(1, 0, width).tanh())
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {

@@ -79,7 +79,7 @@ fn activations_of_the_fused_engine_are_libtorchs() {
         let named = [("out.weight", rows(&[&[1.0]])), ("out.bias", column(&[0.0]))];
         learner.set_weights(&weights(&named)).expect("weights that fit");
         let wanted = floats(&learner.forward(&[obs.shallow_clone()], |net, x| out.on(net, x.obs())));
-        let found = learner.evaluate(&obs, 1, |net, x| out.on(net, x.obs())).expect("values");
+        let found = learner.evaluate(&obs, None, 1, |net, x| out.on(net, x.obs())).expect("values");
         for ((x, found), wanted) in sizes().iter().zip(found).zip(wanted) {
             let off = (f64::from(*found) - wanted).abs();
             assert!(off <= tolerance * wanted.abs(), "{activation:?}({x}) is {wanted}, not {found}");
@@ -319,7 +319,7 @@ fn outputs_are_the_same_with_the_instructions_of_other_processors() {
                 (torso, out)
             });
             arch.into_iter().for_each(|arch| learner.set_arch(arch));
-            let values = learner.evaluate(&obs, outputs, |net, x| out.on(net, torso.on(net, x)));
+            let values = learner.evaluate(&obs, None, outputs, |net, x| out.on(net, torso.on(net, x)));
             values.expect("values").to_vec()
         };
         let detected = run(None);

@@ -45,7 +45,7 @@ fn a_noisy_layer_without_noise_is_linear() {
     let named = |name: &str| weights.tensor(name).expect("a parameter of that name");
     let x = Tensor::from_slice(&[1.0_f32, -2.0, 0.5, 0.0, 3.0, 1.0]).view([2, 3]);
     let linear = floats(&(x.matmul(&named("noisy.weight").tr()) + named("noisy.bias")));
-    let values = learner.evaluate(&x, 2, |net, x| layer.on(net, x.obs())).expect("values");
+    let values = learner.evaluate(&x, None, 2, |net, x| layer.on(net, x.obs())).expect("values");
     assert_close(&values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), &linear, 1e-6);
     // Deviations start at sigma0 / sqrt(inputs).
     assert_close(&floats(&named("noisy.sigma_bias")), &[0.5 / 3.0_f64.sqrt(); 2], 1e-6);
@@ -123,7 +123,7 @@ impl Problem {
 
     fn values(&mut self, obs: &Tensor) -> Vec<f32> {
         let out = self.out;
-        self.learner.evaluate(obs, 1, |net, x| out.on(net, x)).expect("values").to_vec()
+        self.learner.evaluate(obs, None, 1, |net, x| out.on(net, x)).expect("values").to_vec()
     }
 }
 

@@ -207,7 +207,7 @@ fn outputs(hidden: &HiddenLayers, obs: &Tensor) -> ([Vec<f64>; 2], impl Fn(&str)
         let rule = Rule::adam(1e-3, 1e-8);
         let (mut learner, net) = learner(OBS, fused, rule, |net| Mlp::new(net, "net", OBS, hidden, 3));
         weights = learner.weights();
-        let values = learner.evaluate(obs, 3, |of, x| net.on(of, x.obs())).expect("values");
+        let values = learner.evaluate(obs, None, 3, |of, x| net.on(of, x.obs())).expect("values");
         values.iter().map(|&x| f64::from(x)).collect()
     });
     (outputs, move |name| weights.tensor(&format!("net.{name}")).expect("a parameter").to_kind(Kind::Double))

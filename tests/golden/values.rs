@@ -66,7 +66,7 @@ where
         let rule = Rule::adam(1e-3, 1e-8);
         let (mut learner, (a, b)) = learner(1, fused, rule, |net| (net.free("a", a), net.free("b", b)));
         let obs = rows(&[[0.0]]);
-        let values = learner.evaluate(&obs, wanted.numel(), |net, _| f(a.on(net), b.on(net)));
+        let values = learner.evaluate(&obs, None, wanted.numel(), |net, _| f(a.on(net), b.on(net)));
         let values: Vec<f64> = values.expect("values").iter().map(|&x| f64::from(x)).collect();
         assert_agree(&values, &floats(&wanted), &format!("{name}, fused {fused}"));
         let batch = SampleBatch::default().with(Column::OBS, obs).with(FACTORS, factors.shallow_clone());

@@ -116,7 +116,7 @@ impl Problem {
         let lay_out = |net: &mut NetBuilder<'_>| Ok(Mlp::new(net, "actor", OBS as usize, &hidden, outputs));
         let (actor, layers) = net.group("actor", rule.clone(), lay_out).expect("a group");
         let inputs = (OBS + ACTIONS) as usize;
-        let q = Critics::new(&mut net, 2, (inputs, 1), &hidden, &rule).expect("critics");
+        let q = Critics::new(&mut net, 2, inputs, 1, &hidden, &rule).expect("critics");
         let (alpha, log_alpha) =
             net.group("alpha", rule, |net| Ok(net.free("log_alpha", &[-0.4]))).expect("a group");
         let mut learner = net.finish().expect("a learner");

@@ -34,7 +34,7 @@ impl EnvInfo {
     /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops the environment
     /// again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let mut copies = common.changed(env).make(&common.env_config, 2)?;
+        let mut copies = common.wrap_env(env).make(&common.env_config, 2)?;
         let info = Self::of(&copies)?;
         check_groups(env, common)?;
         if !common.disable_env_checking {
@@ -65,7 +65,7 @@ const WIDE: usize = 10_000;
 
 /// The warning about observations that are too large for a fully connected network.
 pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
-    let space = common.stored(&agent.spaces).observation_space;
+    let space = common.policy_spaces(&agent.spaces).observation_space;
     let width = space.flat_width();
     (image(&space).is_none() && width >= WIDE).then(|| {
         format!(

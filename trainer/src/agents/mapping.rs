@@ -52,7 +52,7 @@ impl Mapping {
     }
 
     /// The policies that an agent acts by; those of the first episodes, if they depend on the episode.
-    pub(crate) fn answers(&self, agent: &str) -> BTreeSet<PolicyId> {
+    pub(crate) fn possible_policies(&self, agent: &str) -> BTreeSet<PolicyId> {
         if !self.by_episode {
             return [self.of(agent, &Episode::default())].into();
         }
@@ -196,7 +196,7 @@ mod tests {
         let mapping = read(serde_json::json!("by_parity")).mapping("mapping").unwrap();
         let of = |number| mapping.of("a", &Episode { number, ..Episode::default() });
         assert_eq!([of(0), of(1), of(2)], ["a_0", "a_1", "a_0"]);
-        assert_eq!(mapping.answers("b"), ["b_0".to_owned(), "b_1".to_owned()].into());
+        assert_eq!(mapping.possible_policies("b"), ["b_0".to_owned(), "b_1".to_owned()].into());
         assert!(read(serde_json::Value::Null).is_empty());
         let message = read(serde_json::json!("by_party"))
             .check("multiagent.policy_mapping_fn", &["a"])
@@ -216,7 +216,11 @@ mod tests {
             ("a", 256..) => "x".to_owned(),
             _ => "first".to_owned(),
         });
-        assert_eq!(mapping.answers("a"), ["first".to_owned()].into(), "it is later than what is tried");
+        assert_eq!(
+            mapping.possible_policies("a"),
+            ["first".to_owned()].into(),
+            "it is later than what is tried"
+        );
         let later = |agent| mapping.unknown_later(agent, |id| id == "first");
         assert_eq!(later("a").map(|(episode, id)| (episode.number, id)), Some((256, "x".to_owned())));
         assert!(later("b").is_none());

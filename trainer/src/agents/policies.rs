@@ -110,9 +110,9 @@ impl Policies {
     }
 
     /// Every policy that an agent may act by, in training or evaluation.
-    fn answers(&self, agent: &str) -> BTreeSet<PolicyId> {
+    fn possible_policies(&self, agent: &str) -> BTreeSet<PolicyId> {
         let mappings = std::iter::once(&self.mapping).chain(&self.evaluated);
-        mappings.flat_map(|mapping| mapping.answers(agent)).collect()
+        mappings.flat_map(|mapping| mapping.possible_policies(agent)).collect()
     }
 
     /// Sets the shared settings of those policies that override some of the run's.
@@ -160,7 +160,7 @@ impl Policies {
     /// The spaces of a policy, which are those of its agents. If a mapping function is called for each episode, a
     /// policy may get its first agent later; then all agents must have equal spaces.
     pub(crate) fn spaces<'a>(&self, id: &str, agents: &'a [Agent]) -> Result<&'a Spaces> {
-        let own = agents.iter().find(|agent| self.answers(&agent.name).contains(id));
+        let own = agents.iter().find(|agent| self.possible_policies(&agent.name).contains(id));
         match own.or(agents.first().filter(|_| self.mapping.changes() && self.classes.contains_key(id))) {
             Some(agent) => Ok(&agent.spaces),
             None => Err(Error::UnknownPolicy { id: id.to_owned(), have: self.ids() }),
@@ -168,7 +168,7 @@ impl Policies {
     }
 
     /// Indices of the agents that act by a policy in some episode; none if the policy acts in evaluations only.
-    pub(crate) fn places(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
+    pub(crate) fn agents_of(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
         let spaces = self.spaces(id, agents)?;
         let takes_turns = self.rotates && agents.iter().any(|agent| self.of(&agent.name) == id);
         let acts = |agent: &Agent| match self.mapping.changes() {
@@ -217,8 +217,9 @@ impl Policies {
             return Err(Error::config(key, "the name of a function", rule));
         }
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
-        let acting =
-            agents.iter().flat_map(|agent| self.answers(&agent.name).into_iter().map(move |id| (agent, id)));
+        let acting = agents
+            .iter()
+            .flat_map(|agent| self.possible_policies(&agent.name).into_iter().map(move |id| (agent, id)));
         for (agent, id) in acting {
             if !self.classes.contains_key(&id) {
                 return Err(self.unknown(&agent.name, &id));
@@ -259,7 +260,8 @@ impl Policies {
             let rule = format!("there is {}; take one of these, or leave it out", self.ids());
             return Err(Error::config(key, format_args!("{id:?}"), rule));
         }
-        let acts = |id: &str| agents.iter().any(|agent| self.mapping.answers(&agent.name).contains(id));
+        let acts =
+            |id: &str| agents.iter().any(|agent| self.mapping.possible_policies(&agent.name).contains(id));
         if let Some(id) =
             self.to_train.iter().find(|id| self.evaluated.is_some() && !comes_later && !acts(id))
         {
@@ -295,7 +297,7 @@ impl Policies {
 
     /// The error for an agent that is mapped to an unknown policy.
     fn unknown(&self, agent: &str, id: &str) -> Error {
-        let key = match self.mapping.answers(agent).contains(id) {
+        let key = match self.mapping.possible_policies(agent).contains(id) {
             true => "multiagent.policy_mapping_fn",
             false => EVALUATED_BY,
         };

@@ -9,8 +9,8 @@ use crate::base::{Error, Result, Stream, StreamState, host};
 use crate::experience::{BatchValues, SampleBatch};
 pub use crate::learn::engines::Report;
 use crate::learn::engines::{Backend, Together, forward};
-use crate::learn::loss::{Input, MinibatchInfo, Net, Observed};
-pub use crate::learn::loss::{Loss, Rows, Value, min};
+use crate::learn::loss::{Input, MinibatchInfo, Net};
+pub use crate::learn::loss::{Loss, Observed, Remembered, Rows, Value, min};
 use crate::learn::params::{Encoding, GroupRange, LearningGroups, Params, clip_grad_norm};
 pub use crate::learn::params::{Group, Optimizer, OptimizerConfig};
 use serde::{Deserialize, Serialize};
@@ -97,24 +97,16 @@ impl Learner {
     }
 
     /// Computes `head`, `columns` numbers per row, for observations `[rows, ...]`: `[rows, columns]`, row by row.
-    /// Nothing is differentiated, and noisy layers are silent.
+    /// Nothing is differentiated. Noisy layers take their noise from `noise`; without it they are silent.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the rows of `obs` are not as wide as the space's.
+    /// Returns [`Error::State`] if the observations are not as wide as the space's.
     ///
     /// # Panics
     /// Panics if `head` has another number of columns than `columns`.
-    pub fn evaluate<H>(&mut self, obs: &Tensor, columns: usize, head: H) -> Result<&[f32]>
-    where
-        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
-    {
-        self.look(Observed { obs, mask: None, remembered: None }, None, columns, head)
-    }
-
-    /// Computes a head as [`evaluate`](Self::evaluate) does, with masks and with noise in noisy layers.
-    pub(crate) fn look<H>(
+    pub fn evaluate<'a, H>(
         &mut self,
-        seen: Observed<'_>,
+        seen: impl Into<Observed<'a>>,
         noise: Option<Stream>,
         columns: usize,
         head: H,
@@ -122,6 +114,7 @@ impl Learner {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
+        let seen = seen.into();
         let rows = host::size(seen.obs)[0] as usize;
         self.out.resize(rows * columns, 0.0);
         if rows > 0 {

@@ -19,8 +19,8 @@ impl Fragment<'_> {
             return self.values_of_sequences(memory, learner, &head);
         }
         let _guard = tch::no_grad_guard();
-        let at_rows = learner.evaluate(&self.obs.flatten(0, 1), 1, &head)?.to_vec();
-        let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
+        let at_rows = learner.evaluate(&self.obs.flatten(0, 1), None, 1, &head)?.to_vec();
+        let at_ends = learner.evaluate(self.final_obs, None, 1, &head)?.to_vec();
         Ok(Values { copies: self.num_envs, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
     }
 }
@@ -42,7 +42,7 @@ impl Fragment<'_> {
         let mut at = |obs: &Tensor, memory: &mut [f32], resets: &[bool], lengths| {
             let remembered = Some(Remembered { memory, resets, lengths });
             let seen = Observed { obs, mask: None, remembered };
-            learner.look(seen, None, 1, head).map(<[f32]>::to_vec)
+            learner.evaluate(seen, None, 1, head).map(<[f32]>::to_vec)
         };
         let obs = self.env_major(self.obs);
         let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();

@@ -32,17 +32,17 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
 
     /// The outputs per row that acting needs: parameters of a distribution, Q-values, or actions. Exported files give
     /// them too, unless [`best_actions`](Self::best_actions) turns them into actions.
-    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
+    fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 
-    /// Chooses actions from the outputs of the head, `[copies, columns of the head]`.
+    /// Chooses actions from the [`action_inputs`](Self::action_inputs), `[copies, columns]`.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
-    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()>;
+    fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()>;
 
     /// For export: the policy's actions without exploring, `[rows, components]` in [-1, 1], if they are a function of
-    /// the outputs of the head. See [`Policy::best_actions`].
-    fn best_actions(&self, _head: &Tensor) -> Option<Tensor> {
+    /// the [`action_inputs`](Self::action_inputs). See [`Policy::best_actions`].
+    fn best_actions(&self, _inputs: &Tensor) -> Option<Tensor> {
         None
     }
 
@@ -140,7 +140,7 @@ impl PolicyClass {
                 return Err(Error::config("multiagent.observation_fn", "\"global_state\"", rule));
             }
             let learner = net.finish()?;
-            let columns = learner.columns_of(|net, x| policy.head(net, x));
+            let columns = learner.columns_of(|net, x| policy.action_inputs(net, x));
             Ok(Networked { policy, learner, columns, seed: spec.seed })
         })
     }
@@ -170,8 +170,8 @@ impl<P: NetPolicy> Policy for Networked<P> {
             lengths: None,
         });
         let observed = Observed { obs: seen.obs, mask: seen.mask, remembered };
-        let head = learner.look(observed, noise, *columns, |net, x| policy.head(net, x))?;
-        policy.act(head, act)
+        let inputs = learner.evaluate(observed, noise, *columns, |net, x| policy.action_inputs(net, x))?;
+        policy.act(inputs, act)
     }
 
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
@@ -226,7 +226,7 @@ impl<P: NetPolicy> Policy for Networked<P> {
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {
         let policy = &self.policy;
         self.learner.check_obs(obs)?;
-        Ok(self.learner.forward(&[obs.shallow_clone()], |net, x| policy.head(net, x)))
+        Ok(self.learner.forward(&[obs.shallow_clone()], |net, x| policy.action_inputs(net, x)))
     }
 
     fn best_actions(&self, outputs: &Tensor) -> Option<Tensor> {

@@ -59,7 +59,7 @@ fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies>
     let evaluated = evaluated.map(|mapping| mapping.mapping(EVALUATED_BY)).transpose()?;
     let acts = |agent: &Agent, id: &PolicyId| {
         let mut mappings = std::iter::once(&mapping).chain(&evaluated);
-        mappings.any(|mapping| mapping.answers(&agent.name).contains(id))
+        mappings.any(|mapping| mapping.possible_policies(&agent.name).contains(id))
     };
     let (mut classes, mut commons, mut checks) = (Vec::new(), Vec::new(), Vec::new());
     for (id, own) in &multi.policies {

@@ -34,7 +34,7 @@ pub(crate) fn play_agents(
 ) -> Result<(Vec<Episode>, Vec<Frame>)> {
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
-        let own = policies.places(id, agents)?;
+        let own = policies.agents_of(id, agents)?;
         // The policy acts in training only.
         if own.is_empty() {
             continue;

@@ -58,7 +58,7 @@ impl EnvRunner {
         let WorkerSpec { names, policies: who, .. } = &self.spec;
         let common = &names.common;
         let n = common.num_envs_per_worker;
-        let copies = common.changed(&self.spec.env).make(&common.env_config, n)?;
+        let copies = common.wrap_env(&self.spec.env).make(&common.env_config, n)?;
         if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }

@@ -58,7 +58,7 @@ pub(crate) enum Stage {
 
 impl Stage {
     fn new(spec: &WorkerSpec, copies: usize) -> Result<Self> {
-        Ok(match spec.names.common.changed(&spec.env).make(&spec.names.common.env_config, copies)? {
+        Ok(match spec.names.common.wrap_env(&spec.env).make(&spec.names.common.env_config, copies)? {
             EnvCopies::Vector(env) => Self::Vector(env),
             EnvCopies::MultiAgent(envs) => {
                 let render_fps = envs.first().and_then(|env| env.render_fps());

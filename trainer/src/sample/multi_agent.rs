@@ -50,7 +50,7 @@ impl MultiAgentSampler {
         let copies = AgentCopies::new(envs);
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
-            let own = policies.places(id, agents)?;
+            let own = policies.agents_of(id, agents)?;
             // The policy acts in evaluations only.
             if own.is_empty() {
                 continue;

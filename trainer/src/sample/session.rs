@@ -140,7 +140,7 @@ impl Inference {
             storage: pilot.steps(1)?,
             pilot,
             space: spaces.observation_space.clone(),
-            stored: spec.names.common.stored(spaces).observation_space,
+            stored: spec.names.common.policy_spaces(spaces).observation_space,
             obs_dtype: spec.names.env_info.obs_dtype,
             action_width: spaces.action_space.width(),
         })

@@ -102,8 +102,8 @@ impl WorkerSpec {
         let common = &self.names.common;
         let spaces = self.policies.spaces(id, self.agents())?;
         let spec = PolicySpec {
-            own_obs: common.own_obs(spaces),
-            spaces: common.stored(spaces),
+            own_obs: common.own_obs_width(spaces),
+            spaces: common.policy_spaces(spaces),
             seed: Policies::seed(self.seed(), id),
             device,
             fused: self.common_of(id).model.fused,

@@ -249,7 +249,7 @@ pub const OPEN_KEYS: &[&str] = &[
 
 impl Common {
     /// The spaces as policies see them after the observation filter.
-    pub(crate) fn stored(&self, spaces: &Spaces) -> Spaces {
+    pub(crate) fn policy_spaces(&self, spaces: &Spaces) -> Spaces {
         spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
     }
 
@@ -264,7 +264,7 @@ impl Common {
     }
 
     /// The environment with these settings' wrappers, `observation_fn` and groups of agents.
-    pub fn changed(&self, env: &EnvCreator) -> EnvCreator {
+    pub fn wrap_env(&self, env: &EnvCreator) -> EnvCreator {
         let env = env.wrapped(&self.wrappers);
         let env = match self.multiagent.observation_fn {
             None => env,
@@ -278,7 +278,7 @@ impl Common {
     }
 
     /// How many leading numbers of an observation the actor may see; `None`: all.
-    pub(crate) fn own_obs(&self, spaces: &Spaces) -> Option<usize> {
+    pub(crate) fn own_obs_width(&self, spaces: &Spaces) -> Option<usize> {
         let (Some(ObservationFn::GlobalState), Space::Dict(parts)) =
             (self.multiagent.observation_fn, &spaces.observation_space)
         else {

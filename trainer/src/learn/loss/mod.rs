@@ -10,8 +10,7 @@ pub(crate) use graph::{Cell, Graph, Layer, MASKED, Op, ParamSet};
 pub use net::{Input, Net};
 pub(crate) use rows::MinibatchInfo;
 pub use rows::Rows;
-pub use seen::Seen;
-pub(crate) use seen::{Observed, Remembered};
+pub use seen::{Observed, Remembered, Seen};
 pub use value::{OnLibtorch, Value, min};
 
 /// A loss of some rows of a minibatch, with statistics and errors to report.

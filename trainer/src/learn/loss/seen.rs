@@ -24,23 +24,30 @@ pub struct Seen<'a> {
 
 /// Recurrent states of the rows that a head is computed for.
 #[derive(Debug)]
-pub(crate) struct Remembered<'a> {
+pub struct Remembered<'a> {
     /// Recurrent state `[sequences, width]`: before the first row of each sequence; computing the head replaces it by
     /// that after the last row.
-    pub(crate) memory: &'a mut [f32],
+    pub memory: &'a mut [f32],
     /// Whether an episode begins with the row, `[rows]`.
-    pub(crate) resets: &'a [bool],
+    pub resets: &'a [bool],
     /// Number of rows of each sequence; `None`: every row is a sequence.
-    pub(crate) lengths: Option<&'a [usize]>,
+    pub lengths: Option<&'a [usize]>,
 }
 
-/// The rows that a head is computed for, in the caller's memory.
+/// The rows that a head is computed for, in the caller's memory. A tensor of observations is enough for a policy without
+/// recurrent layers.
 #[derive(Debug)]
-pub(crate) struct Observed<'a> {
+pub struct Observed<'a> {
     /// Observations, `[rows, ...]`.
-    pub(crate) obs: &'a Tensor,
+    pub obs: &'a Tensor,
     /// Which discrete actions are legal, `[rows, choices]`.
-    pub(crate) mask: Option<&'a [bool]>,
+    pub mask: Option<&'a [bool]>,
     /// Recurrent states; `None` unless the policy is recurrent.
-    pub(crate) remembered: Option<Remembered<'a>>,
+    pub remembered: Option<Remembered<'a>>,
+}
+
+impl<'a> From<&'a Tensor> for Observed<'a> {
+    fn from(obs: &'a Tensor) -> Self {
+        Self { obs, mask: None, remembered: None }
+    }
 }

@@ -166,7 +166,7 @@ impl<'t> Value<'t> {
 
     /// Makes a value of the same graph from a tensor `[rows, columns]`, `[rows]` or `[]`.
     #[must_use]
-    pub fn beside(self, _: OnLibtorch, tensor: Tensor) -> Self {
+    pub fn from_tensor(self, _: OnLibtorch, tensor: Tensor) -> Self {
         Self { id: self.graph.insert(tensor), ..self }
     }
 

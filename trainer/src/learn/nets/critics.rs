@@ -24,7 +24,8 @@ impl Critics {
     pub fn new(
         net: &mut NetBuilder<'_>,
         count: usize,
-        (inputs, outputs): (usize, usize),
+        inputs: usize,
+        outputs: usize,
         hidden: &HiddenLayers,
         rule: &Rule,
     ) -> Result<Self> {

@@ -27,7 +27,7 @@ impl Connector {
         rngs: Vec<Stream>,
     ) -> Result<Self> {
         let copies = rngs.len();
-        let stored = common.stored(spaces);
+        let stored = common.policy_spaces(spaces);
         let preprocess = EnvToPolicy::new(&spaces.observation_space, &stored.observation_space);
         let encoding = Encoding::of(&stored.observation_space);
         let (columns, memory_width) = (policy.step_columns(), policy.memory_width());
