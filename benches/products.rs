@@ -45,7 +45,7 @@ fn main() -> Outcome<()> {
             SampleBatch::default().with(Column::OBS, Tensor::randn([rows as i64, width as i64], options));
         let obs = batch.get(Column::OBS)?.shallow_clone();
         let mut forward = || {
-            let values = learner.evaluate(&obs, width, |net, x| on(&layers, net, x.obs()));
+            let values = learner.evaluate(&obs, None, width, |net, x| on(&layers, net, x.obs()));
             black_box(values.map(|values| values[0]))
         };
         let [of_forward, share_of_forward, one_dnn] = beside_one_dnn(rows, width, LAYERS, || {

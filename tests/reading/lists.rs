@@ -62,9 +62,9 @@ pub(crate) const RULE: &[&str] = &[
     "sample::connector",
     "sample::connector::choosing",
     "sample::connector::making",
+    "sample::connector::lending",
+    "sample::endings",
     "sample::sampler",
-    "sample::sampler::endings",
-    "sample::sampler::source",
     "sample::source",
     "sample::rollout_buffer",
     "sample::env_runner",
@@ -179,7 +179,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "plan::train",
             "plan::when",
         ],
-        most_lines: 11_078,
+        most_lines: 11_076,
     },
     Reading {
         algorithm: "dqn",
@@ -217,7 +217,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::sum_tree",
             "experience::n_step",
         ],
-        most_lines: 11_987,
+        most_lines: 11_985,
     },
     // Continuous actions.
     Reading {
@@ -261,6 +261,6 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::buffer",
             "experience::n_step",
         ],
-        most_lines: 12_051,
+        most_lines: 12_050,
     },
 ];

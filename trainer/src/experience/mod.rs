@@ -14,7 +14,6 @@ mod whole_trajectories;
 pub(crate) use batch::Selection;
 pub use batch::{SampleBatch, env_major, read_f32};
 pub use columns::Column;
-pub(crate) use fragment::FragmentParts;
 pub use fragment::{Fragment, FragmentMasks, FragmentMemory, Values};
 pub use gae::{Trajectories, advantages, discount_cumsum};
 pub use train_batch::{Source, TrainBatch};

@@ -51,7 +51,7 @@ impl Fragment<'_> {
                 out += 1;
             }
         }
-        let (obs, last) = (host::bytes(f.obs), host::bytes(f.final_obs));
+        let (obs, last) = (host::bytes(&f.obs), host::bytes(&f.final_obs));
         let width = obs.len() / (stored + copies);
         let row = |i: usize| match i.checked_sub(stored + copies) {
             None => &obs[i * width..][..width],
@@ -67,16 +67,16 @@ impl Fragment<'_> {
         let obs = gather(&mut from.iter().copied());
         let mut batch = SampleBatch::default()
             .with(Column::OBS, obs)
-            .with(Column::ACTIONS, f.env_major(f.actions))
+            .with(Column::ACTIONS, f.env_major(&f.actions))
             .with(Column::REWARDS, Tensor::from_slice(&rewards))
             .with(Column::NEW_OBS, new_obs)
             .with(Column::TERMINATED, Tensor::from_slice(&terminated))
             .with(Column::DISCOUNTS, Tensor::from_slice(&discounts));
-        if let Some(masks) = f.masks {
+        if let Some(masks) = &f.masks {
             // Masks are indexed as observations are.
             let all = Tensor::cat(&[masks.rows.flatten(0, 1), masks.behind.shallow_clone()], 0);
             let next: Vec<i64> = next.iter().map(|&i| i as i64).collect();
-            batch.set(Column::ACTION_MASK, f.env_major(masks.rows));
+            batch.set(Column::ACTION_MASK, f.env_major(&masks.rows));
             batch.set(Column::NEW_ACTION_MASK, all.index_select(0, &Tensor::from_slice(&next)));
         }
         batch

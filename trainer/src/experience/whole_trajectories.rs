@@ -40,9 +40,9 @@ impl Fragment<'_> {
             let of = |all: &Tensor, at_ends: &Tensor| {
                 Tensor::cat(&[&self.behind(all), at_ends], 0).index_select(0, &index)
             };
-            at_cuts.set(Column::OBS, of(self.obs, self.final_obs));
-            if let Some(masks) = self.masks {
-                at_cuts.set(Column::ACTION_MASK, of(masks.rows, masks.behind));
+            at_cuts.set(Column::OBS, of(&self.obs, &self.final_obs));
+            if let Some(masks) = &self.masks {
+                at_cuts.set(Column::ACTION_MASK, of(&masks.rows, &masks.behind));
             }
             if let Some(memory) = self.memory {
                 // Each row after a cut is a sequence of its own.

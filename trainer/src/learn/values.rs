@@ -20,13 +20,11 @@ impl Fragment<'_> {
         }
         let _guard = tch::no_grad_guard();
         let at_rows = learner.evaluate(&self.obs.flatten(0, 1), None, 1, &head)?.to_vec();
-        let at_ends = learner.evaluate(self.final_obs, None, 1, &head)?.to_vec();
+        let at_ends = learner.evaluate(&self.final_obs, None, 1, &head)?.to_vec();
         Ok(Values { copies: self.num_envs, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
     }
-}
 
-impl Fragment<'_> {
-    pub(super) fn values_of_sequences<H>(
+    fn values_of_sequences<H>(
         &self,
         memory: FragmentMemory<'_>,
         learner: &mut Learner,
@@ -44,13 +42,13 @@ impl Fragment<'_> {
             let seen = Observed { obs, mask: None, remembered };
             learner.evaluate(seen, None, 1, head).map(<[f32]>::to_vec)
         };
-        let obs = self.env_major(self.obs);
+        let obs = self.env_major(&self.obs);
         let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();
         let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
         // Observations after the fragment and after endings are one step further.
         let none = vec![false; copies.max(self.ended.len())];
-        let next = at(&self.behind(self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
-        let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
+        let next = at(&self.behind(&self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
+        let at_ends = at(&self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
         let mut at_rows = vec![0.0; (steps + 1) * copies];
         let behind = (0..copies).map(|copy| self.length(copy) * copies + copy);
         for (row, value) in self.places().zip(acted_on).chain(behind.zip(next)) {

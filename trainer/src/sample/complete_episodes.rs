@@ -1,7 +1,7 @@
 //! `batch_mode = "complete_episodes"`: the rows of each copy are kept until its episode ends.
 
 use crate::base::{Error, Result, State};
-use crate::experience::{Column, Fragment, FragmentParts, SampleBatch};
+use crate::experience::{Column, Fragment, FragmentMasks, SampleBatch};
 use crate::policy::Policy;
 use crate::sample::callbacks::Callbacks;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl EpisodeCollector {
             from[copy] = t + 1;
             let rows = std::mem::take(&mut self.pending[copy]);
             let final_obs = f.final_obs.narrow(0, k as i64, 1).copy();
-            let final_mask = f.masks.map(|masks| masks.behind.narrow(0, k as i64, 1).copy());
+            let final_mask = f.masks.as_ref().map(|masks| masks.behind.narrow(0, k as i64, 1).copy());
             self.complete.push(Complete { rows, final_obs, final_mask, terminated: f.terminated[row] });
         }
         for (copy, &start) in from.iter().enumerate() {
@@ -75,9 +75,9 @@ impl EpisodeCollector {
         let cut =
             |t: &Tensor| t.narrow(0, start as i64, (end - start) as i64).narrow(1, copy as i64, 1).copy();
         let pending = &mut self.pending[copy];
-        pending.obs.push(cut(f.obs));
-        pending.actions.push(cut(f.actions));
-        pending.masks.extend(f.masks.map(|masks| cut(masks.rows)));
+        pending.obs.push(cut(&f.obs));
+        pending.actions.push(cut(&f.actions));
+        pending.masks.extend(f.masks.as_ref().map(|masks| cut(&masks.rows)));
         pending.columns.resize_with(f.columns.len(), Vec::new);
         for (rows, (_, column)) in pending.columns.iter_mut().zip(&f.columns) {
             rows.push(cut(column));
@@ -115,7 +115,7 @@ impl EpisodeCollector {
             terminated[length - 1] = episode.terminated;
             truncated[length - 1] = !episode.terminated;
             let columns = episode.rows.columns.iter().map(|rows| Tensor::cat(rows, 0));
-            let parts = FragmentParts {
+            let mut batch = policy.postprocess_trajectory(Fragment {
                 steps: length,
                 num_envs: 1,
                 lengths: None,
@@ -126,12 +126,13 @@ impl EpisodeCollector {
                 truncated: &truncated,
                 columns: self.names.iter().copied().zip(columns).collect(),
                 ended: &[length - 1],
-                masks: episode.final_mask.map(|behind| (joined(&episode.rows.masks, &behind), behind)),
+                masks: episode
+                    .final_mask
+                    .map(|behind| FragmentMasks { rows: joined(&episode.rows.masks, &behind), behind }),
                 final_obs: episode.final_obs,
                 gamma: self.gamma,
                 memory: None,
-            };
-            let mut batch = policy.postprocess_trajectory(parts.fragment())?;
+            })?;
             if let Some(callbacks) = &mut callbacks {
                 callbacks.on_postprocess_trajectory(id, &mut batch)?;
             }

@@ -7,7 +7,7 @@ use tch::Tensor;
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
     rows: Vec<usize>,
-    obs: AlignedBytes,
+    obs: Vec<u8>,
     masks: Vec<bool>,
     memories: Vec<f32>,
 }
@@ -24,7 +24,7 @@ impl Endings {
     /// recurrent state after its last step.
     pub(crate) fn push(&mut self, row: usize, obs: &[u8], mask: impl Iterator<Item = bool>, memory: &[f32]) {
         self.rows.push(row);
-        self.obs.push(obs);
+        self.obs.extend_from_slice(obs);
         self.masks.extend(mask);
         self.memories.extend_from_slice(memory);
     }
@@ -36,9 +36,7 @@ impl Endings {
         }
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by_key(|&k| self.rows[k]);
-        let obs = ordered(self.obs.bytes(), &order);
-        self.obs.clear();
-        self.obs.push(&obs);
+        self.obs = ordered(&self.obs, &order);
         self.rows = ordered(&self.rows, &order);
         self.masks = ordered(&self.masks, &order);
         self.memories = ordered(&self.memories, &order);
@@ -57,12 +55,12 @@ impl Endings {
     /// Last observations of the episodes, `[ended, ...]`.
     pub(crate) fn obs(&self, encoding: &Encoding) -> Tensor {
         let shape = [&[self.rows.len() as i64], encoding.shape()].concat();
-        Tensor::from_data_size(self.obs.bytes(), &shape, encoding.kind())
+        Tensor::from_data_size(&self.obs, &shape, encoding.kind())
     }
 
     /// Last observations of the episodes, if they are stored as f32.
-    pub(crate) fn obs_f32(&self) -> &[f32] {
-        bytemuck::cast_slice(self.obs.bytes())
+    pub(crate) fn obs_f32(&self) -> Vec<f32> {
+        self.obs.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
     }
 
     /// Legal actions at the last observations, `[ended, options]`.
@@ -75,28 +73,4 @@ impl Endings {
 fn ordered<T: Copy>(all: &[T], order: &[usize]) -> Vec<T> {
     let width = all.len() / order.len();
     order.iter().flat_map(|&k| &all[k * width..][..width]).copied().collect()
-}
-
-/// A buffer of bytes that is aligned for every scalar type.
-#[derive(Debug, Default)]
-struct AlignedBytes {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl AlignedBytes {
-    fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..self.len]
-    }
-
-    fn push(&mut self, row: &[u8]) {
-        let start = self.len;
-        self.len += row.len();
-        self.words.resize(self.len.div_ceil(8), 0);
-        bytemuck::cast_slice_mut(&mut self.words)[start..self.len].copy_from_slice(row);
-    }
-
-    fn clear(&mut self) {
-        self.len = 0;
-    }
 }

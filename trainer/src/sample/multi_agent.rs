@@ -13,7 +13,7 @@ use crate::sample::running_episodes::RunningEpisodes;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::sample::source::{FragmentSource, TakeRows};
-use crate::settings::{ClipRewards, Common, ObservationFilter};
+use crate::settings::{ClipRewards, Common};
 use pavlov_envs::AnyMultiAgentEnv;
 use std::collections::BTreeMap;
 
@@ -73,10 +73,7 @@ impl MultiAgentSampler {
             teams.push(Team {
                 learns,
                 clip_rewards: settings.clip_rewards,
-                seats: match common.observation_filter {
-                    ObservationFilter::NoFilter => own,
-                    ObservationFilter::MeanStdFilter => own.with_filter(),
-                },
+                seats: own.filtered(common.observation_filter),
             });
         }
         let counting = RunningEpisodes::new(run_seed, first_env, copies.len());

@@ -15,7 +15,7 @@ use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::masks::Masks;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::not_finite_at;
-use crate::settings::{ClipRewards, Common};
+use crate::settings::{ClipRewards, Common, ObservationFilter};
 use tch::Kind;
 
 /// State of all slots, ordered by copy and then by agent.
@@ -82,11 +82,9 @@ impl Seats {
         })
     }
 
-    /// Adds a filter that normalises observations and is updated by them.
-    pub(crate) fn with_filter(mut self) -> Self {
-        self.pilot.filter = Some(MeanStdFilter::new(self.pilot.encoding().width()));
-        self.learning = true;
-        self
+    /// Adds the filter of the settings, if they have one; the observations that are stored update it.
+    pub(crate) fn filtered(self, filter: ObservationFilter) -> Self {
+        Self { pilot: self.pilot.filtered(filter), learning: true, ..self }
     }
 
     /// Normalises observations by these statistics; without statistics observations stay as they are.
@@ -110,7 +108,7 @@ impl Seats {
         if self.pilot.filter.is_some() {
             self.pilot.filter = Some(match state {
                 Some(state) => state.get("filter")?,
-                None => MeanStdFilter::new(self.pilot.encoding().width()),
+                None => self.pilot.new_filter(),
             });
         }
         Ok(())
@@ -314,7 +312,7 @@ impl Seats {
         }
         let equal = self.closed.iter().all(|&rows| rows == steps);
         let lengths = (!equal).then_some(&self.closed[..]);
-        f(&self.id, self.pilot.lend(&self.storage, steps, lengths).fragment())
+        f(&self.id, self.pilot.lend(&self.storage, steps, lengths))
     }
 }
 

@@ -3,7 +3,6 @@
 mod parts;
 mod sequences;
 
-pub(crate) use parts::FragmentParts;
 pub use parts::{FragmentMasks, FragmentMemory, Values};
 
 use crate::base::{Result, array};
@@ -14,7 +13,8 @@ use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use tch::{Tensor, kind};
 
-/// A time-major piece of several trajectories before postprocessing. It borrows the sampler's buffers.
+/// A time-major piece of several trajectories before postprocessing. Its tensors are the sampler's buffers; it lives
+/// as long as they are not written to again.
 #[derive(Debug)]
 pub struct Fragment<'a> {
     /// Number of steps per copy, T.
@@ -25,9 +25,9 @@ pub struct Fragment<'a> {
     /// T. Later rows of a copy are unused, but for the observation after its last step.
     pub lengths: Option<&'a [usize]>,
     /// Observations `[T + 1, N, ...]`, of the space's shape and scalars; row T is where the next fragment starts.
-    pub obs: &'a Tensor,
+    pub obs: Tensor,
     /// Actions `[T, N]` or `[T, N, components]`.
-    pub actions: &'a Tensor,
+    pub actions: Tensor,
     /// Rewards `[T * N]`, time-major, clipped by the setting `clip_rewards`.
     pub rewards: &'a [f32],
     /// Whether the task ended with this step, `[T * N]`.
@@ -35,13 +35,13 @@ pub struct Fragment<'a> {
     /// Whether the episode was cut after this step, `[T * N]`. If `terminated` is set too, the task ended.
     pub truncated: &'a [bool],
     /// Columns that the policy computed while acting, `[T, N, width]`.
-    pub columns: Vec<(Column, &'a Tensor)>,
+    pub columns: Vec<(Column, Tensor)>,
     /// Steps (`t * N + copy`) at which an episode ended, either way.
     pub ended: &'a [usize],
     /// The last observation of each episode in `ended`, `[ended, ...]`.
-    pub final_obs: &'a Tensor,
+    pub final_obs: Tensor,
     /// Which actions were legal; present only with `mask_actions`.
-    pub masks: Option<FragmentMasks<'a>>,
+    pub masks: Option<FragmentMasks>,
     /// Discount factor of the run, the setting `gamma`.
     pub gamma: f64,
     /// Recurrent states; present only with a recurrent policy.
@@ -54,7 +54,7 @@ impl Fragment<'_> {
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if observations are scalars of another type.
     pub fn observations<T: Pod + kind::Element>(&self) -> Result<ArrayViewD<'_, T>> {
-        array::view(self.obs, "the observations of a fragment")
+        array::view(&self.obs, "the observations of a fragment")
     }
 
     /// Number of steps that one copy took.
@@ -78,10 +78,10 @@ impl Fragment<'_> {
     /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`](Self::env_major).
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
-            .with(Column::OBS, self.env_major(self.obs))
-            .with(Column::ACTIONS, self.env_major(self.actions));
-        if let Some(masks) = self.masks {
-            batch.set(Column::ACTION_MASK, self.env_major(masks.rows));
+            .with(Column::OBS, self.env_major(&self.obs))
+            .with(Column::ACTIONS, self.env_major(&self.actions));
+        if let Some(masks) = &self.masks {
+            batch.set(Column::ACTION_MASK, self.env_major(&masks.rows));
         }
         for (column, data) in &self.columns {
             batch.set(*column, self.env_major(data));

@@ -1,51 +1,6 @@
-//! The parts that a fragment borrows, and one number for each of its observations.
+//! Optional parts of a fragment (recurrent states, action masks), and one number for each observation.
 
-use crate::experience::columns::Column;
-use crate::experience::fragment::Fragment;
 use tch::Tensor;
-
-/// The parts of a fragment: rows of a rollout buffer, or an episode that was collected. The fields are those of
-/// [`Fragment`].
-#[derive(Debug)]
-pub(crate) struct FragmentParts<'a> {
-    pub(crate) steps: usize,
-    pub(crate) num_envs: usize,
-    pub(crate) lengths: Option<&'a [usize]>,
-    pub(crate) obs: Tensor,
-    pub(crate) actions: Tensor,
-    pub(crate) columns: Vec<(Column, Tensor)>,
-    pub(crate) rewards: &'a [f32],
-    pub(crate) terminated: &'a [bool],
-    pub(crate) truncated: &'a [bool],
-    pub(crate) ended: &'a [usize],
-    pub(crate) final_obs: Tensor,
-    /// Legal actions at the observations, and at the last observations of episodes.
-    pub(crate) masks: Option<(Tensor, Tensor)>,
-    pub(crate) memory: Option<FragmentMemory<'a>>,
-    pub(crate) gamma: f64,
-}
-
-impl FragmentParts<'_> {
-    /// The fragment that borrows these parts.
-    pub(crate) fn fragment(&self) -> Fragment<'_> {
-        Fragment {
-            steps: self.steps,
-            num_envs: self.num_envs,
-            lengths: self.lengths,
-            obs: &self.obs,
-            actions: &self.actions,
-            rewards: self.rewards,
-            terminated: self.terminated,
-            truncated: self.truncated,
-            columns: self.columns.iter().map(|(column, data)| (*column, data)).collect(),
-            ended: self.ended,
-            final_obs: &self.final_obs,
-            masks: self.masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
-            gamma: self.gamma,
-            memory: self.memory,
-        }
-    }
-}
 
 /// Recurrent states in a [`Fragment`](crate::experience::fragment::Fragment).
 #[derive(Clone, Copy, Debug)]
@@ -63,12 +18,12 @@ pub struct FragmentMemory<'a> {
 }
 
 /// Which actions were legal at every observation of a [`Fragment`](crate::experience::fragment::Fragment), bool.
-#[derive(Clone, Copy, Debug)]
-pub struct FragmentMasks<'a> {
+#[derive(Debug)]
+pub struct FragmentMasks {
     /// Flags at the rows of [`Fragment::obs`](crate::experience::fragment::Fragment::obs), `[T + 1, N, options]`.
-    pub rows: &'a Tensor,
+    pub rows: Tensor,
     /// Flags at the last observation of every episode that ended, `[ended, options]`.
-    pub behind: &'a Tensor,
+    pub behind: Tensor,
 }
 
 /// One number for every observation of a fragment.

@@ -4,7 +4,7 @@ use crate::base::Result;
 use crate::policy::{Policy, StepColumns};
 use crate::sample::acting_rows::ActingRows;
 use crate::sample::connector::Connector;
-use crate::sample::connector::choosing::{Choices, Choosing};
+use crate::sample::connector::choosing::Choices;
 use crate::sample::rollout_buffer::RolloutBuffer;
 
 impl Connector {
@@ -53,10 +53,13 @@ impl Connector {
                 step: 0,
                 acting: (acting, self.copies),
             },
+            to_env: &self.to_env,
+            worker: self.worker,
+            explore,
+            timestep,
+            random_timesteps: self.random_timesteps,
         };
-        let (to_env, worker) = (&self.to_env, self.worker);
-        let at_random = explore && timestep < self.random_timesteps;
-        let chose = Choosing { to_env, worker, explore, timestep, at_random }.act(policy, obs, choices);
+        let chose = choices.act(policy, obs);
         for i in 0..acting {
             let copy = gathered.slots[i];
             std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);

@@ -1,22 +1,22 @@
 //! Lending the rows of a rollout buffer as a fragment.
 
 use crate::base::HostTensor;
-use crate::experience::{FragmentMemory, FragmentParts};
+use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::sample::connector::Connector;
 use crate::sample::rollout_buffer::RolloutBuffer;
 
 impl Connector {
-    /// The first `steps` rows of `buffer`, as the parts of a fragment; copy `i` took `lengths[i]` of the steps, or all.
+    /// The first `steps` rows of `buffer`, as a fragment; copy `i` took `lengths[i]` of the steps, or all.
     pub(crate) fn lend<'a>(
         &self,
         buffer: &'a RolloutBuffer,
         steps: usize,
         lengths: Option<&'a [usize]>,
-    ) -> FragmentParts<'a> {
+    ) -> Fragment<'a> {
         let RolloutBuffer { endings, .. } = buffer;
         let cut = |rows: &HostTensor, number: usize| rows.tensor().narrow(0, 0, number as i64);
         let rows = ..steps * self.copies;
-        FragmentParts {
+        Fragment {
             steps,
             num_envs: self.copies,
             lengths,
@@ -28,8 +28,10 @@ impl Connector {
             truncated: &buffer.truncated[rows],
             ended: endings.rows(),
             final_obs: endings.obs(&self.encoding),
-            masks: (buffer.masks.as_ref())
-                .map(|masks| (cut(&masks.rows, steps + 1), endings.masks(masks.options()))),
+            masks: buffer.masks.as_ref().map(|masks| FragmentMasks {
+                rows: cut(&masks.rows, steps + 1),
+                behind: endings.masks(masks.options()),
+            }),
             gamma: self.gamma,
             memory: buffer.memories.as_ref().map(|memories| FragmentMemory {
                 max_seq_len: memories.every,

@@ -8,7 +8,7 @@ use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::memory::Memories;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
-use crate::settings::Common;
+use crate::settings::{Common, ObservationFilter};
 use pavlov_envs::{DType, Space};
 
 /// Bytes of one stored row.
@@ -64,15 +64,22 @@ impl Connector {
 
     /// Normalises observations by these statistics; without statistics observations stay as they are.
     pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
-        self.filter = match running {
-            None => None,
-            Some(running) => {
-                let mut filter = MeanStdFilter::new(self.encoding.width());
-                filter.set_running(running)?;
-                Some(filter)
-            }
-        };
+        self.filter = running.map(|_| self.new_filter());
+        if let (Some(filter), Some(running)) = (&mut self.filter, running) {
+            filter.set_running(running)?;
+        }
         Ok(self)
+    }
+
+    /// Adds the filter of the settings, if they have one; the observations that are stored update it.
+    pub(crate) fn filtered(mut self, filter: ObservationFilter) -> Self {
+        self.filter = (filter == ObservationFilter::MeanStdFilter).then(|| self.new_filter());
+        self
+    }
+
+    /// A filter that has not seen anything.
+    pub(crate) fn new_filter(&self) -> MeanStdFilter {
+        MeanStdFilter::new(self.encoding.width())
     }
 
     /// Makes storage of `steps` steps.

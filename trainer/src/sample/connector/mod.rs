@@ -10,7 +10,7 @@ use crate::base::{Result, Spaces, Stream};
 use crate::experience::Column;
 use crate::learn::params::Encoding;
 use crate::policy::{Policy, StepColumns};
-use crate::sample::connector::choosing::{Choices, Choosing};
+use crate::sample::connector::choosing::Choices;
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
@@ -130,10 +130,13 @@ impl Connector {
                 step: t,
                 acting: (self.copies, self.copies),
             },
+            to_env: &self.to_env,
+            worker: self.worker,
+            explore,
+            timestep,
+            random_timesteps: self.random_timesteps,
         };
-        let (to_env, worker) = (&self.to_env, self.worker);
-        let at_random = explore && timestep < self.random_timesteps;
-        Choosing { to_env, worker, explore, timestep, at_random }.act(policy, obs.row(t), choices)?;
+        choices.act(policy, obs.row(t))?;
         self.resets.fill(false);
         Ok(())
     }

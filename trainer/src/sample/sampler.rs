@@ -4,18 +4,21 @@
 //! `t + 1`, and the policy reads row `t` without a copy. A step of a copy allocates nothing, takes no lock and, on
 //! the CPU, reads nothing back from libtorch.
 
-mod source;
-
-use crate::base::{Error, Laps, PolicyId, Result, SamplerPerf, Spaces, Stream, host};
+use crate::base::{
+    Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, host, notice_once,
+};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::connector::Connector;
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::{Numbers, RunningEpisodes};
-use crate::settings::{ClipRewards, Common, ObservationFilter};
+use crate::sample::source::{FragmentSource, TakeRows};
+use crate::settings::{ClipRewards, Common};
 use pavlov_envs::AnyVectorEnv;
-use tch::Kind;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tch::{Kind, Tensor};
 
 /// Copies of a single-agent environment, all buffers of a fragment, and the episodes in progress.
 #[derive(Debug)]
@@ -49,11 +52,8 @@ impl Sampler {
         let (n, t) = (env.num_envs(), common.rollout_fragment_length);
         let rngs = (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect();
         let spaces = Spaces::of(env.as_ref());
-        let mut pilot = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
-        pilot.filter = match common.observation_filter {
-            ObservationFilter::NoFilter => None,
-            ObservationFilter::MeanStdFilter => Some(MeanStdFilter::new(pilot.encoding().width())),
-        };
+        let pilot = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?
+            .filtered(common.observation_filter);
         let mut sampler = Self {
             policy: id,
             storage: pilot.steps(t)?,
@@ -79,51 +79,6 @@ impl Sampler {
         }
         (0..counting.copies()).for_each(|copy| pilot.begin(copy, None));
         counting.start(callbacks)
-    }
-
-    /// Steps every copy `rollout_fragment_length` times.
-    fn fill(
-        &mut self,
-        policies: &mut PolicyMap,
-        explore: bool,
-        timestep: u64,
-        mut callbacks: Option<&mut Box<dyn Callbacks>>,
-    ) -> Result<()> {
-        let policy = policies.get_mut(&self.policy)?.as_mut();
-        if self.carry {
-            self.storage.carry();
-        }
-        self.carry = false;
-        self.storage.endings.clear();
-        let mut laps = Laps::start();
-        for t in 0..self.steps {
-            let now = timestep + t as u64 * self.total_envs;
-            let acted = self.pilot.act(policy, &mut self.storage, t, explore, now);
-            acted.map_err(|error| self.blame_observation(t, error))?;
-            laps.lap(&mut self.perf.inference);
-            let stepped = self.step_env(t, &mut laps);
-            stepped.map_err(|error| self.blame_observation(t, error))?;
-            self.count(t, &mut callbacks)?;
-            laps.lap(&mut self.perf.raw_obs_processing);
-        }
-        if let Some(memories) = &mut self.storage.memories {
-            memories.next.copy_from_slice(self.pilot.memories());
-        }
-        self.perf.steps += self.steps as u32;
-        self.carry = true;
-        // Integers are always finite.
-        let is_float = self.pilot.encoding().kind() == Kind::Float;
-        let endings = &self.storage.endings;
-        self.counting.check_and_count(Numbers {
-            rewards: &self.storage.rewards,
-            obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
-            ended: (endings.rows(), if is_float { endings.obs_f32() } else { &[] }),
-            width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
-        })?;
-        if let Some(clip) = self.clip_rewards {
-            clip.apply(&mut self.storage.rewards);
-        }
-        Ok(())
     }
 
     /// The error to report when acting on row `t` or an action failed: a bad observation of that row if there is one,
@@ -180,5 +135,105 @@ impl Sampler {
             counting.step(i, f64::from(step.reward), step, callbacks)?;
         }
         Ok(())
+    }
+}
+
+impl FragmentSource for Sampler {
+    fn fill(
+        &mut self,
+        policies: &mut PolicyMap,
+        explore: bool,
+        timestep: u64,
+        mut callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<()> {
+        let policy = policies.get_mut(&self.policy)?.as_mut();
+        if self.carry {
+            self.storage.carry();
+        }
+        self.carry = false;
+        self.storage.endings.clear();
+        let mut laps = Laps::start();
+        for t in 0..self.steps {
+            let now = timestep + t as u64 * self.total_envs;
+            let acted = self.pilot.act(policy, &mut self.storage, t, explore, now);
+            acted.map_err(|error| self.blame_observation(t, error))?;
+            laps.lap(&mut self.perf.inference);
+            let stepped = self.step_env(t, &mut laps);
+            stepped.map_err(|error| self.blame_observation(t, error))?;
+            self.count(t, &mut callbacks)?;
+            laps.lap(&mut self.perf.raw_obs_processing);
+        }
+        if let Some(memories) = &mut self.storage.memories {
+            memories.next.copy_from_slice(self.pilot.memories());
+        }
+        self.perf.steps += self.steps as u32;
+        self.carry = true;
+        // Integers are always finite.
+        let is_float = self.pilot.encoding().kind() == Kind::Float;
+        let endings = &self.storage.endings;
+        let last = if is_float { endings.obs_f32() } else { Vec::new() };
+        self.counting.check_and_count(Numbers {
+            rewards: &self.storage.rewards,
+            obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
+            ended: (endings.rows(), &last),
+            width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
+        })?;
+        if let Some(clip) = self.clip_rewards {
+            clip.apply(&mut self.storage.rewards);
+        }
+        Ok(())
+    }
+
+    fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
+        f(&self.policy, self.pilot.lend(&self.storage, self.steps, None))
+    }
+
+    fn take_episodes(&mut self) -> Vec<Episode> {
+        self.counting.take_finished()
+    }
+
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        Ok(self.env.set_task(task)?)
+    }
+
+    fn take_perf(&mut self) -> SamplerPerf {
+        std::mem::take(&mut self.perf)
+    }
+
+    fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
+        self.pilot.filter.as_mut().map(|filter| (self.policy.as_str(), filter)).into_iter().collect()
+    }
+
+    fn copies(&self) -> usize {
+        self.counting.copies()
+    }
+
+    fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        let row = if self.carry { self.steps } else { 0 };
+        self.storage.save(row, &mut state);
+        match self.env.save_state()? {
+            Some(bytes) => state.set_tensor("envs", &Tensor::from_slice(&bytes)),
+            None => state.set("envs", &Option::<u8>::None)?,
+        }
+        self.pilot.save(&mut state)?;
+        self.counting.save(&mut state)?;
+        Ok(state)
+    }
+
+    fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
+        self.counting.set_state(state)?;
+        self.pilot.set_state(state, self.counting.beginnings())?;
+        self.carry = false;
+        if state.has("envs") {
+            notice_once("these environments cannot save their state: every copy starts a new episode");
+            self.counting.follow_all();
+            self.start_episodes(callbacks)?;
+            return Ok(false);
+        }
+        let envs = state.tensor("envs")?;
+        self.env.load_state(host::read::<u8>(&envs))?;
+        self.storage.restore(state)?;
+        Ok(true)
     }
 }
