@@ -150,12 +150,12 @@ fn many(sequences: usize, width: usize) -> SampleBatch {
 }
 
 #[test]
-fn the_fused_engines_gradient_through_time_is_libtorchs() {
+fn the_fused_engines_gradient_through_time_is_libtorchs_and_has_the_same_bits_on_any_processor() {
     // Units that fill the vectors and units that do not; one sequence, a few, and more than a piece has.
     for (units, lstm) in [(UNITS, false), (UNITS, true), (16, false), (32, true)] {
         for sequences in [1, 5, 40] {
             let batch = many(sequences, if lstm { 2 * units } else { units });
-            // Libtorch, then the fused engine with the best instructions, and with none of a vector.
+            // Libtorch, then the fused engine with the widest vectors, and with one number at a time.
             let engines = [(false, Arch::new()), (true, Arch::new()), (true, Arch::Scalar)];
             let [torch, fused, scalar] = engines.map(|(fused, arch)| {
                 let (layer, mut learner) = recurrent_of(units, (lstm, fused));
@@ -165,7 +165,7 @@ fn the_fused_engines_gradient_through_time_is_libtorchs() {
             let largest = torch.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
             assert!(largest > 1e-3, "there is a gradient: {largest}");
             assert_close(&fused, &torch, 1e-4 * largest);
-            assert_close(&scalar, &torch, 1e-4 * largest);
+            assert!(scalar == fused, "another processor computes other bits: {units} units, {sequences} sequences");
         }
     }
 }

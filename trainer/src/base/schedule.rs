@@ -74,10 +74,10 @@ impl From<f64> for Schedule {
 /// `p1 + (p0 - p1) * (1 - t / T)^power` until `T`, then `p1` (Ray's PolynomialSchedule; power 1 is linear).
 pub fn polynomial(t: u64, schedule_timesteps: u64, initial_p: f64, final_p: f64, power: f64) -> f64 {
     let t = t.min(schedule_timesteps) as f64;
-    final_p + (initial_p - final_p) * (1.0 - t / schedule_timesteps as f64).powf(power)
+    final_p + (initial_p - final_p) * libm::pow(1.0 - t / schedule_timesteps as f64, power)
 }
 
 /// `p0 * decay^(t / T)` (Ray's ExponentialSchedule).
 pub fn exponential(t: u64, schedule_timesteps: u64, initial_p: f64, decay_rate: f64) -> f64 {
-    initial_p * decay_rate.powf(t as f64 / schedule_timesteps as f64)
+    initial_p * libm::pow(decay_rate, t as f64 / schedule_timesteps as f64)
 }

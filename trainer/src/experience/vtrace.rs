@@ -70,7 +70,7 @@ pub fn vtrace(
         };
         let mut next_vs = next_value;
         for t in trajectory.rows().rev() {
-            let (reward, value, ratio) = (rewards[t], values.rows[t], log_rhos[t].exp());
+            let (reward, value, ratio) = (rewards[t], values.rows[t], libm::expf(log_rhos[t]));
             let delta = ratio.min(clip_rho) * (reward + gamma * next_value - value);
             let vs = value + delta + gamma * ratio.min(1.0) * (next_vs - next_value);
             targets.advantages[t] = ratio.min(clip_pg_rho) * (reward + gamma * next_vs - value);

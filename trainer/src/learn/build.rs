@@ -4,6 +4,7 @@ use crate::base::{Error, Result, Stream};
 use crate::learn::engines::{Backend, Fused, Torch};
 use crate::learn::learner::{Learner, part};
 use crate::learn::nets::NetBuilder;
+use crate::learn::kernels::check_arch;
 use crate::learn::params::{Group, Optimizer};
 use std::sync::Arc;
 use tch::Device;
@@ -42,7 +43,10 @@ impl NetBuilder<'_> {
             .map(|group| Optimizer::new(group.rule.optimizer, &part(sets[0].flat(), group)))
             .collect();
         let backend: Box<dyn Backend> = match spec.fused && fits_fused && device == Device::Cpu {
-            true => Box::new(Fused::new(&encoding)),
+            true => {
+                check_arch()?;
+                Box::new(Fused::new(&encoding))
+            }
             false => Box::new(Torch::new(&sets, &encoding)),
         };
         Ok(Learner {

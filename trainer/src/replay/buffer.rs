@@ -199,7 +199,7 @@ impl ReplayBuffer {
                 self.max_priority = self.max_priority.max(priority);
                 tree.set(
                     (self.next + i) % self.config.capacity,
-                    priority.powf(self.config.prioritized_replay_alpha),
+                    libm::pow(priority, self.config.prioritized_replay_alpha),
                 );
             }
         }
@@ -234,7 +234,7 @@ impl ReplayBuffer {
         if let Some(tree) = &self.priorities {
             let beta = self.config.prioritized_replay_beta;
             let min = tree.min();
-            let weights: Vec<f32> = index.iter().map(|&i| (min / tree.get(i)).powf(beta) as f32).collect();
+            let weights: Vec<f32> = index.iter().map(|&i| libm::pow(min / tree.get(i), beta) as f32).collect();
             let index: Vec<i64> = index.into_iter().map(|i| i as i64).collect();
             batch.set(Column::WEIGHTS, Tensor::from_slice(&weights));
             batch.set(Column::BATCH_INDEXES, Tensor::from_slice(&index));
@@ -262,7 +262,7 @@ impl ReplayBuffer {
                 });
             }
             self.max_priority = self.max_priority.max(priority);
-            tree.set(i as usize, priority.powf(self.config.prioritized_replay_alpha));
+            tree.set(i as usize, libm::pow(priority, self.config.prioritized_replay_alpha));
         }
         Ok(())
     }

@@ -335,7 +335,7 @@ impl ExplorationConfig {
             Self::SoftQ { temperature } => {
                 let values = || q_values.iter().enumerate().filter(|(i, _)| legal(*i));
                 let max = values().map(|(_, &q)| q).fold(f32::NEG_INFINITY, f32::max);
-                let weights = || values().map(|(i, q)| (i, (f64::from(q - max) / temperature).exp()));
+                let weights = || values().map(|(i, q)| (i, libm::exp(f64::from(q - max) / temperature)));
                 let mut left = rng.uniform_f64() * weights().map(|(_, w)| w).sum::<f64>();
                 for (i, w) in weights() {
                     if left < w {
@@ -387,5 +387,5 @@ pub fn per_worker_epsilon(worker_index: usize, num_workers: usize) -> f64 {
     }
     let exponent =
         if num_workers > 1 { 7.0 * (worker_index - 1) as f64 / (num_workers - 1) as f64 } else { 0.0 };
-    0.4_f64.powf(1.0 + exponent)
+    libm::pow(0.4, 1.0 + exponent)
 }

@@ -2,9 +2,12 @@
 //!
 //! Acting on small networks is dominated by the cost per libtorch operation, so a step asks the network for the
 //! distribution's parameters only; an action and its log-probability are plain arithmetic on a few numbers per copy.
+//! The functions are the fused engine's and the crate libm's, which have the same bits on every processor; those of the
+//! C library do not.
 
 use crate::base::Stream;
 use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE};
+use crate::learn::kernels::{exp, ln};
 use crate::learn::loss::MASKED;
 
 /// The actions of several copies, written in place.
@@ -78,10 +81,10 @@ impl ActionDist {
                         };
                         let noise = if explore { rng.normal() } else { 0.0 };
                         sum -= 0.5 * noise * noise + log_std + HALF_LN_TAU as f32;
-                        *a = mean + log_std.exp() * noise;
+                        *a = mean + exp(log_std) * noise;
                         if squash {
-                            *a = a.tanh();
-                            sum -= (1.0 - *a * *a + 1e-6).ln();
+                            *a = libm::tanhf(*a);
+                            sum -= ln(1.0 - *a * *a + 1e-6);
                         }
                     }
                     logp(copy, sum);
@@ -109,12 +112,12 @@ fn choose_by(logit: impl Fn(usize) -> f32, n: usize, rng: &mut Stream, explore: 
         }
     }
     let max = logit(best);
-    let total: f32 = (0..n).map(|i| (logit(i) - max).exp()).sum();
+    let total: f32 = (0..n).map(|i| exp(logit(i) - max)).sum();
     let mut chosen = best;
     if explore {
         let mut left = rng.uniform() * total;
         for i in 0..n {
-            let p = (logit(i) - max).exp();
+            let p = exp(logit(i) - max);
             if left < p {
                 chosen = i;
                 break;
@@ -122,5 +125,5 @@ fn choose_by(logit: impl Fn(usize) -> f32, n: usize, rng: &mut Stream, explore: 
             left -= p;
         }
     }
-    (chosen as i64, logit(chosen) - max - total.ln())
+    (chosen as i64, logit(chosen) - max - ln(total))
 }

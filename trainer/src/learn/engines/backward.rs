@@ -50,21 +50,30 @@ impl Tape {
         flat: &[f32],
         grads: &mut [f32],
     ) {
+        if place.activation == Activation::Relu {
+            // Into other memory, for the same reason as `kernels::product_relu`.
+            let mut kept = self.buffer(place.out);
+            let (g, y) = (&node.grad[..], &node.data[..]);
+            self.arch.dispatch(|| {
+                let each = kept.iter_mut().zip(g).zip(y);
+                each.for_each(|((to, &g), &y)| *to = if y > 0.0 { g } else { 0.0 });
+            });
+            self.spare.borrow_mut().put(std::mem::replace(&mut node.grad, kept));
+        }
         let (g, y) = (&mut node.grad[..], &node.data[..]);
         self.arch.dispatch(|| {
             let pairs = g.iter_mut().zip(y);
             match place.activation {
                 Activation::Tanh => pairs.for_each(|(g, y)| *g *= 1.0 - y * y),
-                Activation::Relu => pairs.for_each(|(g, &y)| *g = if y > 0.0 { *g } else { 0.0 }),
                 Activation::Elu => pairs.for_each(|(g, &y)| *g *= if y > 0.0 { 1.0 } else { y + 1.0 }),
-                Activation::Linear | Activation::Swish => {}
+                Activation::Linear | Activation::Relu | Activation::Swish => {}
             }
         });
         if place.learns {
             let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
             let mut room =
                 self.spare.borrow_mut().take(kernels::outer_room(self.rows, place.inputs, place.out));
-            kernels::outer(self.arch, g, &nodes[place.from].data, (dw, db), self.rows, &mut room);
+            kernels::outer(self.arch, g, &nodes[place.from].data, dw, db, self.rows, &mut room);
             self.spare.borrow_mut().put(room);
         }
         let g = std::mem::take(&mut node.grad);

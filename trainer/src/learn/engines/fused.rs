@@ -8,6 +8,7 @@ use crate::learn::engines::fused_graph::FusedGraph;
 use crate::learn::engines::load::{encoded, fill, scatter, sequences};
 use crate::learn::engines::tape::Tape;
 use crate::learn::engines::together::Together;
+use crate::learn::kernels;
 use crate::learn::kernels::{LANES, share_out};
 use crate::learn::loss::{
     Input, MinibatchInfo, Net, Observed, ParamSet, Reduction, Remembered, Rows, Stat, Value, explained,
@@ -109,7 +110,7 @@ impl Joined {
 
 impl Fused {
     pub(crate) fn new(encoding: &Arc<Encoding>) -> Self {
-        let slot = || Slot { tape: Tape::new(Arch::new()), stats: Vec::new(), has_errors: false };
+        let slot = || Slot { tape: Tape::new(kernels::arch()), stats: Vec::new(), has_errors: false };
         Self {
             encoding: Arc::clone(encoding),
             slots: (0..SLOTS).map(|_| slot()).collect(),

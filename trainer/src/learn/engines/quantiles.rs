@@ -1,6 +1,7 @@
 //! Quantiles of a distribution: sorting each row's columns, and the quantile loss, on both engines.
 
 use crate::learn::engines::tape::{Made, Node, Tape};
+use crate::learn::kernels::LANES;
 use crate::learn::loss::Op;
 use tch::{Kind, Reduction, Tensor};
 
@@ -48,9 +49,16 @@ impl Tape {
                 let (before, behind) = to.split_at_mut(high * n);
                 let (low, high) = (&mut before[low * n..][..n], &mut behind[..n]);
                 self.arch.dispatch(|| {
-                    low.iter_mut().zip(high).for_each(|(low, high)| {
-                        (*low, *high) = if *high < *low { (*high, *low) } else { (*low, *high) };
-                    });
+                    // In registers, 16 rows at a time: with AVX2, a conditional pass in place has masked stores, which take
+                    // 12 cycles per vector on AMD's processors.
+                    let blocks = low.as_chunks_mut::<LANES>().0.iter_mut().zip(high.as_chunks_mut::<LANES>().0);
+                    for (low, high) in blocks {
+                        let (a, b) = (*low, *high);
+                        for r in 0..LANES {
+                            low[r] = if b[r] < a[r] { b[r] } else { a[r] };
+                            high[r] = if b[r] < a[r] { a[r] } else { b[r] };
+                        }
+                    }
                 });
             });
         })

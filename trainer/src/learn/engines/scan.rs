@@ -84,14 +84,8 @@ impl Tape {
             let before = &step.before[..step.n];
             if place.learns {
                 let to = &mut grads[place.weight..place.biases().end];
-                kernels::outer(
-                    self.arch,
-                    &by_gates,
-                    before,
-                    to.split_at_mut(place.weights().len()),
-                    count,
-                    &mut room,
-                );
+                let (dw, db) = to.split_at_mut(place.weights().len());
+                kernels::outer(self.arch, &by_gates, before, dw, db, count, &mut room);
             }
             let left = Left::Transposed { weight: &flat[place.weights()], panel: place.units, add: true };
             kernels::product(self.arch, left, &by_gates, &mut by_state[..step.n], count);

@@ -1,7 +1,7 @@
 //! The update rule of Adam.
 
+use crate::learn::kernels::arch;
 use crate::learn::kernels::share::share_out;
-use pulp::Arch;
 
 /// One step of Adam, AdamW or RAdam over flat buffers; see [`OptimizerConfig`](crate::learn::params::OptimizerConfig).
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Adam {
         let Self { one_minus_beta1, one_minus_beta2, eps, rate, root, keep } = self;
         let [toward1, toward2] = [one_minus_beta1 as f32, one_minus_beta2 as f32];
         let [eps, rate, root, keep] = [eps as f32, rate as f32, root as f32, keep as f32];
-        Arch::new().dispatch(|| {
+        arch().dispatch(|| {
             for (((w, m), v), &g) in w.iter_mut().zip(first).zip(second).zip(grad) {
                 *m += toward1 * (g - *m);
                 *v += toward2 * (g * g - *v);

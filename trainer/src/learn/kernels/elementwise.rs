@@ -1,5 +1,6 @@
 //! Functions of single numbers, and sums.
 
+use crate::learn::kernels::arch;
 use crate::learn::kernels::products::LANES;
 use pulp::{Arch, Simd, WithSimd};
 
@@ -33,15 +34,18 @@ fn tanh_of<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     ];
     const Q: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3];
     let bound = simd.splat_f32s(7.905_311);
-    let x = simd.max_f32s(simd.neg_f32s(bound), simd.min_f32s(bound, x));
+    // By comparisons: processors disagree about what `min` and `max` make of NaN, which must stay NaN.
+    let x = simd.select_f32s(simd.less_than_f32s(bound, x), bound, x);
+    let bound = simd.neg_f32s(bound);
+    let x = simd.select_f32s(simd.less_than_f32s(x, bound), bound, x);
     let x2 = simd.mul_f32s(x, x);
     let mut p = simd.splat_f32s(P[0]);
     for &c in &P[1..] {
-        p = simd.mul_add_e_f32s(p, x2, simd.splat_f32s(c));
+        p = simd.mul_add_f32s(p, x2, simd.splat_f32s(c));
     }
     let mut q = simd.splat_f32s(Q[0]);
     for &c in &Q[1..] {
-        q = simd.mul_add_e_f32s(q, x2, simd.splat_f32s(c));
+        q = simd.mul_add_f32s(q, x2, simd.splat_f32s(c));
     }
     simd.div_f32s(simd.mul_f32s(x, p), q)
 }
@@ -96,9 +100,14 @@ pub(crate) fn ln(x: f32) -> f32 {
     }
 }
 
+/// `to += rate * (from - to)`, for two buffers of one length.
+pub(crate) fn approach(to: &mut [f32], from: &[f32], rate: f32) {
+    arch().dispatch(|| to.iter_mut().zip(from).for_each(|(to, &from)| *to += rate * (from - *to)));
+}
+
 /// Sums `f(x)` in f32 lanes, then adds the lanes in double precision.
 pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f64 {
-    Arch::new().dispatch(|| {
+    arch().dispatch(|| {
         let mut sums = [0.0_f32; LANES];
         let chunks = x.chunks_exact(LANES);
         let rest = chunks.remainder();

@@ -1,11 +1,17 @@
 //! Arithmetic in plain memory, with the vector instructions of the processor.
 
 mod adam;
+mod arch;
 mod elementwise;
+mod gradients;
 mod products;
+mod rmsprop;
 mod share;
 
 pub(crate) use adam::Adam;
-pub(crate) use elementwise::{exp, ln, norm, sum, tanh};
-pub(crate) use products::{LANES, Left, outer, outer_room, panels, panels_room, product, stride};
+pub(crate) use rmsprop::{Averages, MomentumStep};
+pub(crate) use arch::{arch, check_arch};
+pub(crate) use elementwise::{approach, exp, ln, norm, sum, tanh};
+pub(crate) use gradients::{outer, outer_room};
+pub(crate) use products::{LANES, Left, panels, panels_room, product, product_relu, stride};
 pub(crate) use share::share_out;

@@ -7,6 +7,7 @@
 
 mod encoding;
 mod groups;
+mod initial;
 mod layout;
 mod optim;
 
@@ -18,7 +19,8 @@ pub(crate) use layout::Layout;
 pub(crate) use optim::clip_grad_norm;
 pub use optim::{Optimizer, OptimizerConfig};
 
-use crate::base::{Result, State, Stream};
+use crate::base::{Result, State, Stream, host};
+use crate::learn::kernels;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -43,21 +45,19 @@ impl ParamsBuilder {
 
     /// Draws normal numbers `[out, in]` with every row scaled to norm `std` (Ray's `normc_initializer`).
     pub fn normc(&mut self, out: i64, inputs: i64, std: f64) -> Tensor {
-        let w = self.normal(&[out, inputs]);
-        let norm = w.square().sum_dim_intlist(1, true, Kind::Float).sqrt();
-        w * std / norm
+        let mut w = self.normal(out * inputs);
+        w.chunks_exact_mut(inputs.max(1) as usize).for_each(|row| initial::normalise(row, std));
+        Tensor::from_slice(&w).view([out, inputs])
     }
 
     /// Draws a matrix `[out, in]` with orthonormal rows or columns, times `gain`.
+    ///
+    /// The matrix is the Q of a QR decomposition of normal numbers whose R has a positive diagonal (Mezzadri 2007,
+    /// How to generate random matrices from the classical compact groups).
     pub fn orthogonal(&mut self, out: i64, inputs: i64, gain: f64) -> Tensor {
-        let (tall, flip) = if out < inputs {
-            (self.normal(&[inputs, out]), true)
-        } else {
-            (self.normal(&[out, inputs]), false)
-        };
-        let (q, r) = Tensor::linalg_qr(&tall, "reduced");
-        let q = q * r.diagonal(0, 0, 1).sign();
-        (if flip { q.transpose(0, 1) } else { q }).contiguous() * gain
+        let drawn = self.normal(out * inputs);
+        let matrix = initial::orthogonal(&drawn, out as usize, inputs as usize, gain);
+        Tensor::from_slice(&matrix).view([out, inputs])
     }
 
     /// Draws numbers uniformly from `low..high`.
@@ -67,10 +67,8 @@ impl ParamsBuilder {
         Tensor::from_slice(&values).view(shape)
     }
 
-    fn normal(&mut self, shape: &[i64]) -> Tensor {
-        let n = shape.iter().product::<i64>();
-        let values: Vec<f32> = (0..n).map(|_| self.rng.normal()).collect();
-        Tensor::from_slice(&values).view(shape)
+    fn normal(&mut self, count: i64) -> Vec<f32> {
+        (0..count).map(|_| self.rng.normal()).collect()
     }
 
     /// Number of scalars of all parameters so far.
@@ -227,12 +225,14 @@ impl Params {
 
     /// `self += tau * (source - self)`; `tau` 1 copies.
     pub fn soft_update(&mut self, source: &Params, tau: f64) {
+        if tau == 1.0 {
+            return self.set_flat(&source.flat);
+        }
+        if self.flat.device() == Device::Cpu {
+            return kernels::approach(host::write(&mut self.flat), host::read(&source.flat), tau as f32);
+        }
         tch::no_grad(|| {
-            if tau == 1.0 {
-                self.flat.copy_(&source.flat);
-            } else {
-                let _ = self.flat.lerp_(&source.flat, tau);
-            }
+            let _ = self.flat.lerp_(&source.flat, tau);
         });
     }
 }

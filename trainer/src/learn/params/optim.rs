@@ -1,12 +1,12 @@
 //! Optimizers over one flat parameter buffer, with state that can be saved.
 //!
 //! tch's own optimizers hide their moments (nothing in tch's C interface reads or writes them), so a run could not be
-//! continued exactly. On the CPU a step of Adam is one pass over plain memory. On a GPU, and with other rules, a step
-//! is a few operations of libtorch on the whole buffer, whatever the number of layers.
+//! continued exactly. On the CPU a step is one or two passes over plain memory, with the same bits on every processor. On
+//! a GPU it is a few operations of libtorch on the whole buffer, whatever the number of layers.
 
 use crate::base::{Error, Result, State, Stats, host};
 use crate::learn::kernels;
-use crate::learn::kernels::Adam;
+use crate::learn::kernels::{Adam, Averages, MomentumStep};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tch::{Device, Tensor};
@@ -127,6 +127,8 @@ pub struct Optimizer {
     second: Tensor,
     /// Means of the gradient, for centred RMSprop only.
     mean: Option<Tensor>,
+    /// The gradient over its root, for RMSprop on the CPU.
+    scaled: Vec<f32>,
     steps: u64,
 }
 
@@ -135,32 +137,51 @@ impl Optimizer {
     pub fn new(config: OptimizerConfig, params: &Tensor) -> Self {
         let zeros = || params.zeros_like();
         let mean = config.is_centered().then(zeros);
-        Self { config, first: zeros(), second: zeros(), mean, steps: 0 }
+        Self { config, first: zeros(), second: zeros(), mean, scaled: Vec::new(), steps: 0 }
     }
 
     /// Steps as [`step`](Self::step) does, for one range of both buffers.
     pub(crate) fn step_part(&mut self, params: &mut Tensor, grad: &Tensor, part: Range<usize>, lr: f64) {
-        if let (Some(step), Device::Cpu) = (self.config.adam_step(self.steps + 1, lr), params.device()) {
+        if params.device() == Device::Cpu {
             // Without libtorch: four views of a buffer cost a small network's update 6 % of its time.
             let params = &mut host::write(params)[part.clone()];
-            return self.step_on_host(step, params, &host::read(grad)[part]);
+            return self.step_on_host(params, &host::read(grad)[part], lr);
         }
         let view = |of: &Tensor| of.narrow(0, part.start as i64, part.len() as i64);
         self.step(&mut view(params), &view(grad), lr);
     }
 
-    fn step_on_host(&mut self, step: Adam, params: &mut [f32], grad: &[f32]) {
+    /// Steps in plain memory, with the same bits on every processor.
+    fn step_on_host(&mut self, params: &mut [f32], grad: &[f32], lr: f64) {
         self.steps += 1;
-        step.step(params, host::write(&mut self.first), host::write(&mut self.second), grad);
+        let first = host::write(&mut self.first);
+        let second = host::write(&mut self.second);
+        if let Some(step) = self.config.adam_step(self.steps, lr) {
+            return step.step(params, first, second, grad);
+        }
+        match self.config {
+            OptimizerConfig::Rmsprop { alpha, eps, momentum, .. } => {
+                let mean = self.mean.as_mut().map(host::write);
+                let averages = Averages { square: second, mean, share: (1.0 - alpha) as f32, eps: eps as f32 };
+                self.scaled.resize(grad.len(), 0.0);
+                averages.scale(grad, &mut self.scaled);
+                MomentumStep { lr: lr as f32, momentum: momentum as f32 }.step(params, first, &self.scaled);
+            }
+            OptimizerConfig::Sgd { momentum } => {
+                MomentumStep { lr: lr as f32, momentum: momentum as f32 }.step(params, first, grad);
+            }
+            OptimizerConfig::Adam { .. } | OptimizerConfig::AdamW { .. } | OptimizerConfig::RAdam { .. } => {}
+        }
     }
 
     /// Moves the parameters one step: `params -= step(grad)`.
     pub fn step(&mut self, params: &mut Tensor, grad: &Tensor, lr: f64) {
         let _guard = tch::no_grad_guard();
-        if let Some(step) = self.config.adam_step(self.steps + 1, lr) {
-            if params.device() == Device::Cpu {
-                return self.step_on_host(step, host::write(params), host::read(grad));
-            }
+        if params.device() == Device::Cpu {
+            return self.step_on_host(host::write(params), host::read(grad), lr);
+        }
+        self.steps += 1;
+        if let Some(step) = self.config.adam_step(self.steps, lr) {
             let _ = self.first.lerp_(grad, step.one_minus_beta1);
             let _ = self.second.lerp_(&grad.square(), step.one_minus_beta2);
             let mut denominator = self.second.sqrt();
@@ -169,7 +190,6 @@ impl Optimizer {
             let _ = params.g_mul_scalar_(step.keep);
             let _ = params.addcdiv_(&(&self.first * -step.rate), &denominator);
         }
-        self.steps += 1;
         match self.config {
             OptimizerConfig::Rmsprop { alpha, eps, momentum, .. } => {
                 let _ = self.second.lerp_(&grad.square(), 1.0 - alpha);
@@ -190,6 +210,7 @@ impl Optimizer {
         }
     }
 
+    /// Moves the parameters of a GPU by `update`, with momentum.
     fn momentum_step(&mut self, params: &mut Tensor, update: Tensor, momentum: f64, lr: f64) {
         let update = if momentum == 0.0 {
             update
