@@ -18,7 +18,7 @@ use crate::{Element, Error, Result};
 /// `NAME::new(their_env)` wraps one; `NAME` is `Send` when `THEIR_ENV` is.
 ///
 /// * Their seeds are 31 bits wide: a seed below 2^31 stays as it is, in others the upper bits are folded in.
-/// * An end with both flags is `terminated`, as everywhere here.
+/// * An end with both flags keeps both, as in Gymnasium.
 /// * The numbers of their `info` are found under [`Env::info`](crate::Env::info).
 /// * There is no limit on steps; [`TimeLimit`](crate::TimeLimit) adds one.
 /// * Dropping it calls their `close`.

@@ -155,8 +155,8 @@ pub trait MultiAgentEnv: Send + 'static {
         None
     }
 
-    /// Everything that later steps depend on, random stream included; `None` when the episode can only be replayed
-    /// from its seed and actions.
+    /// Everything that later steps depend on, random stream included. `None` when there is no way to save it: a run that
+    /// continues from a checkpoint then begins new episodes.
     fn save_state(&self) -> Option<Vec<u8>> {
         None
     }
@@ -197,7 +197,7 @@ pub struct MultiAgentOut<'a, O> {
     pub rewards: &'a mut [f64],
     /// Which agents reached an end of their task in this step, `[agents]`.
     pub terminated: &'a mut [bool],
-    /// Which agents were cut in this step, `[agents]`; never together with `terminated`.
+    /// Which agents were cut in this step, `[agents]`; an agent whose task ended in that very step has both flags.
     pub truncated: &'a mut [bool],
     /// Which agents are in the episode from here on, `[agents]`.
     pub alive: &'a mut [bool],

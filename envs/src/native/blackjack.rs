@@ -164,12 +164,12 @@ impl Env for Blackjack {
         Ok(Step { reward, terminated, truncated: false })
     }
 
-    /// 384 x 376, as Gymnasium's; the drawing is our own: the dealer's card above, the player's sum below, with a disc
-    /// beside it for an ace that counts 11.
     fn render_fps(&self) -> Option<f64> {
         Some(4.0)
     }
 
+    /// 384 x 376, as Gymnasium's; the drawing is our own: the dealer's card above, the player's sum below, with a disc
+    /// beside it for an ace that counts 11.
     fn render(&mut self) -> Result<Option<Frame>> {
         let Some(mut canvas) = Canvas::new(384, 376) else { return Ok(None) };
         canvas.polygon(&[(0.0, 0.0), (384.0, 0.0), (384.0, 376.0), (0.0, 376.0)], [196, 216, 158]);

@@ -101,11 +101,11 @@ impl Env for CliffWalking {
         self.walk.info(key)
     }
 
-    /// 768 x 256, as Gymnasium's; the drawing is our own.
     fn render_fps(&self) -> Option<f64> {
         Some(4.0)
     }
 
+    /// 768 x 256, as Gymnasium's; the drawing is our own.
     fn render(&mut self) -> Result<Option<Frame>> {
         let Some(mut board) = Board::new(ROWS, COLUMNS, (64, 64)) else { return Ok(None) };
         for state in 0..ROWS * COLUMNS {

@@ -210,11 +210,11 @@ impl Env for FrozenLake {
         self.walk.info(key)
     }
 
-    /// 64 pixels per field, at most 512 either way, as Gymnasium's; the drawing is our own.
     fn render_fps(&self) -> Option<f64> {
         Some(4.0)
     }
 
+    /// 64 pixels per field, at most 512 either way, as Gymnasium's; the drawing is our own.
     fn render(&mut self) -> Result<Option<Frame>> {
         let (rows, columns) = (self.map.len(), self.map[0].len());
         let size = ((512 / columns).clamp(1, 64), (512 / rows).clamp(1, 64));

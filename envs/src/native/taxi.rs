@@ -232,11 +232,11 @@ impl Env for Taxi {
         self.walk.info(key)
     }
 
-    /// 536 x 456, as Gymnasium's; the drawing is our own.
     fn render_fps(&self) -> Option<f64> {
         Some(4.0)
     }
 
+    /// 536 x 456, as Gymnasium's; the drawing is our own.
     fn render(&mut self) -> Result<Option<Frame>> {
         const COLORS: [[u8; 3]; 4] = [[230, 120, 120], [120, 200, 120], [230, 220, 110], [120, 150, 230]];
         let Some(mut board) = Board::on_canvas((536, 456), (48, 128), (88, 56)) else { return Ok(None) };
