@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv,
     env_config::decode_config,
-    multi_agent::{GlobalState, Grouped},
+    multi_agent::{GlobalState, Grouped, TimeLimit},
     type_name::short_type_name,
     wrappers::{WrapperSpec, by_name},
 };
@@ -194,25 +194,26 @@ impl EnvCreator {
 
     /// The same, with episodes that are truncated after `steps` steps: by the copies, or where these cannot, by a wrapper
     /// around each.
-    pub(crate) fn limited(self, steps: usize) -> Result<Self> {
-        if steps == 0 {
-            return Err(Error::shape("`max_episode_steps`", 0, "at least 1, or None for no limit"));
-        }
+    pub(crate) fn limited(self, steps: usize) -> Self {
         let by_wrapper = self.wrapped(&[WrapperSpec::time_limit(steps)]);
-        Ok(Self::of_copies(self.name().to_owned(), move |config, num_envs| {
+        Self::of_copies(self.name().to_owned(), move |config, num_envs| {
             let mut copies = self.make(config, num_envs)?;
-            let cut = match &mut copies {
-                EnvCopies::Vector(vector) => vector.limit_episodes(steps),
-                EnvCopies::MultiAgent(_) => true,
-            };
-            if cut {
-                return Ok(copies);
+            match &mut copies {
+                EnvCopies::Vector(vector) => {
+                    if vector.limit_episodes(steps) {
+                        return Ok(copies);
+                    }
+                }
+                EnvCopies::MultiAgent(copies) => {
+                    let cut = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(TimeLimit::new(copy, steps)) };
+                    return Ok(EnvCopies::MultiAgent(std::mem::take(copies).into_iter().map(cut).collect()));
+                }
             }
             drop(copies);
             let env = self.name();
             tracing::info!(env, "made copy by copy: together they cannot be truncated after {steps} steps");
             by_wrapper.make(config, num_envs)
-        }))
+        })
     }
 
     /// The id, or the name of the type.

@@ -71,10 +71,7 @@ pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
 pub use env_config::EnvConfig;
 pub use error::{Error, Result};
-pub use multi_agent::{
-    AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv, make_multi_agent,
-    multi_agent_ids, multi_agent_spec, register_multi_agent,
-};
+pub use multi_agent::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv};
 pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig,
     BoardGame, BodyState, CartPole, CartPoleConfig, CartPoleVector, ClassicVector, CliffWalking,
@@ -90,7 +87,9 @@ pub use native::{
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};
-pub use registry::{ids, make_vec, register, spec};
+pub use registry::{
+    ids, make_multi_agent, make_vec, multi_agent_ids, multi_agent_spec, register, register_multi_agent, spec,
+};
 pub use space::{Layout, Leaf, Space, SpaceSampler};
 pub use spec::EnvSpec;
 pub use speed::{Speed, measure_multi_agent_speed, measure_speed};

@@ -5,15 +5,15 @@ use crate::{Element, Error, Frame, Result, Space};
 mod any;
 mod global_state;
 mod groups;
-mod registry;
 mod rows;
+mod time_limit;
 mod typed;
 
 pub use any::AnyMultiAgentEnv;
 pub(crate) use global_state::GlobalState;
 pub(crate) use groups::Grouped;
-pub use registry::{make_multi_agent, multi_agent_ids, multi_agent_spec, register_multi_agent};
 pub use rows::MultiAgentRows;
+pub(crate) use time_limit::TimeLimit;
 pub use typed::TypedMultiAgentEnv;
 
 /// One environment in which several agents act.

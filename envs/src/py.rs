@@ -46,10 +46,10 @@ mod worker;
 use bridge::Bridge;
 pub use config::{PyConfig, Vectorization};
 pub use pettingzoo::PyMultiAgentEnv;
-pub(crate) use pettingzoo::{make_multi_agent, pettingzoo_id};
+pub(crate) use pettingzoo::{PREFIX as PETTINGZOO_PREFIX, make_multi_agent, pettingzoo_id};
 
 /// What ids of Python environments begin with: `py:CartPole-v1`, `py:my_package:MyEnv-v0`.
-const PREFIX: &str = "py:";
+pub(crate) const PREFIX: &str = "py:";
 
 /// Copies of a Gymnasium environment in Python processes.
 ///

@@ -2,23 +2,39 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{LazyLock, RwLock},
+    sync::{Arc, LazyLock, RwLock, RwLockReadGuard},
 };
 
 use crate::{
-    AnyVectorEnv, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, IntoEnvCreator, Result, make_multi_agent,
-    multi_agent_ids, native, nearest::nearest, py,
+    AnyMultiAgentEnv, AnyVectorEnv, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, IntoEnvCreator, Result,
+    multi_agent::TimeLimit, native, nearest::nearest, py,
 };
+
+type MakeAgents = dyn Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send + Sync;
+
+#[derive(Clone)]
+enum Recipe {
+    OneAgent(EnvCreator),
+    /// Makes one copy.
+    MultiAgent(Arc<MakeAgents>),
+}
 
 struct Entry {
     spec: EnvSpec,
-    creator: EnvCreator,
+    recipe: Recipe,
 }
 
+/// All ids, of environments with one agent and with several.
 static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
-    let entry = |(spec, creator): (EnvSpec, EnvCreator)| (spec.id.clone(), Entry { spec, creator });
-    RwLock::new(native::entries().into_iter().map(entry).collect())
+    let one = native::entries().into_iter().map(|(spec, creator)| (spec, Recipe::OneAgent(creator)));
+    let agents = native::multi_agent_entries().into_iter();
+    let agents = agents.map(|(spec, make)| (spec, Recipe::MultiAgent(Arc::new(make))));
+    RwLock::new(one.chain(agents).map(|(spec, recipe)| (spec.id.clone(), Entry { spec, recipe })).collect())
 });
+
+fn registry() -> RwLockReadGuard<'static, BTreeMap<String, Entry>> {
+    REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
 
 /// Makes an environment known by `spec.id` everywhere in this process. Its episodes are truncated after
 /// `spec.max_episode_steps`.
@@ -41,22 +57,71 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::AlreadyRegistered`] if the id is taken, and [`Error::Shape`] if it begins with `py:` or if
-/// `max_episode_steps` is 0.
+/// Returns [`Error::AlreadyRegistered`] if the id is taken, by an environment of several agents too, and
+/// [`Error::Shape`] if it begins with `py:` or `pz:` or if `max_episode_steps` is 0.
 pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
-    if py::python_id(&spec.id).is_some() {
-        let expected = "one without `py:`, which stands for environments in Python";
-        return Err(Error::shape("the id", format_args!("{:?}", spec.id), expected));
+    let mut creator = creator.into_env_creator();
+    if let Some(steps) = limit(&spec)? {
+        creator = creator.limited(steps);
+    }
+    add(spec, Recipe::OneAgent(creator))
+}
+
+/// Makes an environment with several agents known by `spec.id` everywhere in this process. Its agents are truncated after
+/// `spec.max_episode_steps`.
+///
+/// ```
+/// use pavlov_envs::{BoardGame, EnvConfig, EnvSpec, make_multi_agent, register_multi_agent};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let spec = EnvSpec {
+///     id: "short_tictactoe_v0".into(),
+///     summary: "the first four moves of tictactoe".into(),
+///     max_episode_steps: Some(4),
+///     reward_threshold: None,
+/// };
+/// register_multi_agent(spec, |_| Ok(Box::new(BoardGame::tictactoe())))?;
+/// assert_eq!(make_multi_agent("short_tictactoe_v0", &EnvConfig::new())?.agents().len(), 2);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::AlreadyRegistered`] if the id is taken, by an environment of one agent too, and [`Error::Shape`] if
+/// it begins with `py:` or `pz:` or if `max_episode_steps` is 0.
+pub fn register_multi_agent(
+    spec: EnvSpec,
+    make: impl Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send + Sync + 'static,
+) -> Result<()> {
+    let recipe = match limit(&spec)? {
+        None => Recipe::MultiAgent(Arc::new(make)),
+        Some(steps) => {
+            Recipe::MultiAgent(Arc::new(move |config| Ok(Box::new(TimeLimit::new(make(config)?, steps)))))
+        }
+    };
+    add(spec, recipe)
+}
+
+/// The limit on steps that a new entry asks for.
+fn limit(spec: &EnvSpec) -> Result<Option<usize>> {
+    match spec.max_episode_steps {
+        Some(0) => Err(Error::shape("`max_episode_steps`", 0, "at least 1, or None for no limit")),
+        limit => Ok(limit),
+    }
+}
+
+fn add(spec: EnvSpec, recipe: Recipe) -> Result<()> {
+    for prefix in [py::PREFIX, py::PETTINGZOO_PREFIX] {
+        if spec.id.starts_with(prefix) {
+            let expected = format_args!("one without `{prefix}`, which stands for environments in Python");
+            return Err(Error::shape("the id", format_args!("{:?}", spec.id), expected));
+        }
     }
     let mut registry = REGISTRY.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     if registry.contains_key(&spec.id) {
         return Err(Error::AlreadyRegistered { id: spec.id });
     }
-    let mut creator = creator.into_env_creator();
-    if let Some(steps) = spec.max_episode_steps {
-        creator = creator.limited(steps)?;
-    }
-    registry.insert(spec.id.clone(), Entry { spec, creator });
+    registry.insert(spec.id.clone(), Entry { spec, recipe });
     Ok(())
 }
 
@@ -87,23 +152,49 @@ impl From<String> for EnvCreator {
 
 /// Copies of whatever has this id: an environment with one agent or with several, here or in Python.
 pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
-    if py::pettingzoo_id(id).is_some() || multi_agent_ids().iter().any(|known| known == id) {
-        let copies = (0..num_envs).map(|_| make_multi_agent(id, env_config));
-        return Ok(EnvCopies::MultiAgent(copies.collect::<Result<_>>()?));
-    }
     if let Some(id) = py::python_id(id) {
         return py::make_vec(id, env_config, num_envs).map(EnvCopies::Vector);
     }
-    // The lock is not held while user code runs.
-    let Ok(creator) = look_up(id, |entry| entry.creator.clone()) else {
-        let known = ids().into_iter().chain(multi_agent_ids()).collect::<Vec<_>>();
-        let nearest = nearest(id, known.iter().map(String::as_str)).map(str::to_owned);
-        return Err(Error::UnknownEnv { id: id.into(), nearest });
+    let make_one: Arc<MakeAgents> = if let Some(module) = py::pettingzoo_id(id) {
+        let module = module.to_owned();
+        Arc::new(move |config| py::make_multi_agent(&module, config))
+    } else {
+        match look_up(id, |_| true, |entry| entry.recipe.clone())? {
+            Recipe::OneAgent(creator) => return creator.make(env_config, num_envs),
+            Recipe::MultiAgent(make) => make,
+        }
     };
-    creator.make(env_config, num_envs)
+    Ok(EnvCopies::MultiAgent((0..num_envs).map(|_| make_one(env_config)).collect::<Result<_>>()?))
 }
 
-/// What is known about a registered environment; for `py:` a Python process is asked.
+/// Makes a registered environment with several agents, or a PettingZoo environment in Python: `pz:mpe2.simple_spread_v3`
+/// (see [`PyMultiAgentEnv`](crate::PyMultiAgentEnv)).
+///
+/// ```
+/// use pavlov_envs::{EnvConfig, make_multi_agent};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let config = EnvConfig::from_iter([("N".into(), 5.into())]);
+/// let env = make_multi_agent("simple_spread_v3", &config)?;
+/// assert_eq!(env.agents(), ["agent_0", "agent_1", "agent_2", "agent_3", "agent_4"]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if the environment does not have a
+/// setting, and whatever making it reports ([`Error::Python`] for `pz:`).
+pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
+    if let Some(id) = py::pettingzoo_id(id) {
+        return py::make_multi_agent(id, env_config);
+    }
+    match look_up(id, is_multi_agent, |entry| entry.recipe.clone())? {
+        Recipe::MultiAgent(make) => make(env_config),
+        Recipe::OneAgent(_) => Err(Error::UnknownEnv { id: id.into(), nearest: None }),
+    }
+}
+
+/// What is known about a registered environment with one agent; for `py:` a Python process is asked.
 ///
 /// # Errors
 /// Returns [`Error::UnknownEnv`] if the id is not registered, and [`Error::Python`] if it begins with `py:` and Python
@@ -112,18 +203,53 @@ pub fn spec(id: &str) -> Result<EnvSpec> {
     if let Some(id) = py::python_id(id) {
         return py::spec(id);
     }
-    look_up(id, |entry| entry.spec.clone())
+    look_up(id, has_one_agent, |entry| entry.spec.clone())
 }
 
-/// All registered ids, sorted.
+/// What is known about a registered environment with several agents; of `pz:` ids nothing is, so whether Python has them
+/// shows when they are made.
+///
+/// # Errors
+/// Returns [`Error::UnknownEnv`] if the id is not registered.
+pub fn multi_agent_spec(id: &str) -> Result<EnvSpec> {
+    if py::pettingzoo_id(id).is_some() {
+        return Ok(EnvSpec {
+            id: id.into(),
+            summary: "a PettingZoo environment in Python".into(),
+            max_episode_steps: None,
+            reward_threshold: None,
+        });
+    }
+    look_up(id, is_multi_agent, |entry| entry.spec.clone())
+}
+
+/// The ids of all registered environments with one agent, sorted.
 pub fn ids() -> Vec<String> {
-    REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner()).keys().cloned().collect()
+    ids_of(has_one_agent)
 }
 
-fn look_up<T>(id: &str, get: impl FnOnce(&Entry) -> T) -> Result<T> {
-    let registry = REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-    registry.get(id).map(get).ok_or_else(|| Error::UnknownEnv {
-        id: id.into(),
-        nearest: nearest(id, registry.keys().map(String::as_str)).map(str::to_owned),
+/// The ids of all registered environments with several agents, sorted.
+pub fn multi_agent_ids() -> Vec<String> {
+    ids_of(is_multi_agent)
+}
+
+fn has_one_agent(entry: &Entry) -> bool {
+    matches!(entry.recipe, Recipe::OneAgent(_))
+}
+
+fn is_multi_agent(entry: &Entry) -> bool {
+    matches!(entry.recipe, Recipe::MultiAgent(_))
+}
+
+fn ids_of(counts: fn(&Entry) -> bool) -> Vec<String> {
+    registry().iter().filter(|(_, entry)| counts(entry)).map(|(id, _)| id.clone()).collect()
+}
+
+/// Reads what has this id among the entries that count. The lock is not held while user code runs.
+fn look_up<T>(id: &str, counts: fn(&Entry) -> bool, get: impl FnOnce(&Entry) -> T) -> Result<T> {
+    let registry = registry();
+    registry.get(id).filter(|entry| counts(entry)).map(get).ok_or_else(|| {
+        let known = registry.iter().filter(|(_, entry)| counts(entry)).map(|(id, _)| id.as_str());
+        Error::UnknownEnv { id: id.into(), nearest: nearest(id, known).map(str::to_owned) }
     })
 }

@@ -7,9 +7,9 @@ pub struct EnvSpec {
     pub id: String,
     /// One line on the task.
     pub summary: String,
-    /// Steps after which episodes are truncated, by the environment itself or else by [`register`](crate::register). A
-    /// [`VectorEnv`](crate::VectorEnv) of your own keeps its speed by
-    /// [`limit_episodes`](crate::VectorEnv::limit_episodes). An environment with several agents truncates itself.
+    /// Steps after which episodes are truncated, by the environment itself or else by [`register`](crate::register) and
+    /// [`register_multi_agent`](crate::register_multi_agent). A [`VectorEnv`](crate::VectorEnv) of your own keeps its
+    /// speed by [`limit_episodes`](crate::VectorEnv::limit_episodes).
     pub max_episode_steps: Option<usize>,
     /// Mean return at which the task counts as solved.
     pub reward_threshold: Option<f64>,

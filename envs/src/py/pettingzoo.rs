@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What ids of PettingZoo environments begin with: `pz:mpe2.simple_spread_v3`.
-const PREFIX: &str = "pz:";
+pub(crate) const PREFIX: &str = "pz:";
 
 /// A PettingZoo parallel environment in a Python process.
 ///

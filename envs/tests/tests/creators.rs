@@ -1,8 +1,9 @@
 //! Environments by id, by closure and by settings.
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, ClipReward, DType, EnvConfig, EnvCreator, EnvSpec,
-    IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv, WrapperSpec, make_vec, register, spec,
+    BoardGame, CartPole, CartPoleConfig, CartPoleVector, ClipReward, DType, EnvConfig, EnvCreator, EnvSpec,
+    IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv, WrapperSpec, make_multi_agent, make_vec,
+    register, register_multi_agent, spec,
 };
 use serde_json::json;
 
@@ -81,6 +82,30 @@ fn a_registered_environment_is_found_and_its_id_cannot_be_taken_twice() {
         message(register(EnvSpec { id: "py:Mine-v0".into(), ..entry() }, make)),
         "the id is \"py:Mine-v0\", but it must be one without `py:`, which stands for environments in Python"
     );
+}
+
+#[test]
+fn an_id_names_one_environment_whether_it_has_one_agent_or_several() {
+    let entry = |id: &str| EnvSpec {
+        id: id.into(),
+        summary: "for a test".into(),
+        max_episode_steps: None,
+        reward_threshold: None,
+    };
+    let one = |id: &str| register(entry(id), || CartPole::new(CartPoleConfig::default()));
+    let several = |id: &str| register_multi_agent(entry(id), |_| Ok(Box::new(BoardGame::tictactoe())));
+    for id in ["py:Mine-v0", "pz:mine_v0"] {
+        let text = format!("{:?}, but it must be one without `{}`", id, &id[..3]);
+        assert!(message(one(id)).contains(&text), "{id}");
+        assert!(message(several(id)).contains(&text), "{id}");
+    }
+    for id in ["CartPole-v1", "simple_spread_v3"] {
+        assert!(message(one(id)).contains("is registered already"), "{id}");
+        assert!(message(several(id)).contains("is registered already"), "{id}");
+    }
+    // A name of the other kind is still unknown to those that make one kind.
+    assert!(message(spec("simple_spread_v3")).contains("no environment"));
+    assert!(message(make_multi_agent("CartPole-v1", &EnvConfig::new())).contains("no environment"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use pavlov_envs::{
     BoardGame, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, MultiAgentEnv, MultiAgentOut,
     MultiAgentRows, Result, SimpleSpread, SimpleSpreadConfig, Space, TwoStepGame, TypedMultiAgentEnv,
     check_any_multi_agent_env, check_multi_agent_env, make_multi_agent, multi_agent_ids, multi_agent_spec,
-    register_multi_agent,
+    register, register_multi_agent,
 };
 
 /// What a [`Relay`] does wrong.
@@ -268,6 +268,47 @@ fn an_id_is_registered_once() {
         again(EnvSpec { id: "pz:relay_v0".into(), ..spec }).to_string(),
         "the id is \"pz:relay_v0\", but it must be one without `pz:`, which stands for environments in Python"
     );
+}
+
+#[test]
+fn registered_agents_are_truncated_at_the_limit_of_the_spec() {
+    let spec = |id: &str| EnvSpec {
+        id: id.into(),
+        summary: "a short relay race".into(),
+        max_episode_steps: Some(3),
+        reward_threshold: None,
+    };
+    register_multi_agent(spec("short_relay_v0"), |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap();
+    register(spec("short_relay_v1"), EnvCreator::multi_agent(|| Relay::new(Fault::None))).unwrap();
+    for id in ["short_relay_v0", "short_relay_v1"] {
+        let one = || match EnvCreator::from(id).make(&EnvConfig::new(), 1).unwrap() {
+            EnvCopies::MultiAgent(mut copies) => copies.remove(0),
+            EnvCopies::Vector(_) => panic!("it has several agents"),
+        };
+        check_any_multi_agent_env(one()).unwrap();
+        let mut env = TypedMultiAgentEnv::<f32, i64>::new(one()).unwrap();
+        let mut rows = MultiAgentRows::new(&env);
+        let mut step = |env: &mut TypedMultiAgentEnv<f32, i64>| {
+            env.step(&[0; 3], rows.out()).map(|()| (rows.truncated.clone(), rows.terminated.clone()))
+        };
+        // With seed 1 the first runner ends in the third step, and the second has not begun to run.
+        let mut first = MultiAgentRows::new(&env);
+        env.reset(Some(1), first.out()).unwrap();
+        for _ in 0..2 {
+            assert_eq!(step(&mut env).unwrap(), (vec![false; 3], vec![false; 3]), "{id}");
+        }
+        let saved = env.save_state().unwrap();
+        let end = step(&mut env).unwrap();
+        assert_eq!(end, (vec![true; 3], vec![true, false, false]), "{id}: both flags for the one that ended");
+        assert!(step(&mut env).unwrap_err().to_string().contains("cut after 3 steps; call `reset`"), "{id}");
+        env.load_state(&saved).unwrap();
+        assert_eq!(step(&mut env).unwrap(), end, "{id}: a saved state has the count");
+        assert_eq!((rows.alive, rows.acting), (vec![false; 3], vec![false; 3]), "{id}");
+    }
+    let none = EnvSpec { max_episode_steps: Some(0), ..spec("no_relay_v0") };
+    let error =
+        register_multi_agent(none, |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap_err().to_string();
+    assert!(error.contains("`max_episode_steps` is 0, but it must be at least 1"), "{error}");
 }
 
 #[test]
