@@ -209,7 +209,6 @@ impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
             if self.config.terminal_on_life_loss {
                 let lives = self.count_lives()?;
                 total.terminated |= lives < self.lives;
-                total.truncated &= !total.terminated;
                 self.lives = lives;
             }
             if total.terminated || total.truncated {

@@ -13,6 +13,8 @@ struct Pictures {
     seed: usize,
     t: usize,
     moved: usize,
+    /// The step in which the environment cuts the episode itself; 0 is none.
+    cut_at: usize,
 }
 
 impl Pictures {
@@ -47,7 +49,11 @@ impl Env for Pictures {
         self.t += 1;
         self.moved += action[0] as usize;
         self.show(obs);
-        Ok(Step { reward: (self.t % 3) as f64 - 0.5, terminated: self.t >= 36, truncated: false })
+        Ok(Step {
+            reward: (self.t % 3) as f64 - 0.5,
+            terminated: self.t >= 36,
+            truncated: self.t == self.cut_at,
+        })
     }
 
     fn info(&self, key: &str) -> Option<f64> {
@@ -119,6 +125,23 @@ fn prepared_pictures_equal_gymnasiums_byte_for_byte() {
         }
     }
     assert!(lost_lives > 2, "{lost_lives} episodes ended early");
+}
+
+#[test]
+fn an_episode_that_is_cut_when_a_life_is_lost_keeps_both_flags() {
+    let game = Pictures { cut_at: 13, ..pictures(30, 24) };
+    let config = AtariConfig {
+        screen_size: 12,
+        noop_max: 0,
+        frame_skip: 1,
+        terminal_on_life_loss: true,
+        ..AtariConfig::default()
+    };
+    let mut env = AtariPreprocessing::new(game, config).unwrap();
+    let mut obs = vec![0; env.observation_space().width()];
+    env.reset(Some(1), &mut obs).unwrap();
+    let last = (1..=13).map(|_| env.step(&[0], &mut obs).unwrap()).last().unwrap();
+    assert!(last.terminated && last.truncated, "{last:?}");
 }
 
 fn pictures(height: usize, width: usize) -> Pictures {
