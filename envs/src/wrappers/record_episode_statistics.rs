@@ -7,8 +7,8 @@ use crate::{Env, Result, Step};
 
 const TAG: &str = "record_episode_statistics";
 
-/// Counts episodes: [`Env::info`] gives the last one's return (`"episode.r"`), length (`"episode.l"`) and seconds
-/// (`"episode.t"`) from its end until the first step of the next one.
+/// Counts episodes: [`Env::info`] gives the last one's return (`"episode/r"`), length (`"episode/l"`) and seconds
+/// (`"episode/t"`) from its end until the first step of the next one.
 ///
 /// An episode ends by its flags, or by a reset at [`Env::max_episode_steps`], where vectors cut it.
 #[derive(Clone, Debug)]
@@ -115,9 +115,9 @@ impl<E: Env> Env for RecordEpisodeStatistics<E> {
 
     fn info(&self, key: &str) -> Option<f64> {
         match key {
-            "episode.r" => self.ended.then_some(self.episode_return),
-            "episode.l" => self.ended.then_some(self.episode_length as f64),
-            "episode.t" => self.ended.then_some(self.seconds),
+            "episode/r" => self.ended.then_some(self.episode_return),
+            "episode/l" => self.ended.then_some(self.episode_length as f64),
+            "episode/t" => self.ended.then_some(self.seconds),
             _ => self.env.info(key),
         }
     }

@@ -209,11 +209,11 @@ fn returns_and_lengths_of_episodes_equal_gymnasiums_bit_for_bit() {
             env.reset(Some(number as u64), &mut obs).unwrap();
             for t in 0..episode.steps() {
                 env.step(&[0], &mut obs).unwrap();
-                assert_eq!(env.info("episode.r").is_some(), t + 1 == episode.steps(), "step {t}");
+                assert_eq!(env.info("episode/r").is_some(), t + 1 == episode.steps(), "step {t}");
             }
             let (r, l) = episode.statistics.unwrap();
-            assert_eq!((env.info("episode.r"), env.info("episode.l")), (Some(r), Some(l as f64)));
-            assert!(env.info("episode.t").unwrap() >= 0.0);
+            assert_eq!((env.info("episode/r"), env.info("episode/l")), (Some(r), Some(l as f64)));
+            assert!(env.info("episode/t").unwrap() >= 0.0);
         }
         // Three episodes, and room for the last two.
         let last = |n: usize| episodes[n].statistics.unwrap();

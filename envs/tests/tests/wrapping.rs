@@ -289,7 +289,7 @@ fn statistics_of_an_episode_that_the_vector_cut_stay_until_its_next_step() {
             truncated: &mut truncated,
         };
         env.step(&[0.0; 3], Some(&[5]), out).unwrap();
-        found.push(env.info("episode.l").map_or(f64::NAN, |row| row[0]));
+        found.push(env.info("episode/l").map_or(f64::NAN, |row| row[0]));
     }
     assert!(found[0].is_nan() && found[2].is_nan() && found[4].is_nan(), "{found:?}");
     assert_eq!((found[1], found[3]), (2.0, 2.0));
