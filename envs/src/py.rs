@@ -4,7 +4,8 @@
 //! a user's Python runs here, and what crashes there is an error here.
 //!
 //! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that all processes map:
-//! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `infos`, each `[N, ..]`; and for
+//! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `final_masks`,
+//! `infos`, each `[N, ..]`; and for
 //! every worker where it is (`at`) and with whom it takes turns (`callers`).
 //! A step is one byte down a pipe per worker and one byte back; eight copies per worker and more share the two wake-ups,
 //! and `turns.rs` makes them cheap. The end of a pipe tells of a death at once, on both sides.
@@ -147,6 +148,10 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         self.bridge.action_masks(masks)
+    }
+
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        self.bridge.final_action_masks(masks)
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {

@@ -340,11 +340,19 @@ impl Bridge {
     }
 
     pub(super) fn action_masks(&self, masks: &mut [bool]) -> bool {
+        self.read_masks(self.offsets.masks, masks)
+    }
+
+    pub(super) fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        self.read_masks(self.offsets.final_masks, masks)
+    }
+
+    fn read_masks(&self, at: usize, masks: &mut [bool]) -> bool {
         let num_masked = self.rows.num_masked;
         if self.in_flight || num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
             return false;
         }
-        self.memory.read_flags(self.offsets.masks, masks);
+        self.memory.read_flags(at, masks);
         true
     }
 

@@ -25,7 +25,10 @@ class Slabs:
         self.truncated = array("truncated", "u1")
         self.alive = array("alive", "u1")
         self.seeds = array("seeds", "u8")
-        self.masks = array("masks", "u1", slabs["num_masked"]) if slabs["num_masked"] else None
+        self.masks = self.final_masks = None
+        if slabs["num_masked"]:
+            self.masks = array("masks", "u1", slabs["num_masked"])
+            self.final_masks = array("final_masks", "u1", slabs["num_masked"])
         column = len(info_keys) and slabs["num_envs"] * 8
         self.infos = [
             (key.split("/"), np.frombuffer(memory, "f8", self.num_rows, offsets["infos"] + i * column + first * 8))
@@ -51,7 +54,7 @@ class Slabs:
                 ) from error
 
 
-MATRICES = ("obs", "final_obs", "actions", "masks")
+MATRICES = ("obs", "final_obs", "actions", "masks", "final_masks")
 
 
 class Loop(Slabs):
@@ -99,7 +102,7 @@ class Loop(Slabs):
         observation, info = self.envs[row].reset(seed=seed)
         check_shapes(self.views, observation)
         if self.masks is not None:
-            self.write_mask(row, info)
+            self.write_mask(self.masks, row, info)
         self.at[1] = 0
         return observation, info
 
@@ -120,17 +123,19 @@ class Loop(Slabs):
             terminated[row], truncated[row] = bool(ended), bool(cut)
             if ended or cut:
                 self.write_final(row, observation)
+                if has_masks:
+                    self.write_mask(self.final_masks, row, info)
                 observation, _ = self.reset_row(row, seeds and seeds[row])
             elif has_masks:
-                self.write_mask(row, info)
+                self.write_mask(self.masks, row, info)
             write(row, observation)
         at[0] = NO_ROW
 
-    def write_mask(self, row, info):
+    def write_mask(self, masks, row, info):
         mask = info.get("action_mask")
-        if mask is not None and len(mask) != self.masks.shape[1]:
-            raise ValueError(f"info['action_mask'] has {len(mask)} flags, but there are {self.masks.shape[1]} actions")
-        self.masks[row] = 1 if mask is None else mask
+        if mask is not None and len(mask) != masks.shape[1]:
+            raise ValueError(f"info['action_mask'] has {len(mask)} flags, but there are {masks.shape[1]} actions")
+        masks[row] = 1 if mask is None else mask
 
     def set_task(self, task):
         for row, env in enumerate(self.envs):
@@ -157,7 +162,7 @@ class Loop(Slabs):
         self.steps[row] = steps
         self.write_infos(row, info)
         if self.masks is not None:
-            self.write_mask(row, info)
+            self.write_mask(self.masks, row, info)
         self.at[0] = NO_ROW
         return actions.nbytes
 
@@ -199,7 +204,7 @@ class Hosted(Slabs):
         check_shapes(self.views, observations, (self.num_rows,))
         self.write_rows(self.views, observations, slice(None))
         self.write_infos(info)
-        self.write_masks(info)
+        self.write_masks(self.masks, info)
 
     def reset_rows(self, seeds, rows):
         """Resets all rows, or those where `rows` is true."""
@@ -233,7 +238,10 @@ class Hosted(Slabs):
         if done.any():
             if self.same_step:
                 self.write_finals(info["final_obs"], done)
+                self.write_masks(self.final_masks, info.get("final_info", {}), done)
             else:
+                self.write_masks(self.masks, info)
+                self.write_masks(self.final_masks, info, done)
                 self.write_rows(self.final_views, observations, done)
                 self.write_rows(self.views, observations, slice(None))
                 before = self.obs[~done]
@@ -244,10 +252,10 @@ class Hosted(Slabs):
                         f"{self.env} does not heed options['reset_mask']: rows whose episodes had not ended changed. "
                         'Give it autoreset_mode SAME_STEP, or use vectorization "loop"'
                     )
-                self.write_masks(info)
+                self.write_masks(self.masks, info, done)
                 return
         self.write_rows(self.views, observations, slice(None))
-        self.write_masks(info)
+        self.write_masks(self.masks, info)
 
     def write_rows(self, views, observations, rows):
         for path, _, view, start in views:
@@ -276,10 +284,20 @@ class Hosted(Slabs):
                 if value is not None:
                     np.copyto(column, np.asarray(value, "f8"), where=given)
 
-    def write_masks(self, info):
-        if self.masks is not None:
+    def write_masks(self, masks, info, rows=slice(None)):
+        """Writes the masks in `info` to some rows; all actions where it has none."""
+        if masks is not None:
             mask = info.get("action_mask")
-            self.masks[:] = 1 if mask is None else list(mask)
+            if mask is None:
+                masks[rows] = 1
+            else:
+                import numpy as np
+
+                # A row without a mask is None, or zeros beside a flag that says so.
+                given = info.get("_action_mask", [True] * len(mask))
+                whole = [1] * masks.shape[1]
+                flags = [row if there and row is not None else whole for row, there in zip(mask, given, strict=True)]
+                masks[rows] = np.array(flags)[rows]
 
     def set_task(self, task):
         raise NotImplementedError("a hosted vector environment takes no tasks; use vectorization \"loop\"")

@@ -112,6 +112,8 @@ pub(super) struct Offsets {
     pub(super) alive: usize,
     pub(super) seeds: usize,
     pub(super) masks: usize,
+    /// Of the last states of the episodes that ended in the last step.
+    pub(super) final_masks: usize,
     /// `[num_infos, num_envs]` of `f64`.
     pub(super) infos: usize,
     /// Two `i64` per worker: the row it is at (-1: none), and 1 while it resets that row.
@@ -142,6 +144,7 @@ impl Offsets {
             alive: slab(n),
             seeds: slab(n * 8),
             masks: slab(n * rows.num_masked),
+            final_masks: slab(n * rows.num_masked),
             infos: slab(n * rows.num_infos * 8),
             at: slab(rows.num_workers * 16),
             callers: slab(rows.num_workers * CALLER_BYTES),

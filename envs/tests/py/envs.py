@@ -151,7 +151,7 @@ class Pixels(gymnasium.Env):
 
 
 class Masked(gymnasium.Env):
-    """One of three actions is illegal; tells numbers in `info`. Episodes have two steps."""
+    """One of three actions is illegal; tells numbers in `info`. Episodes have two steps, from seed 100 on three."""
 
     observation_space = spaces.Discrete(10, start=5)
     action_space = spaces.Discrete(3)
@@ -162,7 +162,7 @@ class Masked(gymnasium.Env):
 
     def step(self, action):
         self.count += 1
-        return 5 + self.count, 0.0, False, self.count == 2, self.info()
+        return 5 + self.count, 0.0, False, self.count == 2 + (self.start >= 100), self.info()
 
     def info(self):
         mask = np.ones(3, np.int8)
@@ -282,4 +282,9 @@ for env in (
 ):
     gymnasium.register(f"{env.__name__}-v0", env)
 gymnasium.register("MujocoGl-v0", "tests.py.envs:MujocoGl")
+def masked_vector(num_envs, autoreset_mode="Disabled"):
+    return SyncVectorEnv([Masked] * num_envs, autoreset_mode=AutoresetMode(autoreset_mode))
+
+
+gymnasium.register("MaskedVector-v0", vector_entry_point=masked_vector)
 gymnasium.register("Vector-v0", vector_entry_point=vector, max_episode_steps=30)

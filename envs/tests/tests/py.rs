@@ -237,7 +237,31 @@ fn action_masks_and_numbers_come_from_info() {
     assert_eq!(masks, [true, true, false, false, true, true]);
     let mut env = make_vec("py:CartPole-v1", &config(&python, json!({})), 1).unwrap();
     env.reset(None, &mut [0; 16]).unwrap();
-    assert!(!env.action_masks(&mut [false; 2]));
+    assert!(!env.action_masks(&mut [false; 2]) && !env.final_action_masks(&mut [false; 2]));
+}
+
+#[test]
+fn masks_of_the_last_states_are_told_however_copies_are_stepped() {
+    let Some(python) = python() else { return };
+    let looped = (test_env("Masked"), json!({"num_workers": 2}));
+    let hosted = |mode: &str| {
+        let kwargs = json!({"autoreset_mode": mode});
+        (test_env("MaskedVector"), json!({"vectorization": "vector_entry_point", "kwargs": kwargs}))
+    };
+    for (id, more) in [looped, hosted("Disabled"), hosted("SameStep")] {
+        let mut env = PyVec::<i64, i64>::new(&id, &config(&python, more.clone()), 2).unwrap();
+        let mut rows = Rows::<i64>::new(2, 1);
+        let mut masks = [false; 6];
+        VectorEnv::reset(&mut env, Some(&[0, 100]), &mut rows.obs).unwrap();
+        VectorEnv::step(&mut env, &[1, 0], Some(&[6, 6]), rows.out()).unwrap();
+        VectorEnv::step(&mut env, &[0, 0], Some(&[6, 6]), rows.out()).unwrap();
+        assert_eq!(rows.truncated, [true, false], "{more}");
+        // The illegal action is the sum of seed and steps modulo 3; the first copy's next episode has begun.
+        assert!(VectorEnv::final_action_masks(&env, &mut masks), "{more}");
+        assert_eq!(masks[..3], [true, true, false], "{more}");
+        assert!(VectorEnv::action_masks(&env, &mut masks), "{more}");
+        assert_eq!(masks, [false, true, true, false, true, true], "{more}");
+    }
 }
 
 #[test]
