@@ -17,8 +17,8 @@ use crate::{AnyVectorEnv, DType, Element, Env, EnvConfig, Error, Result, SyncVec
 ///
 /// There is `AtariPreprocessing(noop_max=30, frame_skip=4, screen_size=84, terminal_on_life_loss=false,
 /// grayscale_obs=true)`, `ClipAction`, `ClipReward(min_reward, max_reward)`, `FlattenObservation`,
-/// `FrameStack(stack_size)`, `RescaleAction(min_action, max_action)` and `TimeLimit(max_episode_steps)`. Around
-/// environments of MiniGrid, and before the others, there is `FullyObsWrapper`, `OneHotPartialObsWrapper`,
+/// `FrameStack(stack_size)`, also by its name in Gymnasium 1.x, `FrameStackObservation`,
+/// `RescaleAction(min_action, max_action)` and `TimeLimit(max_episode_steps)`. Around environments of MiniGrid, and before the others, there is `FullyObsWrapper`, `OneHotPartialObsWrapper`,
 /// `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, and behind one of these or alone
 /// `ImgObsWrapper`.
 ///
@@ -82,9 +82,11 @@ const MINIGRID: &[&str] = &[
     "RGBImgPartialObsWrapper",
 ];
 
+/// Other names of wrappers: those of Gymnasium 1.x where they differ.
+const OTHER_NAMES: &[(&str, &str)] = &[("FrameStackObservation", "FrameStack")];
+
 /// Wrappers that settings cannot name, each with the way out.
 const REFUSED: &[(&str, &str)] = &[
-    ("FrameStackObservation", "its name is FrameStack here"),
     (
         "NormalizeObservation",
         "its statistics would not reach evaluation; set `observation_filter = \"MeanStdFilter\"`, which is saved with the \
@@ -167,6 +169,7 @@ impl WrapperSpec {
         if let Some((_, way_out)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
             return Err(format!("the wrapper {name} cannot be named in settings: {way_out}"));
         }
+        let name = OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, known)| known);
         let names = || KNOWN.iter().map(|known| known.name);
         let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
             let near = nearest(name, names()).map(|near| format!("; nearest: {near}")).unwrap_or_default();

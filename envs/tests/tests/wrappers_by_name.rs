@@ -95,6 +95,7 @@ fn wrappers_are_written_as_one_text_each() {
         "AtariPreprocessing(30, 4, 42, true, true)"
     );
     assert_eq!(written(json!("ClipAction()")), "ClipAction");
+    assert_eq!(written(json!("FrameStackObservation(4)")), "FrameStack(4)", "the name in Gymnasium 1.x");
     assert_eq!(specs(json!(["FrameStack(4)"])), specs(json!([written(json!("FrameStack(4)"))])));
 }
 
