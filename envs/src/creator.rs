@@ -96,8 +96,9 @@ impl EnvCreator {
 
     /// The same environment with these wrappers around every copy, the first of them innermost.
     ///
-    /// Copies are made one by one then: a native vector environment steps one copy at a time, and an environment in Python
-    /// has a process per copy. Environments of MiniGrid apply its own wrappers themselves, to all copies together.
+    /// Most wrappers stand around all copies together, so a native vector environment steps them at once as it does without
+    /// wrappers. `AtariPreprocessing`, and `TimeLimit` where the copies do not truncate themselves, take them one by one: an
+    /// environment in Python then has a process per copy. Environments of MiniGrid apply its own wrappers themselves.
     #[must_use]
     pub fn wrapped(&self, wrappers: &[WrapperSpec]) -> Self {
         let (own, wrappers) = by_name::split_minigrid(wrappers);
@@ -107,15 +108,15 @@ impl EnvCreator {
         }
         let wrappers = wrappers.to_vec();
         Self::of_copies(self.name(), move |config, num_envs| {
-            let one = || match inner.make(config, 1)? {
-                EnvCopies::Vector(copy) => Ok(copy),
+            let make = |copies| match inner.make(config, copies)? {
+                EnvCopies::Vector(copies) => Ok(copies),
                 EnvCopies::MultiAgent(_) => {
                     let way_out =
                         "it has several agents: change it where it is made, and leave `wrappers` out";
                     Err(Error::unsupported(inner.name(), "wrappers", way_out))
                 }
             };
-            by_name::wrapped(inner.name(), &wrappers, num_envs, &one).map(EnvCopies::Vector)
+            by_name::wrapped(inner.name(), &wrappers, num_envs, &make).map(EnvCopies::Vector)
         })
     }
 

@@ -98,7 +98,8 @@ pub use thread_vector::ThreadVectorEnv;
 pub use typed_vector::TypedVectorEnv;
 pub use vector::{AnyVectorEnv, StepOut, VectorEnv};
 pub use wrappers::{
-    ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, FlattenObservation, FrameStack,
-    NormalizeObservation, NormalizeReward, OrderEnforcing, Padding, RecordEpisodeStatistics, RescaleAction,
-    TimeLimit, TransformObservation, TransformReward, WrapperSpec,
+    ActionMask, AnyWrapper, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, CopiesToWrap,
+    FlattenObservation, FrameStack, NormalizeObservation, NormalizeReward, OrderEnforcing, Padding,
+    RecordEpisodeStatistics, RescaleAction, TimeLimit, TransformObservation, TransformReward, Wrapped,
+    WrappedVector, Wrapper, WrapperSpec, register_wrapper,
 };

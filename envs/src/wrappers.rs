@@ -14,7 +14,8 @@
 //! | [`ClipAction`], [`RescaleAction`] | [`Env`] | the same |
 //! | [`ActionMask`] | [`Env`] | PettingZoo's `{"observation", "action_mask"}` |
 //!
-//! Settings name most of them by [`WrapperSpec`].
+//! Settings name most of them by [`WrapperSpec`]. A wrapper of your own is a [`Wrapper`], and
+//! [`register_wrapper`](crate::register_wrapper) gives it a name.
 //!
 //! What a wrapper keeps between steps is part of its saved state, around that of the inner environment; where the
 //! inner one saves none, the wrapper saves none, and a vector replays the episode.
@@ -181,8 +182,10 @@ mod atari_preprocessing;
 pub(crate) mod by_name;
 mod clip_action;
 mod clip_reward;
+mod copies_to_wrap;
 mod flatten_observation;
 mod frame_stack;
+mod named;
 mod normalize_observation;
 mod normalize_reward;
 mod one_copy;
@@ -194,14 +197,19 @@ mod running_mean_std;
 mod time_limit;
 mod transform_observation;
 mod transform_reward;
+mod wrapped;
+mod wrapped_vector;
+mod wrapper;
 
 pub use action_mask::ActionMask;
 pub use atari_preprocessing::{AtariConfig, AtariPreprocessing};
 pub use by_name::WrapperSpec;
 pub use clip_action::ClipAction;
 pub use clip_reward::ClipReward;
+pub use copies_to_wrap::CopiesToWrap;
 pub use flatten_observation::FlattenObservation;
 pub use frame_stack::{FrameStack, Padding};
+pub use named::register_wrapper;
 pub use normalize_observation::NormalizeObservation;
 pub use normalize_reward::NormalizeReward;
 pub use order_enforcing::OrderEnforcing;
@@ -210,6 +218,9 @@ pub use rescale_action::RescaleAction;
 pub use time_limit::TimeLimit;
 pub use transform_observation::TransformObservation;
 pub use transform_reward::TransformReward;
+pub use wrapped::Wrapped;
+pub use wrapped_vector::WrappedVector;
+pub use wrapper::{AnyWrapper, Wrapper};
 
 /// The state of `env` behind what `write` adds under `tag`; `None` when `env` has none.
 fn save<E: Env>(tag: &str, env: &E, write: impl FnOnce(&mut StateWriter)) -> Option<Vec<u8>> {

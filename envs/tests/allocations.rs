@@ -9,7 +9,7 @@ use pavlov_envs::{
     MultiAgentEnv, MultiAgentRows, NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding,
     Pendulum, PendulumConfig, RecordEpisodeStatistics, RescaleAction, Result, SimpleCrypto, SimpleSpread,
     SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, Space, Step, StepOut, SyncVectorEnv,
-    ThreadVectorEnv, TimeLimit, TransformReward, TwoStepGame, TypedMultiAgentEnv, make_vec,
+    ThreadVectorEnv, TimeLimit, TransformReward, TwoStepGame, TypedMultiAgentEnv, WrapperSpec, make_vec,
 };
 
 /// CartPole as most users would write it: without a saved state, so that its actions are kept.
@@ -93,12 +93,16 @@ fn halves_of_steps_and_steps_through_wrappers_allocate_nothing() {
     assert_eq!(allocations(&mut env, true), 0, "SyncVectorEnv by `send` and `recv`");
     let wrapped = || {
         let env = RescaleAction::new(ClipReward::new(pendulum()?, -1.0, 1.0)?, -0.5, 0.5)?;
-        let env = FrameStack::new(FlattenObservation::new(OrderEnforcing::new(env)), 2, Padding::Reset)?;
+        let env = FrameStack::new(FlattenObservation::new(OrderEnforcing::new(env))?, 2, Padding::Reset)?;
         Ok(RecordEpisodeStatistics::new(TransformReward::new(ClipAction::new(env)?, |r| 2.0 * r), 10))
     };
     let env = NormalizeObservation::new(SyncVectorEnv::new(16, wrapped).unwrap(), 1e-8).unwrap();
     let mut env = NormalizeReward::new(env, 0.99, 1e-8).unwrap();
     assert_eq!(allocations(&mut env, false), 0, "wrappers");
+    let by_name = ["FrameStack(4)", "FlattenObservation", "ClipReward(-1, 1)"];
+    let by_name = by_name.map(|text| WrapperSpec::try_from(serde_json::Value::from(text)).unwrap());
+    let mut env = EnvCreator::from("CartPole-v1").wrapped(&by_name).make_vec(&EnvConfig::new(), 64).unwrap();
+    assert_eq!(allocations(&mut *env, false), 0, "wrappers around a native vector");
 }
 
 /// The queue of rayon (crossbeam-deque 0.8) grows by blocks of 63 jobs; each step is one.

@@ -1,33 +1,39 @@
 //! Actions of any size.
 
-use crate::{Element, Env, Error, Result, Space, Step};
+use super::{Wrapped, Wrapper};
+use crate::{DType, Element, Env, Error, Result, Space};
 
 /// Takes any continuous action and clips it to the bounds of the inner environment; its own action space has none.
-#[derive(Clone, Debug)]
-pub struct ClipAction<E: Env> {
-    env: E,
+pub type ClipAction<E> = Wrapped<E, ClipActions>;
+
+/// What [`ClipAction`] does.
+#[derive(Clone, Debug, Default)]
+pub struct ClipActions {
     low: Vec<f64>,
     high: Vec<f64>,
-    action: Vec<E::Act>,
-    action_space: Space,
 }
 
-impl<E: Env> ClipAction<E> {
+impl<E: Env> Wrapped<E, ClipActions> {
     /// Wraps `env`.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] unless the action space is a box of floats whose bounds fit each other.
     pub fn new(env: E) -> Result<Self> {
-        let space = env.action_space();
-        space.validate()?;
-        match space {
-            Space::Box { low, high, shape, dtype } if dtype.is_float() => Ok(Self {
-                action: vec![E::Act::default(); low.len()],
-                action_space: Space::real(&shape).with_dtype(dtype),
-                env,
-                low,
-                high,
-            }),
+        Self::with(env, ClipActions::default())
+    }
+}
+
+impl<O: Element, A: Element> Wrapper<O, A> for ClipActions {
+    type Obs = O;
+    type Act = A;
+
+    fn action_space(&mut self, inner: &Space) -> Result<Space> {
+        inner.validate()?;
+        match inner {
+            Space::Box { low, high, shape, dtype: dtype @ (DType::F32 | DType::F64) } => {
+                (self.low, self.high) = (low.clone(), high.clone());
+                Ok(Space::real(shape).with_dtype(*dtype))
+            }
             other => Err(Error::shape(
                 "the action space",
                 other,
@@ -36,25 +42,10 @@ impl<E: Env> ClipAction<E> {
         }
     }
 
-    /// The environment with its own bounds.
-    pub fn inner(&self) -> &E {
-        &self.env
-    }
-}
-
-#[deny(clippy::missing_trait_methods)]
-impl<E: Env> Env for ClipAction<E> {
-    forward!(Obs, Act, observation_space, reset, max_episode_steps, action_mask, set_task, info, render);
-    forward!(save_state, load_state);
-
-    fn action_space(&self) -> Space {
-        self.action_space.clone()
-    }
-
-    fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
-        for (i, to) in self.action.iter_mut().enumerate() {
-            *to = E::Act::from_f64(action[i].to_f64().clamp(self.low[i], self.high[i]));
+    fn action(&mut self, action: &[A], inner: &mut [A]) -> Result<()> {
+        for (i, to) in inner.iter_mut().enumerate() {
+            *to = A::from_f64(action[i].to_f64().clamp(self.low[i], self.high[i]));
         }
-        self.env.step(&self.action, obs)
+        Ok(())
     }
 }

@@ -1,59 +1,41 @@
 //! Observations as one row of numbers.
 
-use crate::{Env, Result, Space, Step};
+use super::{Wrapped, Wrapper};
+use crate::{Element, Env, Error, Result, Space};
 
 /// Writes observations as a model reads them: `f32`, integers one-hot, parts one after the other
 /// ([`Space::flatten_into`]).
 ///
 /// Gymnasium's gives the same numbers in the narrowest common type, for instance `int64` for a discrete space.
-#[derive(Clone, Debug)]
-pub struct FlattenObservation<E: Env> {
-    env: E,
-    space: Space,
-    row: Vec<E::Obs>,
+pub type FlattenObservation<E> = Wrapped<E, FlattenObservations>;
+
+/// What [`FlattenObservation`] does.
+#[derive(Clone, Debug, Default)]
+pub struct FlattenObservations {
+    space: Option<Space>,
 }
 
-impl<E: Env> FlattenObservation<E> {
+impl<E: Env> Wrapped<E, FlattenObservations> {
     /// Wraps `env`.
-    pub fn new(env: E) -> Self {
-        let space = env.observation_space();
-        Self { row: vec![E::Obs::default(); space.width()], space, env }
-    }
-
-    /// The environment with its own observations.
-    pub fn inner(&self) -> &E {
-        &self.env
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] if a space of `env` contradicts itself or its scalar type.
+    pub fn new(env: E) -> Result<Self> {
+        Self::with(env, FlattenObservations::default())
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
-impl<E: Env> Env for FlattenObservation<E> {
+impl<O: Element, A: Element> Wrapper<O, A> for FlattenObservations {
     type Obs = f32;
+    type Act = A;
 
-    forward!(
-        Act,
-        action_space,
-        max_episode_steps,
-        action_mask,
-        set_task,
-        info,
-        render,
-        save_state,
-        load_state
-    );
-
-    fn observation_space(&self) -> Space {
-        self.space.flattened()
+    fn observation_space(&mut self, inner: &Space) -> Result<Space> {
+        self.space = Some(inner.clone());
+        Ok(inner.flattened())
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        self.env.reset(seed, &mut self.row)?;
-        self.space.flatten_into(bytemuck::cast_slice(&self.row), obs)
-    }
-
-    fn step(&mut self, action: &[E::Act], obs: &mut [f32]) -> Result<Step> {
-        let step = self.env.step(action, &mut self.row)?;
-        self.space.flatten_into(bytemuck::cast_slice(&self.row), obs)?;
-        Ok(step)
+    fn observation(&mut self, inner: &[O], obs: &mut [f32]) -> Result<()> {
+        let unknown = || Error::shape("the observation space", "unknown", "asked for first");
+        self.space.as_ref().ok_or_else(unknown)?.flatten_into(bytemuck::cast_slice(inner), obs)
     }
 }

@@ -1,20 +1,26 @@
 //! The last observations together.
 
-use super::{load, save};
-use crate::{DType, Element, Env, Error, Result, Space, Step};
+use super::{Wrapped, Wrapper};
+use crate::{
+    DType, Element, Env, Error, Result, Space,
+    state::{StateReader, StateWriter},
+};
 
 const TAG: &str = "frame_stack";
 
 /// Shows the last `stack_size` observations, the oldest first, stacked along a new first dimension.
+pub type FrameStack<E> = Wrapped<E, StackFrames<<E as Env>::Obs>>;
+
+/// What [`FrameStack`] does.
 #[derive(Clone, Debug)]
-pub struct FrameStack<E: Env> {
-    env: E,
-    observation_space: Space,
-    padding: Vec<E::Obs>,
-    padding_type: Padding<E::Obs>,
+pub struct StackFrames<O> {
+    stack_size: usize,
+    padding: Vec<O>,
+    padding_type: Padding<O>,
     /// The rows shown, `[stack_size, width]`.
-    stack: Vec<E::Obs>,
-    width: usize,
+    stack: Vec<O>,
+    /// The next observation is an episode's first.
+    begins: bool,
 }
 
 /// What stands for the observations before the first (Gymnasium's `padding_type`).
@@ -28,36 +34,23 @@ pub enum Padding<O> {
     Custom(Vec<O>),
 }
 
-impl<E: Env> FrameStack<E> {
+impl<E: Env> Wrapped<E, StackFrames<E::Obs>> {
     /// Wraps `env`.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if `stack_size` is 0, if the observation space is a dict, a tuple or starts at another
     /// integer than 0, or if the padding is not in it.
     pub fn new(env: E, stack_size: usize, padding_type: Padding<E::Obs>) -> Result<Self> {
+        Self::with(env, StackFrames::new(stack_size, padding_type)?)
+    }
+}
+
+impl<O: Element> StackFrames<O> {
+    pub(super) fn new(stack_size: usize, padding_type: Padding<O>) -> Result<Self> {
         if stack_size == 0 {
             return Err(Error::shape("`stack_size`", 0, "at least 1"));
         }
-        let space = env.observation_space();
-        let observation_space = stacked(&space, stack_size)?;
-        let padding = match &padding_type {
-            Padding::Custom(row) => match space.violation(row) {
-                None => row.clone(),
-                Some(violation) => {
-                    let found = format_args!("{row:?} ({violation})");
-                    return Err(Error::shape("the padding", found, format_args!("in {space}")));
-                }
-            },
-            _ => zero(&space),
-        };
-        let width = space.width();
-        let stack = vec![E::Obs::default(); stack_size * width];
-        Ok(Self { env, observation_space, padding, padding_type, stack, width })
-    }
-
-    /// The environment with single observations.
-    pub fn inner(&self) -> &E {
-        &self.env
+        Ok(Self { stack_size, padding: Vec::new(), padding_type, stack: Vec::new(), begins: true })
     }
 }
 
@@ -96,45 +89,62 @@ fn zero<T: Element>(space: &Space) -> Vec<T> {
     }
 }
 
-#[deny(clippy::missing_trait_methods)]
-impl<E: Env> Env for FrameStack<E> {
-    forward!(Obs, Act, action_space, max_episode_steps, action_mask, set_task, info, render);
+impl<O: Element, A: Element> Wrapper<O, A> for StackFrames<O> {
+    type Obs = O;
+    type Act = A;
 
-    fn observation_space(&self) -> Space {
-        self.observation_space.clone()
+    fn observation_space(&mut self, inner: &Space) -> Result<Space> {
+        let observation_space = stacked(inner, self.stack_size)?;
+        self.padding = match &self.padding_type {
+            Padding::Custom(row) => match inner.violation(row) {
+                None => row.clone(),
+                Some(violation) => {
+                    let found = format_args!("{row:?} ({violation})");
+                    return Err(Error::shape("the padding", found, format_args!("in {inner}")));
+                }
+            },
+            _ => zero(inner),
+        };
+        self.stack = vec![O::default(); self.stack_size * inner.width()];
+        Ok(observation_space)
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
-        let last = self.stack.len() - self.width;
-        let (before, first) = self.stack.split_at_mut(last);
-        self.env.reset(seed, first)?;
-        let padding = if self.padding_type == Padding::Reset { first } else { &self.padding[..] };
-        before.chunks_exact_mut(self.width).for_each(|row| row.copy_from_slice(padding));
+    fn reset(&mut self, _seed: Option<u64>) {
+        self.begins = true;
+    }
+
+    fn observation(&mut self, inner: &[O], obs: &mut [O]) -> Result<()> {
+        let width = inner.len();
+        let last = self.stack.len() - width;
+        if std::mem::take(&mut self.begins) {
+            let padding = if self.padding_type == Padding::Reset { inner } else { &self.padding[..] };
+            self.stack[..last].chunks_exact_mut(width).for_each(|row| row.copy_from_slice(padding));
+        } else {
+            self.stack.copy_within(width.., 0);
+        }
+        self.stack[last..].copy_from_slice(inner);
         obs.copy_from_slice(&self.stack);
         Ok(())
     }
 
-    fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
-        self.stack.copy_within(self.width.., 0);
-        let last = self.stack.len() - self.width;
-        let step = self.env.step(action, &mut self.stack[last..])?;
-        obs.copy_from_slice(&self.stack);
-        Ok(step)
-    }
-
-    fn save_state(&self) -> Option<Vec<u8>> {
-        save(TAG, &self.env, |state| state.row(&self.stack))
+    fn save_state(&self) -> Vec<u8> {
+        let mut state = StateWriter::new(TAG);
+        state.row(&self.stack);
+        state.finish()
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let len = self.stack.len();
-        self.stack = load(TAG, &mut self.env, state, |state| match state.row::<E::Obs>()? {
-            stack if stack.len() == len => Ok(stack),
-            stack => Err(Error::state(format!(
-                "it holds {} scalars of stacked observations, but there are {len} here",
-                stack.len()
-            ))),
-        })?;
+        let mut state = StateReader::new(TAG, state)?;
+        let stack = state.row::<O>()?;
+        state.finish()?;
+        if stack.len() != self.stack.len() {
+            return Err(Error::state(format!(
+                "it holds {} scalars of stacked observations, but there are {} here",
+                stack.len(),
+                self.stack.len()
+            )));
+        }
+        (self.stack, self.begins) = (stack, false);
         Ok(())
     }
 }

@@ -1,61 +1,39 @@
 //! Actions between other bounds.
 
-use crate::{Element, Env, Error, Result, Space, Step};
+use super::{Wrapped, Wrapper};
+use crate::{Element, Env, Error, Result, Space};
 
 /// Takes actions in `min_action..=max_action` and stretches them to the bounds of the inner environment.
+pub type RescaleAction<E> = Wrapped<E, RescaleActions>;
+
+/// What [`RescaleAction`] does.
 #[derive(Clone, Debug)]
-pub struct RescaleAction<E: Env> {
-    env: E,
+pub struct RescaleActions {
+    min_action: f64,
+    max_action: f64,
     /// The slope from the inner bounds to the outer ones: `outer = gradient * inner + intercept`.
     gradient: Vec<f64>,
     intercept: Vec<f64>,
-    action: Vec<E::Act>,
-    action_space: Space,
 }
 
-impl<E: Env> RescaleAction<E> {
+impl<E: Env> Wrapped<E, RescaleActions> {
     /// Wraps `env`; all elements of an action get the same bounds.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] unless both are finite with `min_action < max_action`, and the action space is a box of
     /// floats with finite bounds that are not equal.
     pub fn new(env: E, min_action: f64, max_action: f64) -> Result<Self> {
+        Self::with(env, RescaleActions::new(min_action, max_action)?)
+    }
+}
+
+impl RescaleActions {
+    pub(super) fn new(min_action: f64, max_action: f64) -> Result<Self> {
         if !(min_action < max_action && (max_action - min_action).is_finite()) {
             let expected = format_args!("finite and below {max_action} (`max_action`)");
             return Err(Error::shape("`min_action`", min_action, expected));
         }
-        let (low, high, shape, dtype) = match env.action_space() {
-            Space::Box { low, high, shape, dtype }
-                if dtype.is_float()
-                    && low.iter().zip(&high).all(|(low, high)| low < high && (high - low).is_finite()) =>
-            {
-                (low, high, shape, dtype)
-            }
-            other => {
-                let expected = "a box of floats with finite bounds, each `low` below its `high`";
-                return Err(Error::shape("the action space", other, expected));
-            }
-        };
-        // Gymnasium rounds to the type of the actions after every operation.
-        let edges = low.iter().zip(&high).map(|(low, high)| (round::<E::Act>(*low), round::<E::Act>(*high)));
-        let (gradient, intercept): (Vec<f64>, Vec<f64>) = edges
-            .map(|(low, high)| {
-                let gradient = round::<E::Act>((max_action - min_action) / (high - low));
-                (gradient, round::<E::Act>(round::<E::Act>(gradient * -low) + min_action))
-            })
-            .unzip();
-        Ok(Self {
-            gradient,
-            intercept,
-            action: vec![E::Act::default(); low.len()],
-            action_space: Space::boxed(min_action, max_action, &shape).with_dtype(dtype),
-            env,
-        })
-    }
-
-    /// The environment with its own bounds.
-    pub fn inner(&self) -> &E {
-        &self.env
+        Ok(Self { min_action, max_action, gradient: Vec::new(), intercept: Vec::new() })
     }
 }
 
@@ -63,20 +41,39 @@ fn round<T: Element>(x: f64) -> f64 {
     T::from_f64(x).to_f64()
 }
 
-#[deny(clippy::missing_trait_methods)]
-impl<E: Env> Env for RescaleAction<E> {
-    forward!(Obs, Act, observation_space, reset, max_episode_steps, action_mask, set_task, info, render);
-    forward!(save_state, load_state);
+impl<O: Element, A: Element> Wrapper<O, A> for RescaleActions {
+    type Obs = O;
+    type Act = A;
 
-    fn action_space(&self) -> Space {
-        self.action_space.clone()
+    fn action_space(&mut self, inner: &Space) -> Result<Space> {
+        let Self { min_action, max_action, .. } = *self;
+        let (low, high, shape, dtype) = match inner {
+            Space::Box { low, high, shape, dtype }
+                if dtype.is_float()
+                    && low.iter().zip(high).all(|(low, high)| low < high && (high - low).is_finite()) =>
+            {
+                (low, high, shape, *dtype)
+            }
+            other => {
+                let expected = "a box of floats with finite bounds, each `low` below its `high`";
+                return Err(Error::shape("the action space", other, expected));
+            }
+        };
+        // Gymnasium rounds to the type of the actions after every operation.
+        let edges = low.iter().zip(high).map(|(low, high)| (round::<A>(*low), round::<A>(*high)));
+        (self.gradient, self.intercept) = edges
+            .map(|(low, high)| {
+                let gradient = round::<A>((max_action - min_action) / (high - low));
+                (gradient, round::<A>(round::<A>(gradient * -low) + min_action))
+            })
+            .unzip();
+        Ok(Space::boxed(min_action, max_action, shape).with_dtype(dtype))
     }
 
-    fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
-        for (i, to) in self.action.iter_mut().enumerate() {
-            *to =
-                E::Act::from_f64(round::<E::Act>(action[i].to_f64() - self.intercept[i]) / self.gradient[i]);
+    fn action(&mut self, action: &[A], inner: &mut [A]) -> Result<()> {
+        for (i, to) in inner.iter_mut().enumerate() {
+            *to = A::from_f64(round::<A>(action[i].to_f64() - self.intercept[i]) / self.gradient[i]);
         }
-        self.env.step(&self.action, obs)
+        Ok(())
     }
 }

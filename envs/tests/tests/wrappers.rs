@@ -172,7 +172,7 @@ fn transformed_and_flattened_observations_equal_gymnasiums_bit_for_bit() {
     }
     for (_, episodes) in recordings("FlattenObservation") {
         let cliff = Replay::<i64, i64>::new(&episodes, Space::discrete(48));
-        assert_equal(FlattenObservation::new(cliff), &episodes, "FlattenObservation");
+        assert_equal(FlattenObservation::new(cliff).unwrap(), &episodes, "FlattenObservation");
     }
 }
 

@@ -1,9 +1,13 @@
 //! Wrappers that settings name.
 
+use std::sync::{Arc, Mutex};
+
 use pavlov_envs::{
-    AnyVectorEnv, CartPole, CartPoleConfig, EnvConfig, EnvCreator, FrameStack, Padding, StepOut,
-    SyncVectorEnv, TimeLimit, WrapperSpec, check_vector_env,
+    AnyVectorEnv, CartPole, CartPoleConfig, ClipReward, Element, EnvConfig, EnvCreator, Error,
+    FlattenObservation, FrameStack, Padding, Result, StepOut, SyncVectorEnv, TimeLimit, Wrapper, WrapperSpec,
+    check_vector_env, make_vec, register_wrapper,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 fn specs(value: Value) -> Vec<WrapperSpec> {
@@ -54,21 +58,183 @@ fn play(env: &mut dyn AnyVectorEnv) -> Vec<Vec<u8>> {
 #[test]
 fn errors_of_copies_in_wrappers_name_the_environment() {
     let refused = |mut env: Box<dyn AnyVectorEnv>| {
-        env.recv(StepOut {
-            obs: bytemuck::cast_slice_mut(&mut [0_i64]),
-            final_obs: bytemuck::cast_slice_mut(&mut [0_i64]),
+        let mut words = vec![[0_u64; 2]; env.observation_space().width()];
+        let bytes = env.observation_space().width() * env.obs_dtype().size();
+        let (obs, final_obs) = bytemuck::cast_slice_mut::<[u64; 2], u8>(&mut words).split_at_mut(bytes);
+        let out = StepOut {
+            obs,
+            final_obs: &mut final_obs[..bytes],
             rewards: &mut [0.0],
             terminated: &mut [false],
             truncated: &mut [false],
-        })
-        .expect_err("nothing was sent")
-        .to_string()
+        };
+        env.step(bytemuck::cast_slice(&[9_i64]), None, out).expect_err("no such action").to_string()
     };
     // The limit on steps of Gymnasium's registry is a wrapper, too.
     let registered = EnvCreator::from("FrozenLake-v1").make_vec(&EnvConfig::new(), 1).expect("a copy");
-    assert_eq!(refused(registered), "FrozenLake has no step in flight; call `send` first");
-    let wrapped = wrapped("FrozenLake-v1", 1, json!(["TimeLimit(9)", "ClipReward(0, 1)"]));
-    assert_eq!(refused(wrapped), "FrozenLake-v1 has no step in flight; call `send` first");
+    assert!(refused(registered).contains("FrozenLake"));
+    let error = refused(wrapped("FrozenLake-v1", 1, json!(["TimeLimit(9)", "FlattenObservation"])));
+    assert!(error.contains("FrozenLake-v1"), "{error}");
+}
+
+#[test]
+fn a_native_vector_in_wrappers_stays_one() {
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&made);
+    let native = EnvCreator::new("Native", move |config, copies| {
+        seen.lock().expect("the list").push(copies);
+        make_vec("CartPole-v1", config, copies)
+    });
+    let wrappers =
+        specs(json!(["TimeLimit(30)", "FrameStack(2)", "FlattenObservation", "ClipReward(0, 0.5)"]));
+    let mut whole = native.wrapped(&wrappers).make_vec(&EnvConfig::new(), 1024).expect("copies");
+    assert_eq!(*made.lock().expect("the list"), [1024]);
+    let mut by_hand = SyncVectorEnv::new(1024, || {
+        let cartpole = TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30);
+        ClipReward::new(FlattenObservation::new(FrameStack::new(cartpole, 2, Padding::Reset)?)?, 0.0, 0.5)
+    })
+    .expect("copies");
+    for seeded in [false, true] {
+        assert_eq!(rows(&mut *whole, 1024, seeded), rows(&mut by_hand, 1024, seeded), "seeded {seeded}");
+    }
+}
+
+/// All bytes, rewards and flags of 60 steps of `copies` copies of CartPole, with or without seeds for the next episodes.
+fn rows(
+    env: &mut dyn AnyVectorEnv,
+    copies: usize,
+    seeded: bool,
+) -> Vec<(Vec<f32>, Vec<f32>, Vec<f32>, Vec<bool>)> {
+    let width = copies * env.observation_space().width();
+    let seeds: Vec<u64> = (0..copies as u64).collect();
+    let mut obs = vec![0.0_f32; width];
+    env.reset(Some(&seeds), bytemuck::cast_slice_mut(&mut obs)).expect("a reset");
+    let mut found = Vec::new();
+    for step in 0..60 {
+        let actions: Vec<i64> = (0..copies).map(|copy| ((step * (copy + 3) / 2) % 2) as i64).collect();
+        let next: Vec<u64> = seeds.iter().map(|seed| seed + 1000 * (step as u64 + 1)).collect();
+        let mut final_obs = vec![0.0_f32; width];
+        let mut rewards = vec![0.0; copies];
+        let (mut terminated, mut truncated) = (vec![false; copies], vec![false; copies]);
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut obs),
+            final_obs: bytemuck::cast_slice_mut(&mut final_obs),
+            rewards: &mut rewards,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        env.step(bytemuck::cast_slice(&actions), seeded.then_some(&next[..]), out).expect("a step");
+        terminated.extend(truncated);
+        found.push((obs.clone(), final_obs, rewards, terminated));
+    }
+    found
+}
+
+/// Shows how many steps of the episode are over, times a factor, instead of the last scalar; breaks in step 9 of seed 777.
+#[derive(Clone, Serialize, Deserialize)]
+struct Clock {
+    factor: f64,
+    #[serde(skip)]
+    steps: u16,
+    #[serde(skip)]
+    seed: Option<u64>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { factor: 1.0, steps: 0, seed: None }
+    }
+}
+
+impl<O: Element, A: Element> Wrapper<O, A> for Clock {
+    type Obs = O;
+    type Act = A;
+
+    fn reset(&mut self, seed: Option<u64>) {
+        (self.steps, self.seed) = (0, seed);
+    }
+
+    fn observation(&mut self, inner: &[O], obs: &mut [O]) -> Result<()> {
+        obs.copy_from_slice(inner);
+        if let Some(last) = obs.last_mut() {
+            *last = O::from_f64(self.factor * f64::from(self.steps));
+        }
+        Ok(())
+    }
+
+    fn action(&mut self, action: &[A], inner: &mut [A]) -> Result<()> {
+        self.steps += 1;
+        assert!(self.seed != Some(777) || self.steps < 9, "the clock broke");
+        inner.copy_from_slice(action);
+        Ok(())
+    }
+
+    fn save_state(&self) -> Vec<u8> {
+        self.steps.to_le_bytes().to_vec()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let bytes = state.try_into().map_err(|_| Error::other("two bytes were saved"))?;
+        self.steps = u16::from_le_bytes(bytes);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_wrapper_of_ones_own_has_a_name_and_arguments_in_settings() {
+    register_wrapper("Clock", |copies, clock: Clock| copies.wrapped(|| Ok(clock.clone())))
+        .expect("a new name");
+    let written =
+        serde_json::to_value(specs(json!(["Clock(0.5)", "Clock", { "name": "Clock", "factor": 2 }])));
+    assert_eq!(written.expect("JSON"), json!(["Clock(0.5)", "Clock(1.0)", "Clock(2)"]));
+    let mut env = wrapped("CartPole-v1", 2, json!(["Clock(0.5)", "FrameStack(2)"]));
+    check_vector_env(&mut *wrapped("CartPole-v1", 2, json!(["Clock(0.5)", "FrameStack(2)"])))
+        .expect("the contract");
+    assert_eq!(env.observation_space().shape(), [2, 4]);
+    let mut obs = [0.0_f32; 16];
+    env.reset(Some(&[1, 777]), bytemuck::cast_slice_mut(&mut obs)).expect("a reset");
+    let mut step = |action: i64| {
+        let mut final_obs = [0.0_f32; 16];
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut obs),
+            final_obs: bytemuck::cast_slice_mut(&mut final_obs),
+            rewards: &mut [0.0; 2],
+            terminated: &mut [false; 2],
+            truncated: &mut [false; 2],
+        };
+        let stepped = env.step(bytemuck::cast_slice(&[action; 2]), None, out);
+        stepped.map(|()| [obs[3], obs[7], obs[11], obs[15]])
+    };
+    assert_eq!(step(0).expect("a step"), [0.0, 0.5, 0.0, 0.5]);
+    assert_eq!(step(1).expect("a step"), [0.5, 1.0, 0.5, 1.0]);
+    // A panic of the wrapper is an error that says where.
+    let error = (2..9).find_map(|number| step(number % 2).err()).expect("the clock breaks").to_string();
+    for text in ["environment 1", "step 9", "seed 777", "the clock broke"] {
+        assert!(error.contains(text), "no {text:?} in: {error}");
+    }
+}
+
+#[test]
+fn names_of_wrappers_are_given_once_and_in_letters() {
+    let register = |name: &str| {
+        let named = register_wrapper(name, |copies, clock: Clock| copies.wrapped(|| Ok(clock.clone())));
+        named.expect_err("refused").to_string()
+    };
+    for name in ["FrameStack", "FrameStackObservation", "FullyObsWrapper"] {
+        assert!(register(name).contains("is registered already"), "{name}");
+    }
+    for name in ["", "Half(2)", "a b"] {
+        assert!(register(name).contains("must be made of letters, digits and underscores"), "{name:?}");
+    }
+    let number = register_wrapper("Number", |copies, _: f64| Ok(copies.into_inner()));
+    assert!(number.expect_err("refused").to_string().contains("a struct with named fields"));
+    let misfit = register_wrapper("Bytes", |copies, clock: Clock| {
+        copies.wrapped_typed::<u8, i64, Clock>(|| Ok(clock.clone()))
+    });
+    misfit.expect("a new name");
+    let creator = EnvCreator::from("CartPole-v1").wrapped(&specs(json!(["Bytes"])));
+    let error = creator.make(&EnvConfig::new(), 1).expect_err("no bytes").to_string();
+    assert!(error.contains("the scalar type of observations is f32, but it must be u8"), "{error}");
 }
 
 #[test]

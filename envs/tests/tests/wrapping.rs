@@ -4,7 +4,8 @@ use pavlov_envs::{
     ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, DType, Element, Env,
     FlattenObservation, Frame, FrameStack, NormalizeObservation, NormalizeReward, OrderEnforcing, Padding,
     RecordEpisodeStatistics, RescaleAction, Result, Space, Step, StepOut, SyncVectorEnv, TimeLimit,
-    TransformObservation, TransformReward, TypedVectorEnv, VectorEnv, check_env, check_vector_env,
+    TransformObservation, TransformReward, TypedVectorEnv, VectorEnv, Wrapped, WrappedVector, Wrapper,
+    check_env, check_vector_env,
 };
 
 /// Tells everything an environment can: its step shows in the observation, the mask, the info and the picture.
@@ -145,7 +146,7 @@ fn wrappers_pass_on_what_they_do_not_change_and_keep_the_contract() {
     let halve = |obs: &[f32], out: &mut [f32]| out[0] = obs[1] / 2.0;
     let env = TransformObservation::new(Boxed::new(), Space::boxed(0.0, 20.0, &[1]), halve).unwrap();
     check(env, reals.clone(), &["observation_space"], 1);
-    check(FlattenObservation::new(Boxed::new()), reals.clone(), &[], 1);
+    check(FlattenObservation::new(Boxed::new()).unwrap(), reals.clone(), &[], 1);
     let env = FrameStack::new(Boxed::new(), 3, Padding::Zero).unwrap();
     check(env, reals.clone(), &["observation_space"], 1);
     check(ClipAction::new(Boxed::new()).unwrap(), reals.clone(), &["action_space"], 1);
@@ -154,6 +155,82 @@ fn wrappers_pass_on_what_they_do_not_change_and_keep_the_contract() {
     let config = AtariConfig { noop_max: 0, frame_skip: 2, screen_size: 2, ..AtariConfig::default() };
     let env = AtariPreprocessing::new(Teller::<u8, i64>::new(), config).unwrap();
     check(env, choices, &["observation_space", "max_episode_steps"], 2);
+}
+
+/// Changes nothing.
+#[derive(Debug)]
+struct Nothing;
+
+impl<O: Element, A: Element> Wrapper<O, A> for Nothing {
+    type Obs = O;
+    type Act = A;
+}
+
+/// Shows and takes double precision.
+#[derive(Debug)]
+struct Precise;
+
+impl Wrapper<f32, f32> for Precise {
+    type Obs = f64;
+    type Act = f64;
+
+    fn observation_space(&mut self, inner: &Space) -> Result<Space> {
+        Ok(inner.clone().with_dtype(DType::F64))
+    }
+
+    fn action_space(&mut self, inner: &Space) -> Result<Space> {
+        Ok(inner.clone().with_dtype(DType::F64))
+    }
+}
+
+#[test]
+fn a_wrapper_that_changes_nothing_passes_everything_on() {
+    check(Wrapped::with(Boxed::new(), Nothing).unwrap(), Boxed::new().action_space(), &[], 1);
+    let copies = || SyncVectorEnv::new(2, || Ok(Boxed::new())).unwrap();
+    let vector = || WrappedVector::new(copies(), || Ok(Nothing)).unwrap();
+    check_vector(vector(), false);
+    check_vector_env(&mut vector()).unwrap();
+    let mut vector = vector();
+    let (mut obs, mut final_obs, mut rewards) = ([0.0; 4], [0.0; 4], [0.0; 2]);
+    let (mut terminated, mut truncated) = ([false; 2], [false; 2]);
+    assert!(vector.set_autoreset(false));
+    vector.reset(Some(&[9, 1]), &mut obs).unwrap();
+    let out = StepOut {
+        obs: &mut obs,
+        final_obs: &mut final_obs,
+        rewards: &mut rewards,
+        terminated: &mut terminated,
+        truncated: &mut truncated,
+    };
+    vector.step(&[0.0; 6], Some(&[5, 6]), out).unwrap();
+    assert_eq!(
+        (truncated, obs[..2].to_vec(), final_obs[..2].to_vec()),
+        ([true, false], vec![9.0, 1.0], vec![9.0, 1.0])
+    );
+}
+
+#[test]
+fn a_wrapper_may_change_the_scalar_types() {
+    let mut env = Wrapped::with(Boxed::new(), Precise).unwrap();
+    check_env(&mut env).unwrap();
+    let mut obs = [0.0_f64; 2];
+    env.reset(Some(5), &mut obs).unwrap();
+    assert_eq!(obs, [5.0, 0.0]);
+    let wrong = Wrapped::with(Teller::<f64, f32>::new(), WrongSpace).unwrap_err().to_string();
+    assert!(wrong.contains("the observation space of the wrapper is"), "{wrong}");
+}
+
+/// Says that it shows `f32`, but its space has `f64`.
+#[derive(Debug)]
+struct WrongSpace;
+
+impl Wrapper<f64, f32> for WrongSpace {
+    type Obs = f32;
+    type Act = f32;
+
+    fn observation_space(&mut self, inner: &Space) -> Result<Space> {
+        Ok(inner.clone().with_dtype(DType::F64))
+    }
 }
 
 /// Everything that no vector wrapper changes, by `step` or by `send` and `recv`.

@@ -90,7 +90,8 @@ pub struct Common {
     /// Arguments of the environment.
     pub env_config: Config,
     /// Wrappers around every copy of the environment, the first of them innermost: `["TimeLimit(200)", "FrameStack(4)"]`.
-    /// Training, evaluation and saved policies see the environment through them.
+    /// Training, evaluation and saved policies see the environment through them. A wrapper of your own has the name that
+    /// [`register_wrapper`](pavlov_envs::register_wrapper) gave it.
     pub wrappers: Vec<WrapperSpec>,
     /// How rewards are clipped before the algorithm sees them; results report unclipped rewards.
     pub clip_rewards: Option<ClipRewards>,

@@ -1,0 +1,95 @@
+//! Copies of an environment on their way into a wrapper that has a name.
+
+use super::{AnyWrapper, WrappedVector, Wrapper};
+use crate::{AnyVectorEnv, DType, Element, Error, Result, Space, TypedVectorEnv};
+
+/// Copies of an environment that a wrapper by name is put around; [`register_wrapper`](crate::register_wrapper) hands them
+/// over.
+#[derive(Debug)]
+pub struct CopiesToWrap {
+    name: String,
+    copies: Box<dyn AnyVectorEnv>,
+}
+
+/// Evaluates `$with` where `$O` and `$A` are the scalar types of `$copies`.
+macro_rules! with_scalars {
+    ($copies:expr, $O:ident, $A:ident => $with:expr) => {
+        match ($copies.obs_dtype(), $copies.act_dtype()) {
+            (DType::U8, DType::I64) => with_scalars!(@ u8, i64, $O, $A, $with),
+            (DType::I64, DType::I64) => with_scalars!(@ i64, i64, $O, $A, $with),
+            (DType::F32, DType::I64) => with_scalars!(@ f32, i64, $O, $A, $with),
+            (DType::F64, DType::I64) => with_scalars!(@ f64, i64, $O, $A, $with),
+            (DType::U8, DType::F32) => with_scalars!(@ u8, f32, $O, $A, $with),
+            (DType::I64, DType::F32) => with_scalars!(@ i64, f32, $O, $A, $with),
+            (DType::F32, DType::F32) => with_scalars!(@ f32, f32, $O, $A, $with),
+            (DType::F64, DType::F32) => with_scalars!(@ f64, f32, $O, $A, $with),
+            (_, actions) => {
+                let found = format!("an environment with {actions} actions");
+                Err(Error::shape("what wrappers stand around", found, "one with i64 or f32 actions"))
+            }
+        }
+    };
+    (@ $o:ty, $a:ty, $O:ident, $A:ident, $with:expr) => {{
+        type $O = $o;
+        type $A = $a;
+        $with
+    }};
+}
+pub(super) use with_scalars;
+
+impl CopiesToWrap {
+    pub(super) fn new(name: &str, copies: Box<dyn AnyVectorEnv>) -> Self {
+        Self { name: name.into(), copies }
+    }
+
+    /// The name of the environment, for errors.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Observation space of one copy.
+    pub fn observation_space(&self) -> &Space {
+        self.copies.observation_space()
+    }
+
+    /// Action space of one copy.
+    pub fn action_space(&self) -> &Space {
+        self.copies.action_space()
+    }
+
+    /// Scalar type of the observations.
+    pub fn obs_dtype(&self) -> DType {
+        self.copies.obs_dtype()
+    }
+
+    /// Scalar type of the actions.
+    pub fn act_dtype(&self) -> DType {
+        self.copies.act_dtype()
+    }
+
+    /// The copies themselves, for a wrapper that is a [`VectorEnv`](crate::VectorEnv) of its own.
+    pub fn into_inner(self) -> Box<dyn AnyVectorEnv> {
+        self.copies
+    }
+
+    /// The copies, each in a wrapper that is written for all scalar types.
+    ///
+    /// # Errors
+    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper cannot stand around the copies.
+    pub fn wrapped<W: AnyWrapper>(self, make: impl FnMut() -> Result<W>) -> Result<Box<dyn AnyVectorEnv>> {
+        with_scalars!(self.copies, O, A => self.wrapped_typed::<O, A, W>(make))
+    }
+
+    /// The copies, each in a wrapper for these scalar types.
+    ///
+    /// # Errors
+    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper cannot stand around the copies or if their scalar
+    /// types are others.
+    pub fn wrapped_typed<O: Element, A: Element, W: Wrapper<O, A>>(
+        self,
+        make: impl FnMut() -> Result<W>,
+    ) -> Result<Box<dyn AnyVectorEnv>> {
+        let copies = TypedVectorEnv::<O, A>::new(self.copies)?;
+        Ok(Box::new(WrappedVector::new(copies, make)?.named(&self.name)))
+    }
+}

@@ -1,0 +1,96 @@
+//! A wrapper around one copy of an environment.
+
+use super::{Wrapper, load, save};
+use crate::{Env, Frame, Result, Space, Step, sync_vector::check_space};
+
+const TAG: &str = "wrapped";
+
+/// An [`Env`] in a [`Wrapper`], which sees its rewards, observations and actions.
+#[derive(Clone, Debug)]
+pub struct Wrapped<E: Env, W> {
+    pub(super) env: E,
+    wrapper: W,
+    observation_space: Space,
+    action_space: Space,
+    /// What the environment shows.
+    row: Vec<E::Obs>,
+    /// What the environment is to do.
+    action: Vec<E::Act>,
+}
+
+impl<E: Env, W: Wrapper<E::Obs, E::Act>> Wrapped<E, W> {
+    /// Wraps `env`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper cannot stand around `env`, or if a space of it
+    /// contradicts itself or its scalar type.
+    pub fn with(env: E, mut wrapper: W) -> Result<Self> {
+        let observation_space = wrapper.observation_space(&env.observation_space())?;
+        let action_space = wrapper.action_space(&env.action_space())?;
+        check_space::<W::Obs>("the observation space of the wrapper", &observation_space)?;
+        check_space::<W::Act>("the action space of the wrapper", &action_space)?;
+        let row = vec![E::Obs::default(); env.observation_space().width()];
+        let action = vec![E::Act::default(); env.action_space().width()];
+        Ok(Self { env, wrapper, observation_space, action_space, row, action })
+    }
+
+    /// The environment without the wrapper.
+    pub fn inner(&self) -> &E {
+        &self.env
+    }
+
+    /// The wrapper.
+    pub fn wrapper(&self) -> &W {
+        &self.wrapper
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<E: Env, W: Wrapper<E::Obs, E::Act>> Env for Wrapped<E, W> {
+    type Obs = W::Obs;
+    type Act = W::Act;
+
+    forward!(max_episode_steps, action_mask, set_task, info);
+
+    fn observation_space(&self) -> Space {
+        self.observation_space.clone()
+    }
+
+    fn action_space(&self) -> Space {
+        self.action_space.clone()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [W::Obs]) -> Result<()> {
+        self.env.reset(seed, &mut self.row)?;
+        self.wrapper.reset(seed);
+        self.wrapper.observation(&self.row, obs)
+    }
+
+    fn step(&mut self, action: &[W::Act], obs: &mut [W::Obs]) -> Result<Step> {
+        self.wrapper.action(action, &mut self.action)?;
+        let step = self.env.step(&self.action, &mut self.row)?;
+        self.wrapper.observation(&self.row, obs)?;
+        Ok(Step { reward: self.wrapper.reward(step.reward), ..step })
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        self.env.render()
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        self.env.render_ansi()
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        save(TAG, &self.env, |state| state.bytes(&self.wrapper.save_state()))
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let own = load(TAG, &mut self.env, state, |state| state.bytes())?;
+        self.wrapper.load_state(own)
+    }
+}
