@@ -99,7 +99,9 @@ pub use typed_vector::TypedVectorEnv;
 pub use vector::{AnyVectorEnv, StepOut, VectorEnv};
 pub use wrappers::{
     ActionMask, AnyWrapper, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, CopiesToWrap,
-    FlattenObservation, FrameStack, NormalizeObservation, NormalizeReward, OrderEnforcing, Padding,
-    RecordEpisodeStatistics, RescaleAction, TimeLimit, TransformObservation, TransformReward, Wrapped,
-    WrappedVector, Wrapper, WrapperSpec, register_wrapper,
+    DtypeObservation, FilterObservation, FlattenObservation, FrameStack, GrayscaleObservation,
+    MaxAndSkipObservation, NormalizeObservation, NormalizeReward, OrderEnforcing, Padding,
+    RecordEpisodeStatistics, RescaleAction, RescaleObservation, ReshapeObservation, ResizeObservation,
+    StickyAction, TimeLimit, TransformAction, TransformObservation, TransformReward, Wrapped, WrappedVector,
+    Wrapper, WrapperSpec, register_wrapper,
 };

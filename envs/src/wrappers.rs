@@ -11,7 +11,10 @@
 //! | [`FlattenObservation`] | [`Env`] | the same; it makes discrete observations one-hot |
 //! | [`FrameStack`] | [`Env`] | `FrameStackObservation` |
 //! | [`AtariPreprocessing`] | [`Env`] | the same |
-//! | [`ClipAction`], [`RescaleAction`] | [`Env`] | the same |
+//! | [`MaxAndSkipObservation`] | [`Env`] | the same |
+//! | [`GrayscaleObservation`], [`ResizeObservation`], [`ReshapeObservation`] | [`Env`] | the same |
+//! | [`RescaleObservation`], [`DtypeObservation`], [`FilterObservation`] | [`Env`] | the same |
+//! | [`ClipAction`], [`RescaleAction`], [`TransformAction`], [`StickyAction`] | [`Env`] | the same |
 //! | [`ActionMask`] | [`Env`] | PettingZoo's `{"observation", "action_mask"}` |
 //!
 //! Settings name most of them by [`WrapperSpec`]. A wrapper of your own is a [`Wrapper`], and
@@ -126,6 +129,11 @@ macro_rules! forward_vector {
             self.env.limit_episodes(steps)
         }
     };
+    (@ set_autoreset) => {
+        fn set_autoreset(&mut self, autoreset: bool) -> bool {
+            self.env.set_autoreset(autoreset)
+        }
+    };
     (@ set_task) => {
         fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
             self.env.set_task(task)
@@ -183,8 +191,12 @@ pub(crate) mod by_name;
 mod clip_action;
 mod clip_reward;
 mod copies_to_wrap;
+mod dtype_observation;
+mod filter_observation;
 mod flatten_observation;
 mod frame_stack;
+mod grayscale_observation;
+mod max_and_skip_observation;
 mod named;
 mod normalize_observation;
 mod normalize_reward;
@@ -192,9 +204,14 @@ mod one_copy;
 mod order_enforcing;
 mod record_episode_statistics;
 mod rescale_action;
+mod rescale_observation;
+mod reshape_observation;
 mod resize_area;
+mod resize_observation;
 mod running_mean_std;
+mod sticky_action;
 mod time_limit;
+mod transform_action;
 mod transform_observation;
 mod transform_reward;
 mod wrapped;
@@ -207,15 +224,24 @@ pub use by_name::WrapperSpec;
 pub use clip_action::ClipAction;
 pub use clip_reward::ClipReward;
 pub use copies_to_wrap::CopiesToWrap;
+pub use dtype_observation::DtypeObservation;
+pub use filter_observation::FilterObservation;
 pub use flatten_observation::FlattenObservation;
 pub use frame_stack::{FrameStack, Padding};
+pub use grayscale_observation::GrayscaleObservation;
+pub use max_and_skip_observation::MaxAndSkipObservation;
 pub use named::register_wrapper;
 pub use normalize_observation::NormalizeObservation;
 pub use normalize_reward::NormalizeReward;
 pub use order_enforcing::OrderEnforcing;
 pub use record_episode_statistics::RecordEpisodeStatistics;
 pub use rescale_action::RescaleAction;
+pub use rescale_observation::RescaleObservation;
+pub use reshape_observation::ReshapeObservation;
+pub use resize_observation::ResizeObservation;
+pub use sticky_action::StickyAction;
 pub use time_limit::TimeLimit;
+pub use transform_action::TransformAction;
 pub use transform_observation::TransformObservation;
 pub use transform_reward::TransformReward;
 pub use wrapped::Wrapped;

@@ -16,9 +16,12 @@ use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 /// too: `"AtariPreprocessing(frame_skip=2)"`.
 ///
 /// There is `AtariPreprocessing(noop_max=30, frame_skip=4, screen_size=84, terminal_on_life_loss=false,
-/// grayscale_obs=true)`, `ClipAction`, `ClipReward(min_reward, max_reward)`, `FlattenObservation`,
-/// `FrameStack(stack_size)`, also by its name in Gymnasium 1.x, `FrameStackObservation`,
-/// `RescaleAction(min_action, max_action)` and `TimeLimit(max_episode_steps)`. Around environments of MiniGrid, and
+/// grayscale_obs=true)`, `ClipAction`, `ClipReward(min_reward, max_reward)`, `DtypeObservation("float32")`,
+/// `FilterObservation(["a", "b"])`, `FlattenObservation`, `FrameStack(stack_size)`, also by its name in Gymnasium 1.x,
+/// `FrameStackObservation`, `GrayscaleObservation(keep_dim=false)`, `MaxAndSkipObservation(skip=4)`,
+/// `RescaleAction(min_action, max_action)`, `RescaleObservation(min_obs, max_obs)`, `ReshapeObservation([2, 3])`,
+/// `ResizeObservation([42, 42])`, `StickyAction(repeat_action_probability, repeat_action_duration=1)` and
+/// `TimeLimit(max_episode_steps)`. Around environments of MiniGrid, and
 /// before the others, there is `FullyObsWrapper`, `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and
 /// `RGBImgPartialObsWrapper(tile_size=8)`, and behind one of these or alone `ImgObsWrapper`. More come by
 /// [`register_wrapper`](crate::register_wrapper).
@@ -89,13 +92,18 @@ impl WrapperSpec {
             },
         };
         let (mut by_place, mut by_name) = (Vec::new(), EnvConfig::new());
-        for argument in arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty()) {
+        for argument in split_arguments(arguments) {
             let (key, value) = match argument.split_once('=') {
                 Some((key, value)) => (Some(key.trim()), value.trim()),
                 None => (None, argument),
             };
-            let value = serde_json::from_str(&value.to_lowercase()).map_err(|_| {
-                format!("the argument {value} of {name} is neither a number nor true or false")
+            // Python's True is meant as JSON's.
+            let read = serde_json::from_str(value).or_else(|_| serde_json::from_str(&value.to_lowercase()));
+            let value = read.map_err(|_| {
+                format!(
+                    "the argument {value} of {name} is neither a number nor true or false, nor a text in double quotes \
+                     or a list in brackets"
+                )
             })?;
             match key {
                 Some(key) => drop(by_name.insert(key.to_owned(), value)),
@@ -175,6 +183,20 @@ impl WrapperSpec {
             }),
         }
     }
+}
+
+/// The arguments between commas that stand outside of brackets.
+fn split_arguments(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    let outside = move |c: char| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    text.split(outside).map(str::trim).filter(|argument| !argument.is_empty())
 }
 
 /// Splits off the wrappers at the front that environments of MiniGrid apply themselves.

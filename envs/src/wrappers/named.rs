@@ -14,10 +14,18 @@ use super::{
     by_name::{Make, WrapperSpec},
     clip_action::ClipActions,
     copies_to_wrap::{CopiesToWrap, with_scalars},
+    dtype_observation::Cast,
+    filter_observation::Filter,
     flatten_observation::FlattenObservations,
     frame_stack::StackFrames,
+    grayscale_observation::Grayscale,
+    max_and_skip_observation::MaxAndSkipObservation,
     one_copy::OneCopy,
     rescale_action::RescaleActions,
+    rescale_observation::Rescale,
+    reshape_observation::Reshape,
+    resize_observation::Resize,
+    sticky_action::Sticky,
 };
 use crate::{
     AnyVectorEnv, DType, Element, Env, Error, Result, SyncVectorEnv, TypedVectorEnv,
@@ -163,6 +171,7 @@ const REFUSED: &[(&str, &str)] = &[
          environment in a program",
     ),
     ("RecordEpisodeStatistics", "every result has the statistics of its episodes already"),
+    ("TransformAction", "it needs a function; give a wrapper of your own a name by `register_wrapper`"),
     ("TransformObservation", "it needs a function; give a wrapper of your own a name by `register_wrapper`"),
     ("TransformReward", "it needs a function; give a wrapper of your own a name by `register_wrapper`"),
 ];
@@ -199,6 +208,28 @@ fn built_in() -> Vec<Named> {
             }),
         ),
         named(
+            "DtypeObservation",
+            &[("dtype", None)],
+            together(|copies, spec| match spec.get::<String>(0)?.as_str() {
+                "uint8" => copies.wrapped(|| Ok(Cast::<u8>::default())),
+                "int64" => copies.wrapped(|| Ok(Cast::<i64>::default())),
+                "float32" => copies.wrapped(|| Ok(Cast::<f32>::default())),
+                "float64" => copies.wrapped(|| Ok(Cast::<f64>::default())),
+                other => {
+                    let expected = "uint8, int64, float32 or float64";
+                    Err(Error::shape("`dtype`", format_args!("{other:?}"), expected))
+                }
+            }),
+        ),
+        named(
+            "FilterObservation",
+            &[("filter_keys", None)],
+            together(|copies, spec| {
+                let filter_keys: Vec<String> = spec.get(0)?;
+                copies.wrapped(|| Ok(Filter::new(filter_keys.clone())))
+            }),
+        ),
+        named(
             "FlattenObservation",
             &[],
             together(|copies, _| copies.wrapped(|| Ok(FlattenObservations::default()))),
@@ -214,7 +245,16 @@ fn built_in() -> Vec<Named> {
             }),
         ),
         named("FullyObsWrapper", &[], Apply::MiniGrid),
+        named(
+            "GrayscaleObservation",
+            &[("keep_dim", Some(false.into()))],
+            together(|copies, spec| {
+                let keep_dim = spec.get(0)?;
+                copies.wrapped(|| Ok(Grayscale { keep_dim }))
+            }),
+        ),
         named("ImgObsWrapper", &[], Apply::MiniGrid),
+        named("MaxAndSkipObservation", &[("skip", Some(4.into()))], Apply::OneByOne(max_and_skip)),
         named("OneHotPartialObsWrapper", &[], Apply::MiniGrid),
         named("RGBImgObsWrapper", &tile_size, Apply::MiniGrid),
         named("RGBImgPartialObsWrapper", &tile_size, Apply::MiniGrid),
@@ -224,6 +264,45 @@ fn built_in() -> Vec<Named> {
             together(|copies, spec| {
                 let (least, most) = (spec.get(0)?, spec.get(1)?);
                 copies.wrapped(|| RescaleActions::new(least, most))
+            }),
+        ),
+        named(
+            "RescaleObservation",
+            &[("min_obs", None), ("max_obs", None)],
+            together(|copies, spec| {
+                let (least, most) = (spec.get(0)?, spec.get(1)?);
+                copies.wrapped(|| Rescale::new(least, most))
+            }),
+        ),
+        named(
+            "ReshapeObservation",
+            &[("shape", None)],
+            together(|copies, spec| {
+                let shape: Vec<usize> = spec.get(0)?;
+                copies.wrapped(|| Ok(Reshape { shape: shape.clone() }))
+            }),
+        ),
+        named(
+            "ResizeObservation",
+            &[("shape", None)],
+            together(|copies, spec| {
+                let shape = spec.get(0)?;
+                copies.wrapped(|| Ok(Resize::new(shape)))
+            }),
+        ),
+        named(
+            "StickyAction",
+            &[("repeat_action_probability", None), ("repeat_action_duration", Some(1.into()))],
+            together(|copies, spec| {
+                let probability = spec.get(0)?;
+                // One number stands for a least and a greatest that are equal.
+                let duration = match spec.get::<i64>(1) {
+                    Ok(duration) => [duration; 2],
+                    Err(_) => spec.get(1)?,
+                };
+                with_scalars!(copies, O, A => {
+                    copies.wrapped_typed::<O, A, _>(|| Sticky::new(probability, duration))
+                })
             }),
         ),
         named("TimeLimit", &[("max_episode_steps", None)], Apply::OneByOne(time_limit)),
@@ -252,6 +331,19 @@ fn time_limit(
     let first = make(1)?;
     with_scalars!(first, O, A => {
         one_by_one::<O, A, _>(env, num_envs, first, make, |copy| Ok(TimeLimit::new(copy, limit)))
+    })
+}
+
+fn max_and_skip(
+    spec: &WrapperSpec,
+    env: &str,
+    num_envs: usize,
+    make: &Make<'_>,
+) -> Result<Box<dyn AnyVectorEnv>> {
+    let skip = spec.get(0)?;
+    let first = make(1)?;
+    with_scalars!(first, O, A => {
+        one_by_one::<O, A, _>(env, num_envs, first, make, |copy| MaxAndSkipObservation::new(copy, skip))
     })
 }
 

@@ -26,6 +26,13 @@ fn wrapped_environments_keep_the_contract() {
         let scaled = json!(["RescaleAction(-1, 1)", "ClipAction", "ClipReward(min_reward=-1, max_reward=0)"]);
         check_vector_env(&mut *wrapped("Pendulum-v1", num_envs, scaled)).expect("the contract");
     }
+    for (id, wrappers) in [
+        ("Pendulum-v1", json!(["RescaleObservation(-1, 1)", "DtypeObservation(\"float64\")"])),
+        ("Pendulum-v1", json!(["MaxAndSkipObservation(2)", "StickyAction(0.25, [1, 3])"])),
+        ("PixelPong-v0", json!(["ResizeObservation([4, 4])", "FrameStack(2)", "StickyAction(0.5)"])),
+    ] {
+        check_vector_env(&mut *wrapped(id, 2, wrappers)).expect("the contract");
+    }
     // Without a state of its own to save, and with integers to see.
     check_vector_env(&mut *wrapped("Taxi-v4", 2, json!(["TimeLimit(20)"]))).expect("the contract");
     assert_eq!(wrapped("CartPole-v1", 2, stacked).observation_space().shape(), [12]);
@@ -261,6 +268,8 @@ fn wrappers_are_written_as_one_text_each() {
         "AtariPreprocessing(30, 4, 42, true, true)"
     );
     assert_eq!(written(json!("ClipAction()")), "ClipAction");
+    assert_eq!(written(json!("ResizeObservation([42, 21])")), "ResizeObservation([42,21])");
+    assert_eq!(written(json!(r#"FilterObservation(["A", "b"])"#)), r#"FilterObservation(["A","b"])"#);
     assert_eq!(written(json!("FrameStackObservation(4)")), "FrameStack(4)", "the name in Gymnasium 1.x");
     assert_eq!(specs(json!(["FrameStack(4)"])), specs(json!([written(json!("FrameStack(4)"))])));
 }

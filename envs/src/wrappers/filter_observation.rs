@@ -1,0 +1,72 @@
+//! Some parts of a composite observation.
+
+use std::ops::Range;
+
+use super::{Wrapped, Wrapper};
+use crate::{Element, Env, Error, Result, Space};
+
+/// Shows the parts of a dict with these names, and hides the others.
+pub type FilterObservation<E> = Wrapped<E, Filter>;
+
+/// What [`FilterObservation`] does.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    filter_keys: Vec<String>,
+    /// Where the parts lie in a row of the environment.
+    kept: Vec<Range<usize>>,
+}
+
+impl<E: Env> Wrapped<E, Filter> {
+    /// Wraps `env`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] unless the observation space is a dict that has all the names, and there is one at least.
+    pub fn new(env: E, filter_keys: &[&str]) -> Result<Self> {
+        Self::with(env, Filter::new(filter_keys.iter().map(|key| (*key).to_owned()).collect()))
+    }
+}
+
+impl Filter {
+    pub(super) fn new(filter_keys: Vec<String>) -> Self {
+        Self { filter_keys, kept: Vec::new() }
+    }
+}
+
+impl<O: Element, A: Element> Wrapper<O, A> for Filter {
+    type Obs = O;
+    type Act = A;
+
+    fn observation_space(&mut self, inner: &Space) -> Result<Space> {
+        let Space::Dict(parts) = inner else {
+            return Err(Error::shape("the observation space", inner, "a dict, whose parts have names"));
+        };
+        let has = |key: &String| parts.iter().any(|(name, _)| name == key);
+        if let Some(missing) = self.filter_keys.iter().find(|key| !has(key)) {
+            let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+            let expected = format_args!("a part of the observation: {}", names.join(", "));
+            return Err(Error::shape("a name in `filter_keys`", format_args!("{missing:?}"), expected));
+        }
+        let (mut end, mut space) = (0, Vec::new());
+        for (name, part) in parts {
+            end += part.width();
+            if self.filter_keys.contains(name) {
+                self.kept.push(end - part.width()..end);
+                space.push((name.clone(), part.clone()));
+            }
+        }
+        if space.is_empty() {
+            return Err(Error::shape("`filter_keys`", "empty", "at least one name"));
+        }
+        Ok(Space::Dict(space))
+    }
+
+    fn observation(&mut self, inner: &[O], obs: &mut [O]) -> Result<()> {
+        let mut rest = obs;
+        for kept in &self.kept {
+            let (part, behind) = rest.split_at_mut(kept.len());
+            part.copy_from_slice(&inner[kept.clone()]);
+            rest = behind;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! Actions for several steps, and the greatest of the last two observations.
+
+use super::{load, save};
+use crate::{Env, Error, Result, Space, Step};
+
+const TAG: &str = "max_and_skip";
+
+/// Does every action `skip` times, adds the rewards up, and shows for each element the greater one of the last two
+/// observations, as players of Atari do whose screen shows some things in every second picture only.
+///
+/// An episode that ends sooner shows what was pooled before; at its first step these are zeros.
+#[derive(Clone, Debug)]
+pub struct MaxAndSkipObservation<E: Env> {
+    env: E,
+    skip: usize,
+    row: Vec<E::Obs>,
+    /// The last observation of a step and the one before it.
+    last: Vec<E::Obs>,
+    before: Vec<E::Obs>,
+}
+
+impl<E: Env> MaxAndSkipObservation<E> {
+    /// Wraps `env`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] if `skip` is less than 2, or if the observation space is a dict or a tuple.
+    pub fn new(env: E, skip: usize) -> Result<Self> {
+        if skip < 2 {
+            return Err(Error::shape("`skip`", skip, "at least 2"));
+        }
+        let space = env.observation_space();
+        if matches!(space, Space::Dict(_) | Space::Tuple(_)) {
+            return Err(Error::shape(
+                "the observation space",
+                space,
+                "a box or of integers, whose members compare",
+            ));
+        }
+        let row = vec![E::Obs::default(); space.width()];
+        Ok(Self { env, skip, last: row.clone(), before: row.clone(), row })
+    }
+
+    /// The environment of single steps.
+    pub fn inner(&self) -> &E {
+        &self.env
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<E: Env> Env for MaxAndSkipObservation<E> {
+    forward!(Obs, Act, observation_space, action_space, action_mask, set_task, info, render);
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
+        self.last.fill(E::Obs::default());
+        self.before.fill(E::Obs::default());
+        self.env.reset(seed, obs)
+    }
+
+    fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
+        let mut total = Step::default();
+        for t in 1..=self.skip {
+            let step = self.env.step(action, &mut self.row)?;
+            total = Step { reward: total.reward + step.reward, ..step };
+            if t + 1 == self.skip {
+                self.before.copy_from_slice(&self.row);
+            } else if t == self.skip {
+                self.last.copy_from_slice(&self.row);
+            }
+            if step.terminated || step.truncated {
+                break;
+            }
+        }
+        for (obs, (last, before)) in obs.iter_mut().zip(self.last.iter().zip(&self.before)) {
+            *obs = if last > before { *last } else { *before };
+        }
+        Ok(total)
+    }
+
+    /// The inner limit, which counts single steps, in steps.
+    fn max_episode_steps(&self) -> Option<usize> {
+        Some(self.env.max_episode_steps()?.div_ceil(self.skip))
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        save(TAG, &self.env, |state| {
+            state.row(&self.last);
+            state.row(&self.before);
+        })
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let (last, before) = load(TAG, &mut self.env, state, |state| Ok((state.row()?, state.row()?)))?;
+        if last.len() != self.row.len() || before.len() != self.row.len() {
+            let found = format!("it holds {} and {} scalars", last.len(), before.len());
+            return Err(Error::state(format!(
+                "{found} of observations, but there are {} here",
+                self.row.len()
+            )));
+        }
+        (self.last, self.before) = (last, before);
+        Ok(())
+    }
+}

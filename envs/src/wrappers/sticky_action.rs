@@ -1,0 +1,123 @@
+//! Actions that are done again.
+
+use super::{Wrapped, Wrapper};
+use crate::{
+    Element, Env, Error, NpRandom, Result,
+    state::{StateReader, StateWriter},
+};
+
+const TAG: &str = "sticky_action";
+
+/// Does the last action again, with a probability and for a number of steps.
+///
+/// What it draws comes from a stream of the wrapper's own with the seed of the episode. In Gymnasium it is the environment's;
+/// the two agree where the environment draws nothing.
+pub type StickyAction<E> = Wrapped<E, Sticky<<E as Env>::Act>>;
+
+/// What [`StickyAction`] does.
+#[derive(Clone, Debug)]
+pub struct Sticky<A> {
+    repeat_action_probability: f64,
+    /// Least and greatest number of steps.
+    repeat_action_duration: [i64; 2],
+    random: NpRandom,
+    /// Empty before the first action of an episode.
+    last_action: Vec<A>,
+    is_sticky: bool,
+    num_repeats: i64,
+    repeats_taken: i64,
+}
+
+impl<E: Env> Wrapped<E, Sticky<E::Act>> {
+    /// Wraps `env`. An action that is done again is done again for a number of steps from
+    /// `repeat_action_duration[0]` to `repeat_action_duration[1]`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] unless the probability is in `0..1` and the duration is at least 1 and in order.
+    pub fn new(env: E, repeat_action_probability: f64, repeat_action_duration: [i64; 2]) -> Result<Self> {
+        Self::with(env, Sticky::new(repeat_action_probability, repeat_action_duration)?)
+    }
+}
+
+impl<A: Element> Sticky<A> {
+    pub(super) fn new(repeat_action_probability: f64, repeat_action_duration: [i64; 2]) -> Result<Self> {
+        if !(0.0..1.0).contains(&repeat_action_probability) {
+            let expected = "at least 0 and below 1";
+            return Err(Error::shape("`repeat_action_probability`", repeat_action_probability, expected));
+        }
+        let [least, most] = repeat_action_duration;
+        if least < 1 || least > most {
+            let expected = "at least 1, the first not above the second";
+            return Err(Error::shape(
+                "`repeat_action_duration`",
+                format_args!("[{least}, {most}]"),
+                expected,
+            ));
+        }
+        Ok(Self {
+            repeat_action_probability,
+            repeat_action_duration,
+            random: NpRandom::from_entropy(),
+            last_action: Vec::new(),
+            is_sticky: false,
+            num_repeats: 0,
+            repeats_taken: 0,
+        })
+    }
+}
+
+impl<O: Element, A: Element> Wrapper<O, A> for Sticky<A> {
+    type Obs = O;
+    type Act = A;
+
+    fn reset(&mut self, seed: Option<u64>) {
+        if let Some(seed) = seed {
+            self.random = NpRandom::new(seed);
+        }
+        self.last_action.clear();
+        (self.is_sticky, self.num_repeats, self.repeats_taken) = (false, 0, 0);
+    }
+
+    fn action(&mut self, action: &[A], inner: &mut [A]) -> Result<()> {
+        let again = self.is_sticky
+            || !self.last_action.is_empty() && self.random.random() < self.repeat_action_probability;
+        if again {
+            if self.num_repeats == 0 {
+                let [least, most] = self.repeat_action_duration;
+                self.num_repeats = self.random.integers(least, most + 1);
+            }
+            inner.copy_from_slice(&self.last_action);
+            self.is_sticky = true;
+            self.repeats_taken += 1;
+        } else {
+            inner.copy_from_slice(action);
+            self.last_action.clear();
+            self.last_action.extend_from_slice(action);
+        }
+        if self.is_sticky && self.num_repeats == self.repeats_taken {
+            (self.is_sticky, self.num_repeats, self.repeats_taken) = (false, 0, 0);
+        }
+        Ok(())
+    }
+
+    fn save_state(&self) -> Vec<u8> {
+        let mut state = StateWriter::new(TAG);
+        state.random(&self.random);
+        state.row(&self.last_action);
+        state.u64(u64::from(self.is_sticky));
+        state.u64(self.num_repeats as u64);
+        state.u64(self.repeats_taken as u64);
+        state.finish()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut state = StateReader::new(TAG, state)?;
+        let (random, last_action) = (state.random()?, state.row()?);
+        let is_sticky = state.u64()? != 0;
+        let num_repeats = state.u64()? as i64;
+        let repeats_taken = state.u64()? as i64;
+        state.finish()?;
+        *self = Self { random, last_action, is_sticky, num_repeats, repeats_taken, ..self.clone() };
+        Ok(())
+    }
+}
