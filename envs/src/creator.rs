@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv,
+    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv,
+    ThreadVectorEnv, VectorEnv,
     env_config::decode_config,
     multi_agent::{GlobalState, Grouped, TimeLimit},
     type_name::short_type_name,
@@ -47,7 +48,8 @@ impl EnvCreator {
     }
 
     /// Copies stepped one after the other, each made from the `env_config`. `C` is a settings
-    /// struct; keys that its default does not have are refused with the nearest name.
+    /// struct; keys that its default does not have are refused with the nearest name. The key `num_threads` divides the
+    /// copies among so many threads, with the same results; it need not be in `C`.
     ///
     /// ```
     /// use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator};
@@ -60,8 +62,9 @@ impl EnvCreator {
     {
         let name = short_type_name::<E>();
         Self::new(name.clone(), move |config, num_envs| {
-            let config: C = decode_config(&name, config)?;
-            Ok(Box::new(SyncVectorEnv::new(num_envs, || make(config.clone()))?))
+            let (config, num_threads) = split_threads::<C>(&name, config)?;
+            let config: C = decode_config(&name, &config)?;
+            stepped(num_envs, num_threads, || make(config.clone()))
         })
     }
 
@@ -306,9 +309,42 @@ impl<E: Env, F: Fn() -> E + Send + Sync + 'static> IntoEnvCreator for F {
     fn into_env_creator(self) -> EnvCreator {
         let name = short_type_name::<E>();
         EnvCreator::new(name.clone(), move |config, num_envs| {
-            refuse_config(&name, config, "EnvCreator::configured")?;
-            Ok(Box::new(SyncVectorEnv::new(num_envs, || Ok(self()))?))
+            let (config, num_threads) = split_threads::<()>(&name, config)?;
+            refuse_config(&name, &config, "EnvCreator::configured")?;
+            stepped(num_envs, num_threads, || Ok(self()))
         })
+    }
+}
+
+/// Copies stepped in one loop, or in as many blocks as there are threads for them.
+pub(crate) fn stepped<E: Env>(
+    num_envs: usize,
+    num_threads: usize,
+    make: impl FnMut() -> Result<E>,
+) -> Result<Box<dyn AnyVectorEnv>> {
+    match num_threads.min(num_envs) {
+        0 | 1 => Ok(Box::new(SyncVectorEnv::new(num_envs, make)?)),
+        blocks => Ok(Box::new(ThreadVectorEnv::of_env(num_envs, blocks, make)?)),
+    }
+}
+
+/// The `env_config` without its `num_threads`, and that number; 1 without one, and where the settings `C` of the environment
+/// have a number of this name themselves.
+pub(crate) fn split_threads<C: Default + serde::Serialize>(
+    env: &str,
+    config: &EnvConfig,
+) -> Result<(EnvConfig, usize)> {
+    const KEY: &str = "num_threads";
+    let mut config = config.clone();
+    let is_own = || serde_json::to_value(C::default()).is_ok_and(|own| own.get(KEY).is_some());
+    let Some(given) = config.get(KEY).filter(|_| !is_own()).cloned() else { return Ok((config, 1)) };
+    config.shift_remove(KEY);
+    match given.as_u64() {
+        Some(threads) if threads > 0 => Ok((config, threads as usize)),
+        _ => {
+            let message = format!("`{KEY}` is {given}, but it must be a whole number of threads, at least 1");
+            Err(Error::Config { env: env.into(), message })
+        }
     }
 }
 

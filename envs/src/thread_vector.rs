@@ -242,6 +242,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.blocks().iter_mut().all(|block| block.limit_episodes(steps))
     }
 
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        self.blocks().iter_mut().all(|block| block.set_autoreset(autoreset))
+    }
+
     fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
         self.blocks().iter_mut().try_for_each(|block| block.set_task(task))
     }

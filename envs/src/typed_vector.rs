@@ -93,6 +93,10 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
         self.env.limit_episodes(steps)
     }
 
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        self.env.set_autoreset(autoreset)
+    }
+
     fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
         self.env.set_task(task)
     }

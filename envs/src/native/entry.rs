@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{classic::ClassicControl, classic_vector::ClassicVector};
 use crate::{
-    AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit,
+    AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, TimeLimit,
+    creator::{split_threads, stepped},
     env_config::decode_config,
 };
 
@@ -30,7 +31,7 @@ where
     (spec(id, summary, Some(limit), reward_threshold), creator)
 }
 
-/// Copies that are stepped one by one. `preset` is a setting that this id has instead of the default.
+/// Copies that are stepped one by one, or by the threads of the setting `num_threads`. `preset` is a setting that this id has instead of the default.
 pub(super) fn single<C, E>(
     id: &'static str,
     summary: &str,
@@ -44,16 +45,16 @@ where
     E: Env + Clone,
 {
     let creator = EnvCreator::new(id, move |config, num_envs| {
-        let mut config = config.clone();
+        let (mut config, num_threads) = split_threads::<C>(id, config)?;
         if let Some((key, value)) = &preset {
             config.entry(*key).or_insert_with(|| value.clone());
         }
         // Copies share what is in one of them: the table of transitions.
         let env = make(decode_config(id, &config)?)?;
-        Ok(match limit {
-            Some(limit) => Box::new(SyncVectorEnv::new(num_envs, || Ok(TimeLimit::new(env.clone(), limit)))?),
-            None => Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?),
-        })
+        match limit {
+            Some(limit) => stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), limit))),
+            None => stepped(num_envs, num_threads, || Ok(env.clone())),
+        }
     });
     (spec(id, summary, limit, reward_threshold), creator)
 }

@@ -11,7 +11,8 @@ use super::{
     spec,
 };
 use crate::{
-    DType, Env, EnvCreator, Error, Frame, NpRandom, Result, Space, Step, SyncVectorEnv, TimeLimit,
+    DType, Env, EnvCreator, Error, Frame, NpRandom, Result, Space, Step, TimeLimit,
+    creator::{split_threads, stepped},
     env_config::decode_config,
     state::{StateReader, StateWriter},
 };
@@ -435,16 +436,16 @@ pub(super) fn entries() -> Vec<Entry> {
 fn entry(id: &'static str, summary: &str, continuous: bool) -> Entry {
     const LIMIT: usize = 1000;
     let creator = EnvCreator::new(id, move |config, num_envs| {
-        let mut config = config.clone();
+        let (mut config, num_threads) = split_threads::<LunarLanderConfig>(id, config)?;
         config.entry("continuous").or_insert_with(|| continuous.into());
         let config: LunarLanderConfig = decode_config(id, &config)?;
-        Ok(if config.continuous {
+        if config.continuous {
             let env = LunarLander::<f32>::new(config)?;
-            Box::new(SyncVectorEnv::new(num_envs, || Ok(TimeLimit::new(env.clone(), LIMIT)))?)
+            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
         } else {
             let env = LunarLander::<i64>::new(config)?;
-            Box::new(SyncVectorEnv::new(num_envs, || Ok(TimeLimit::new(env.clone(), LIMIT)))?)
-        })
+            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
+        }
     });
     (spec(id, summary, Some(LIMIT), Some(200.0)), creator)
 }

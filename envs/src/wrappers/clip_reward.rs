@@ -61,6 +61,7 @@ impl<V: VectorEnv> VectorEnv for ClipReward<V> {
         Act,
         num_envs,
         limit_episodes,
+        set_autoreset,
         set_task,
         observation_space,
         action_space,

@@ -66,6 +66,7 @@ impl<V: VectorEnv, F: Fn(f64) -> f64 + Send> VectorEnv for TransformReward<V, F>
         Act,
         num_envs,
         limit_episodes,
+        set_autoreset,
         set_task,
         observation_space,
         action_space,

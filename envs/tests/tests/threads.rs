@@ -3,8 +3,9 @@
 use std::sync::{Arc, Barrier};
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, Error, NpRandom, Result, Space, Step, SyncVectorEnv, Taxi,
-    TaxiConfig, ThreadVectorEnv, TimeLimit, VectorEnv, check_vector_env,
+    CartPole, CartPoleConfig, CartPoleVector, Env, EnvConfig, EnvCreator, EnvSpec, Error, IntoEnvCreator,
+    NpRandom, Result, Space, Step, StepOut, SyncVectorEnv, Taxi, TaxiConfig, ThreadVectorEnv, TimeLimit,
+    VectorEnv, check_vector_env, make_vec, register,
 };
 
 use crate::{
@@ -21,6 +22,66 @@ fn threads_and_one_loop_give_equal_rows_bit_for_bit() {
     assert!(play::<_, N>(ThreadVectorEnv::of_env(N, 4, make).unwrap()) == sync, "threads differ");
     let blocks = [5, 8].map(|n| CartPoleVector::new(n, 30, CartPoleConfig::default())).into();
     assert!(play::<_, N>(ThreadVectorEnv::new(blocks).unwrap()) == sync, "struct-of-arrays blocks differ");
+}
+
+/// Rows of 40 steps of an environment by id, in so many threads.
+fn play_by_id(id: &str, threads: Option<usize>) -> Vec<Vec<u8>> {
+    let config = threads.map(|threads| ("num_threads".to_owned(), threads.into()));
+    let mut env = make_vec(id, &EnvConfig::from_iter(config), 5).unwrap();
+    let bytes = 5 * env.observation_space().width() * env.obs_dtype().size();
+    let mut words = vec![0_u64; bytes.div_ceil(8)];
+    let mut final_words = words.clone();
+    env.reset(Some(&[1, 2, 3, 4, 5]), &mut bytemuck::cast_slice_mut(&mut words)[..bytes]).unwrap();
+    let mut found = vec![];
+    for step in 0..40_i64 {
+        let (mut rewards, mut terminated, mut truncated) = ([0.0; 5], [false; 5], [false; 5]);
+        let out = StepOut {
+            obs: &mut bytemuck::cast_slice_mut(&mut words)[..bytes],
+            final_obs: &mut bytemuck::cast_slice_mut(&mut final_words)[..bytes],
+            rewards: &mut rewards,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        let actions: [i64; 5] = std::array::from_fn(|copy| (step + copy as i64) % 2);
+        env.step(bytemuck::cast_slice(&actions), None, out).unwrap();
+        found.push(bytemuck::cast_slice(&words).to_vec());
+        found.push(format!("{rewards:?} {terminated:?} {truncated:?}").into_bytes());
+    }
+    found
+}
+
+#[test]
+fn a_setting_divides_copies_among_threads_with_equal_rows() {
+    let spec = |id: &str| EnvSpec {
+        id: id.into(),
+        summary: "for a test".into(),
+        max_episode_steps: Some(30),
+        reward_threshold: None,
+    };
+    let plain = || CartPole::new(CartPoleConfig::default());
+    register(spec("Threaded-v0"), plain).unwrap();
+    let configured = EnvCreator::configured(|config: CartPoleConfig| Ok(CartPole::new(config)));
+    register(spec("Threaded-v1"), configured).unwrap();
+    for id in
+        ["Threaded-v0", "Threaded-v1", "Taxi-v4", "LunarLander-v3", "MiniGrid-Empty-5x5-v0", "PixelPong-v0"]
+    {
+        let one = play_by_id(id, None);
+        // More threads than copies are as many as copies.
+        for threads in [1, 2, 9] {
+            assert!(play_by_id(id, Some(threads)) == one, "{id}, {threads} threads");
+        }
+        let config = EnvConfig::from_iter([("num_threads".to_owned(), 2.into())]);
+        check_vector_env(&mut *make_vec(id, &config, 3).unwrap()).unwrap();
+    }
+    let config = |threads: serde_json::Value| EnvConfig::from_iter([("num_threads".to_owned(), threads)]);
+    let mut env = plain.into_env_creator().make_vec(&config(2.into()), 3).unwrap();
+    env.reset(Some(&[1, 2, 3]), bytemuck::cast_slice_mut(&mut [0.0_f32; 12])).unwrap();
+    let state = env.save_state().unwrap().unwrap();
+    assert!(state.windows(13).any(|part| part == b"thread_vector"), "the copies are in no blocks");
+    for wrong in [serde_json::json!(0), serde_json::json!("two")] {
+        let error = plain.into_env_creator().make(&config(wrong), 2).unwrap_err().to_string();
+        assert!(error.contains("but it must be a whole number of threads, at least 1"), "{error}");
+    }
 }
 
 #[test]

@@ -15,7 +15,8 @@ use super::{
 };
 use crate::{
     AnyVectorEnv, Env, EnvConfig, EnvCreator, EnvSpec, Error, Frame, NpRandom, Result, Space, Step,
-    SyncVectorEnv, native::entry::Entry,
+    creator::{split_threads, stepped},
+    native::entry::Entry,
 };
 
 /// One environment of MiniGrid 3.2, `MiniGrid-*`, equal to the original bit for bit.
@@ -209,11 +210,12 @@ pub(crate) fn entries() -> Vec<Entry> {
 }
 
 fn make(id: &str, config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
-    let (task, common) = ids::look_up(id, config)?;
+    let (config, num_threads) = split_threads::<()>(id, config)?;
+    let (task, common) = ids::look_up(id, &config)?;
     if common.wrappers.last().is_some_and(|last| last.name() == "ImgObsWrapper") {
         let env = MiniGrid::<u8>::of_task(id, task, &common)?;
-        return Ok(Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?));
+        return stepped(num_envs, num_threads, || Ok(env.clone()));
     }
     let env = MiniGrid::<i64>::of_task(id, task, &common)?;
-    Ok(Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?))
+    stepped(num_envs, num_threads, || Ok(env.clone()))
 }
