@@ -9,7 +9,7 @@ use pavlov::train::{BaseTrainer, TrainContext};
 use pavlov::tune::schedulers::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
 use pavlov::tune::search::loguniform;
 use pavlov::tune::session::{self, Checkpoint};
-use pavlov::tune::{Mode, Result, Scope, TrainableFactory, Tuner};
+use pavlov::tune::{Result, Tuner};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -37,25 +37,27 @@ impl BaseTrainer for Slope {
     }
 }
 
-fn asha(trainable: TrainableFactory, metric: &str, mode: Mode, max_t: f64) -> Result<()> {
+fn asha(tuner: Tuner, max_t: f64) -> Result<()> {
     let home = tempfile::tempdir().map_err(pavlov::tune::Error::other)?;
-    let mut tuner = Tuner::new(trainable, json!({"lr": loguniform(1e-4, 1e-2)}));
-    (tuner.tune_config.metric, tuner.tune_config.mode) = (Some(metric.into()), Some(mode));
-    (tuner.tune_config.num_samples, tuner.tune_config.seed) = (6, 3);
     let config = AsyncHyperBandConfig { grace_period: 2.0, max_t, ..AsyncHyperBandConfig::default() };
-    tuner.tune_config.scheduler = Some(Box::new(AsyncHyperBandScheduler::new(config)?));
-    (tuner.run_config.storage_path, tuner.run_config.verbose) = (Some(home.path().into()), 0);
-    let grid = tuner.fit()?;
-    let best = grid.get_best_result(None, None, Scope::Last)?;
-    println!("{grid}\nbest: {}\n", best.experiment_tag);
+    let results = tuner
+        .space(json!({"lr": loguniform(1e-4, 1e-2)}))
+        .samples(6)
+        .seed(3)
+        .scheduler(AsyncHyperBandScheduler::new(config)?)
+        .storage_path(home.path())
+        .verbose(0)
+        .fit()?;
+    println!("{results}\nbest: {}\n", results.best()?.experiment_tag);
     Ok(())
 }
 
 fn main() -> Result<()> {
     let train = Dataset::from_items((0..10).map(|i| json!({"x": i, "y": 3 * i})))?;
-    asha(Slope { lr: 0.1 }.training().datasets([("train", train)]).as_trainable()?, "loss", Mode::Min, 16.0)?;
+    let slope = Slope { lr: 0.1 }.training().datasets([("train", train)]);
+    asha(Tuner::new(slope.as_trainable()?).minimize("loss"), 16.0)?;
 
     let mut ppo = Ppo { num_sgd_iter: 2, sgd_minibatch_size: 128, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, train_batch_size: 512, seed: Some(0), ..ppo.common };
-    asha(ppo.as_trainable("CartPole-v1"), "episode_reward_mean", Mode::Max, 8.0)
+    asha(Tuner::new(ppo.as_trainable("CartPole-v1")).maximize("episode_reward_mean"), 8.0)
 }

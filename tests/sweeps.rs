@@ -9,8 +9,7 @@ use pavlov::prelude::*;
 use pavlov::trainer::rng::Stream;
 use pavlov::tune::loggers::read_results;
 use pavlov::tune::search::{grid_search, loguniform};
-use pavlov::tune::stoppers::StoppingCriteria;
-use pavlov::tune::{Mode, Scope, TrialStatus, Tuner, difference};
+use pavlov::tune::{TrialStatus, Tuner, difference};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -180,16 +179,16 @@ fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
     let mut ppo = Ppo { sgd_minibatch_size: 32, num_sgd_iter: 1, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, train_batch_size: 64, seed: Some(0), ..ppo.common };
     let space = json!({"lr": loguniform(1e-4, 1e-2), "clip_param": grid_search([0.1, 0.3])});
-    let mut tuner =
-        Tuner::new(ppo.as_trainable("CartPole-v1"), space.as_object().expect("an object").clone());
-    tuner.tune_config.metric = Some("episode_reward_mean".into());
-    tuner.tune_config.mode = Some(Mode::Max);
-    tuner.run_config.storage_path = Some(dir.path().into());
-    tuner.run_config.verbose = 0;
-    tuner.run_config.stop = Some(Box::new(StoppingCriteria::from_iter([("training_iteration", 2.0)])));
-    let grid = tuner.fit().expect("a sweep");
+    let grid = Tuner::new(ppo.as_trainable("CartPole-v1"))
+        .space(space)
+        .maximize("episode_reward_mean")
+        .stop("training_iteration", 2)
+        .storage_path(dir.path())
+        .verbose(0)
+        .fit()
+        .expect("a sweep");
     assert_eq!((grid.len(), grid.num_errors()), (2, 0));
-    let best = grid.get_best_result(None, None, Scope::Last).expect("a best trial");
+    let best = grid.best().expect("a best trial");
     assert_eq!(best.status, TrialStatus::Terminated);
     let clip_param = best.config["clip_param"].as_f64().expect("a number");
     let mut again =
@@ -207,12 +206,13 @@ fn a_sweep_searches_the_settings_of_one_of_several_policies() {
     multi.policies = ["first", "others"].map(|id| (id.to_owned(), Config::new())).into();
     multi.policy_mapping_fn = [("agent_0", "first"), ("agent_*", "others")].into();
     let space = json!({"multiagent": {"policies": {"first": {"lr": grid_search([1e-3, 2e-3])}}}});
-    let mut tuner =
-        Tuner::new(ppo.as_trainable("simple_spread_v3"), space.as_object().expect("an object").clone());
-    tuner.run_config.storage_path = Some(dir.path().into());
-    tuner.run_config.verbose = 0;
-    tuner.run_config.stop = Some(Box::new(StoppingCriteria::from_iter([("training_iteration", 1.0)])));
-    let grid = tuner.fit().expect("a sweep");
+    let grid = Tuner::new(ppo.as_trainable("simple_spread_v3"))
+        .space(space)
+        .stop("training_iteration", 1)
+        .storage_path(dir.path())
+        .verbose(0)
+        .fit()
+        .expect("a sweep");
     assert_eq!((grid.len(), grid.num_errors()), (2, 0));
     let rates = grid.iter().map(|trial| {
         let result = trial.metrics.as_ref().expect("a result");

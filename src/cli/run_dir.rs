@@ -12,7 +12,9 @@ use serde_json::Value;
 use super::exit::usage;
 use super::output::{program, say};
 use crate::load;
-use crate::tune::{Config, Error, Mode, Standings, SweepFile, checkpoint, read_file, replace_file, storage};
+use crate::tune::{
+    Config, Error, Objective, Standings, SweepFile, checkpoint, read_file, replace_file, storage,
+};
 
 const RUN: &str = "run.json";
 /// The sweep's file, kept in the experiment's directory.
@@ -131,7 +133,7 @@ impl RunFile {
         let mut run = RunFile::of_checkpoint(&newest)?;
         if sweep.join(SWEEP).is_file() {
             let file = SweepFile::load(sweep.join(SWEEP))?;
-            run.checkpoint_freq = file.checkpoint.checkpoint_frequency;
+            run.checkpoint_freq = file.checkpoint.checkpoint_frequency.unwrap_or(0);
             run.stop = file.stop;
         }
         run.write(&dir)
@@ -270,10 +272,13 @@ fn best_trial(dir: &Path, sweep: &Standings) -> anyhow::Result<PathBuf> {
         file if file.is_file() => SweepFile::load(file)?.scheduler,
         _ => Config::new(),
     };
-    let metric = scheduler.get("metric").and_then(Value::as_str);
-    let mode = scheduler.get("mode").and_then(Value::as_str);
-    let mode = [Mode::Min, Mode::Max].into_iter().find(|known| Some(known.name()) == mode);
-    Ok(sweep.best(metric, mode)?)
+    let text = |key: &str| scheduler.get(key).and_then(Value::as_str);
+    let objective = match (text("metric"), text("mode")) {
+        (Some(metric), Some("max")) => Some(Objective::maximize(metric)),
+        (Some(metric), Some("min")) => Some(Objective::minimize(metric)),
+        _ => None,
+    };
+    Ok(sweep.best(objective.as_ref())?)
 }
 
 /// The checkpoint that `path` is, or the newest whole one in the run directory that it is, or that of the best trial in the

@@ -20,7 +20,7 @@ use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::{Layer, read_settings};
 use crate::tune::internal::experiment_of_trial;
-use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
+use crate::tune::{Callback, Restore, ResultGrid, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main, read_file, replace_file};
 
 /// Search settings: run the trials of a sweep file, or go on with a sweep
@@ -47,7 +47,7 @@ pub(super) struct TuneArgs {
     #[arg(long, requires = "resume", conflicts_with = "resume_errored")]
     restart_errored: bool,
     /// Trials to draw, or how often to repeat the grid; -1 for no limit
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
     num_samples: Option<i64>,
     /// Trials that run at the same time, at most
     #[arg(long, value_name = "N")]
@@ -100,7 +100,9 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
     };
     let Sweep { file: mut sweep, entry, env, base, lines } = Sweep::read(&path)?;
-    sweep.num_samples = args.num_samples.or(sweep.num_samples);
+    if let Some(number) = args.num_samples {
+        sweep.num_samples = u64::try_from(number).ok();
+    }
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
         // A setting that does not exist is refused before any trial starts.
@@ -179,7 +181,7 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
         stop,
         lines,
         out: args.out,
-        checkpoint_freq: file.checkpoint.checkpoint_frequency,
+        checkpoint_freq: file.checkpoint.checkpoint_frequency.unwrap_or(0),
         checkpoint_at_end: file.checkpoint.checkpoint_at_end.unwrap_or(true),
         keep_checkpoints_num: file.checkpoint.num_to_keep,
         report: args.report,
@@ -297,7 +299,7 @@ fn summary(grid: &ResultGrid, trust: &str) -> String {
     let dir = grid.experiment_path().display();
     let program = program();
     let mut lines = vec![grid.to_string()];
-    if let Ok(best) = grid.get_best_result(None, None, Scope::Last) {
+    if let Ok(best) = grid.best() {
         lines.push(format!("best trial:   {}", best.trial_id));
         if let Some(checkpoint) = &best.checkpoint {
             lines.push(format!("evaluate it:  {program} evaluate {}{trust}", checkpoint.display()));

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pavlov_tune::stoppers::MaximumIterationStopper;
-use pavlov_tune::{Config, Error, Metrics, Result, Trainable, TrainableFactory, Tuner};
+use pavlov_tune::{Error, Metrics, Result, Trainable, TrainableFactory, Tuner};
 
 const ITERATION: Duration = Duration::from_secs(1);
 const CHECKPOINT: usize = 1_000_000;
@@ -65,10 +65,10 @@ fn run(storage_path: PathBuf, iterations: u64) -> Cost {
     let steps = Steps::default();
     let shared = steps.clone();
     let factory = TrainableFactory::new("work", move |_| Ok(Work { steps: shared.clone(), state: 1 }));
-    let mut tuner = Tuner::new(factory, Config::new());
+    let mut tuner = Tuner::new(factory);
     tuner.run_config.storage_path = Some(storage_path);
     tuner.run_config.stop = Some(Box::new(MaximumIterationStopper::new(iterations)));
-    tuner.run_config.checkpoint_config.checkpoint_frequency = 1;
+    tuner.run_config.checkpoint_config.checkpoint_frequency = Some(1);
     tuner.run_config.checkpoint_config.num_to_keep = Some(2);
     tuner.run_config.verbose = 0;
     let before = process_seconds();

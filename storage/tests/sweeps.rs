@@ -10,8 +10,8 @@ use pavlov_tune::search::grid_search;
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::storage::Storage;
 use pavlov_tune::{
-    Config, Metrics, Mode, Restore, Result, ResultGrid, Trainable, TrainableFactory, TrialContext, Tuner,
-    checkpoint, difference,
+    Config, Metrics, Objective, Restore, Result, ResultGrid, Trainable, TrainableFactory, TrialContext,
+    Tuner, checkpoint, difference,
 };
 use serde_json::{Value, json};
 
@@ -45,15 +45,14 @@ impl Trainable for Slow {
 fn sweep(above: &Path, pause: Duration) -> Tuner {
     let factory = TrainableFactory::new("walk", move |_| Ok(Slow(Walk::default(), pause)));
     let seeds: Vec<u64> = (0..16).collect();
-    let mut tuner = Tuner::new(factory, json!({"seed": grid_search(seeds)}));
-    tuner.tune_config.metric = Some("score".into());
-    tuner.tune_config.mode = Some(Mode::Max);
+    let mut tuner = Tuner::new(factory).space(json!({"seed": grid_search(seeds)}));
+    tuner.tune_config.objective = Some(Objective::maximize("score"));
     tuner.tune_config.total_resources = Some([("CPU".to_string(), 4.0)].into());
     tuner.run_config.name = Some("first".into());
     tuner.run_config.storage_path = Some(above.into());
     tuner.run_config.stop = Some(Box::new(MaximumIterationStopper::new(4)));
     tuner.run_config.verbose = 0;
-    tuner.run_config.checkpoint_config.checkpoint_frequency = 1;
+    tuner.run_config.checkpoint_config.checkpoint_frequency = Some(1);
     tuner.run_config.checkpoint_config.num_to_keep = Some(2);
     tuner.run_config.sync_config.sync_timeout = Duration::from_secs(300);
     tuner

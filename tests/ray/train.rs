@@ -86,7 +86,7 @@ fn training(plan: &Value) -> Training<DataParallelTrainer<Sums>> {
             name: Some("training".into()),
             storage_path: plan["storage_path"].as_str().map(Into::into),
             failure_config: FailureConfig {
-                max_failures: plan["max_failures"].as_i64().unwrap_or(0),
+                max_failures: Some(plan["max_failures"].as_u64().unwrap_or(0)),
                 ..FailureConfig::default()
             },
             verbose: 0,

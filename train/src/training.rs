@@ -148,7 +148,7 @@ impl<T: BaseTrainer> Training<T> {
         let stored = self.stored()?;
         let trainable = self.trainable(&stored);
         let config = self.run(&stored).overlay(&Config::new())?;
-        let mut tuner = Tuner::new(trainable, Config::new());
+        let mut tuner = Tuner::new(trainable);
         tuner.run_config = self.run_config;
         tuner.tune_config.executor = self.executor;
         tuner.tune_config.total_resources = self.total_resources;

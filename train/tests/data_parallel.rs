@@ -17,7 +17,9 @@ use pavlov_train::{
 use pavlov_tune::schedulers::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
 use pavlov_tune::search::grid_search;
 use pavlov_tune::session::{self, Checkpoint};
-use pavlov_tune::{Bundle, Error, ExecutorKind, FailureConfig, Mode, Result, RunConfig, Tuner, child_main};
+use pavlov_tune::{
+    Bundle, Error, ExecutorKind, FailureConfig, Objective, Result, RunConfig, Tuner, child_main,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -39,7 +41,7 @@ struct Plan {
     num_workers: Option<usize>,
     mischief: String,
     processes: bool,
-    max_failures: i64,
+    max_failures: u64,
     cpus_per_worker: f64,
     rows: u32,
 }
@@ -153,7 +155,10 @@ fn training(home: &Path, plan: &Plan) -> Training<DataParallelTrainer<Regression
         .run_config(RunConfig {
             name: Some("training".into()),
             storage_path: Some(home.into()),
-            failure_config: FailureConfig { max_failures: plan.max_failures, ..FailureConfig::default() },
+            failure_config: FailureConfig {
+                max_failures: Some(plan.max_failures),
+                ..FailureConfig::default()
+            },
             verbose: 0,
             ..RunConfig::default()
         })
@@ -373,9 +378,8 @@ fn child_sweep() {
     let home = child_home();
     let trainable = training(&home, &Plan::default()).as_trainable().unwrap();
     child_main(&[&trainable]);
-    let mut tuner = Tuner::new(trainable, json!({"lr": grid_search([0.1, 0.001, 0.0001])}));
-    tuner.tune_config.metric = Some("loss".into());
-    tuner.tune_config.mode = Some(Mode::Min);
+    let mut tuner = Tuner::new(trainable).space(json!({"lr": grid_search([0.1, 0.001, 0.0001])}));
+    tuner.tune_config.objective = Some(Objective::minimize("loss"));
     tuner.tune_config.max_concurrent_trials = Some(1);
     tuner.tune_config.total_resources = Some(Bundle::from([("CPU".into(), 3.0)]));
     let asha = AsyncHyperBandConfig { max_t: 100.0, grace_period: 2.0, ..AsyncHyperBandConfig::default() };

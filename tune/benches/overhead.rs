@@ -39,7 +39,7 @@ impl Trainable for Trivial {
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
     let option = |name: &str| arguments.iter().skip_while(|a| *a != name).nth(1).cloned();
-    let trials: i64 = option("--trials").and_then(|text| text.parse().ok()).unwrap_or(1000);
+    let trials: u64 = option("--trials").and_then(|text| text.parse().ok()).unwrap_or(1000);
     let few = (trials / 10).max(1);
     println!(
         "| {trials} trials x {REPORTS} reports | seconds | µs per result | of them CPU | growth of memory, KiB |"
@@ -55,7 +55,7 @@ fn main() -> Result<()> {
         let (before, cpu) = (resident_kib(), cpu_seconds());
         let seconds = sweep(home.path(), trials, log_results)?;
         let grown = resident_kib().saturating_sub(before);
-        let cpu = (cpu_seconds() - cpu) * 1e6 / (trials as u64 * REPORTS) as f64;
+        let cpu = (cpu_seconds() - cpu) * 1e6 / (trials * REPORTS) as f64;
         print_row(name, trials, seconds, &format!("{cpu:.1}"), &grown.to_string());
     }
     if let Some(python) = option("--python") {
@@ -75,15 +75,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn print_row(name: &str, trials: i64, seconds: f64, cpu: &str, grown: &str) {
-    let per_result = seconds * 1e6 / (trials as u64 * REPORTS) as f64;
+fn print_row(name: &str, trials: u64, seconds: f64, cpu: &str, grown: &str) {
+    let per_result = seconds * 1e6 / (trials * REPORTS) as f64;
     println!("| {name} | {seconds:.3} | {per_result:.1} | {cpu} | {grown} |");
 }
 
-fn sweep(home: &Path, trials: i64, log_results: bool) -> Result<f64> {
+fn sweep(home: &Path, trials: u64, log_results: bool) -> Result<f64> {
     let trivial = TrainableFactory::new("trivial", |_| Ok(Trivial::default()));
-    let mut tuner = Tuner::new(trivial, json!({"lr": {"uniform": [0.0, 1.0]}}));
-    tuner.tune_config = TuneConfig { num_samples: trials, ..TuneConfig::default() };
+    let mut tuner = Tuner::new(trivial).space(json!({"lr": {"uniform": [0.0, 1.0]}}));
+    tuner.tune_config = TuneConfig { num_samples: Some(trials), ..TuneConfig::default() };
     tuner.run_config = RunConfig {
         storage_path: Some(home.into()),
         name: Some(format!("{trials}_{log_results}")),
@@ -96,7 +96,7 @@ fn sweep(home: &Path, trials: i64, log_results: bool) -> Result<f64> {
     let started = Instant::now();
     let grid = tuner.fit()?;
     let seconds = started.elapsed().as_secs_f64();
-    assert_eq!(grid.num_terminated() as i64, trials);
+    assert_eq!(grid.num_terminated() as u64, trials);
     Ok(seconds)
 }
 

@@ -12,7 +12,7 @@ use pavlov_tune::search::{
     BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher, Suggestion, TpeConfig, TpeSearch,
     choice, loguniform, randint, uniform,
 };
-use pavlov_tune::{Config, Metrics, Mode};
+use pavlov_tune::{Config, Metrics};
 use serde_json::json;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -102,7 +102,7 @@ fn ours(trials: usize, seeds: usize, searcher: &dyn Fn(u64) -> Box<dyn Searcher>
 }
 
 fn regret(objective: &Objective, trials: usize, mut searcher: Box<dyn Searcher>) -> Outcome<f64> {
-    searcher.set_search_properties(Some("loss"), Some(Mode::Min), &objective.space)?;
+    searcher.set_search_properties(Some(&pavlov_tune::Objective::minimize("loss")), &objective.space)?;
     let mut best = f64::INFINITY;
     for trial in 0..trials {
         let trial = trial.to_string();

@@ -15,9 +15,9 @@ fn climb(config: &Config) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let grid =
-        Tuner::new(TrainableFactory::function("climb", climb), json!({"lr": {"uniform": [0.01, 0.5]}}))
-            .fit()?;
-    println!("{grid}");
+    let results = Tuner::new(TrainableFactory::function("climb", climb))
+        .space(json!({"lr": {"uniform": [0.01, 0.5]}}))
+        .fit()?;
+    println!("{results}");
     Ok(())
 }

@@ -2,9 +2,7 @@
 
 use pavlov_tune::schedulers::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
 use pavlov_tune::search::{TpeConfig, TpeSearch, uniform};
-use pavlov_tune::{
-    Config, ExecutorKind, Mode, Restore, Result, Scope, TrainableFactory, Tuner, child_main, session,
-};
+use pavlov_tune::{Config, ExecutorKind, Restore, Result, TrainableFactory, Tuner, child_main, session};
 use serde_json::json;
 
 fn branin(config: &Config) -> Result<()> {
@@ -21,22 +19,21 @@ fn branin(config: &Config) -> Result<()> {
 fn main() -> Result<()> {
     let branin = TrainableFactory::function("branin", branin);
     child_main(&[&branin]);
-    let mut tuner = Tuner::new(branin, json!({"x": uniform(-5.0, 10.0), "y": uniform(0.0, 15.0)}));
-    tuner.tune_config.metric = Some("loss".into());
-    tuner.tune_config.mode = Some(Mode::Min);
-    tuner.tune_config.num_samples = 40;
-    tuner.tune_config.search_alg = Some(Box::new(TpeSearch::new(TpeConfig::default())));
-    tuner.tune_config.scheduler =
-        Some(Box::new(AsyncHyperBandScheduler::new(AsyncHyperBandConfig::default())?));
-    tuner.tune_config.executor = ExecutorKind::Processes;
     let home = std::env::temp_dir().join("pavlov-example");
-    (tuner.run_config.name, tuner.run_config.storage_path) = (Some("branin".into()), Some(home.clone()));
+    let tuner = Tuner::new(branin)
+        .space(json!({"x": uniform(-5.0, 10.0), "y": uniform(0.0, 15.0)}))
+        .minimize("loss")
+        .samples(40)
+        .search_alg(TpeSearch::new(TpeConfig::default()))
+        .scheduler(AsyncHyperBandScheduler::new(AsyncHyperBandConfig::default())?)
+        .executor(ExecutorKind::Processes)
+        .name("branin")
+        .storage_path(&home);
     let dir = home.join("branin");
-    let grid = match Tuner::can_restore(&dir) {
+    let results = match Tuner::can_restore(&dir) {
         Ok(()) => tuner.restore(&dir, Restore::default()),
         Err(_) => tuner.fit(),
     }?;
-    let best = grid.get_best_result(None, None, Scope::Last)?;
-    println!("{grid}\nbest: {}", best.experiment_tag);
+    println!("{results}\nbest: {}", results.best()?.experiment_tag);
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use pavlov_tune::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext, run};
-use serde_json::{Value, json};
+use pavlov_tune::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext, Tuner};
+use serde_json::json;
 
 #[derive(Default)]
 struct Newton {
@@ -33,8 +33,10 @@ impl Trainable for Newton {
 
 fn main() -> Result<()> {
     let newton = TrainableFactory::new("newton", |_| Ok(Newton::default()));
-    let Value::Object(stop) = json!({"training_iteration": 8}) else { unreachable!() };
-    let grid = run(newton, json!({"target": {"grid_search": [2.0, 9.0, 50.0]}}), 1, &stop)?;
-    println!("{grid}");
+    let results = Tuner::new(newton)
+        .space(json!({"target": {"grid_search": [2.0, 9.0, 50.0]}}))
+        .stop("training_iteration", 8)
+        .fit()?;
+    println!("{results}");
     Ok(())
 }

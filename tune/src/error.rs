@@ -23,6 +23,14 @@ pub enum Error {
         /// Reads on after "but", e.g. "it must be above 0".
         rule: String,
     },
+    /// A setting that has no value and needs one.
+    #[error("`{key}` is missing: {rule}")]
+    Missing {
+        /// Dotted key.
+        key: String,
+        /// A sentence about what to give, e.g. "write the name of a scheduler".
+        rule: String,
+    },
     /// Several settings that cannot be, each with its own error.
     #[error("{} settings are refused:{}", .0.len(), in_lines(.0))]
     Refusals(Vec<Error>),
@@ -239,6 +247,11 @@ impl Error {
     /// [`Error::Config`] from anything that can be shown.
     pub fn config(key: impl Into<String>, value: impl Display, rule: impl Into<String>) -> Self {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
+    }
+
+    /// [`Error::Missing`] of the setting `key`.
+    pub fn missing(key: impl Into<String>, rule: impl Into<String>) -> Self {
+        Error::Missing { key: key.into(), rule: rule.into() }
     }
 
     /// Makes one result of `errors`: `Ok` if there are none.

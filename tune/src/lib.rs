@@ -28,6 +28,7 @@ mod gpu;
 mod held_folder;
 #[doc(hidden)]
 pub mod internal;
+mod limit;
 pub mod loggers;
 mod metric;
 mod named;
@@ -58,6 +59,7 @@ pub use factory::TrainableFactory;
 pub use files::{LARGEST_FILE, read_file, replace_file, write_file};
 pub use function::IntoReport;
 pub use gpu::wait_for_gpu;
+pub use metric::Objective;
 pub use node::available_memory;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
@@ -66,7 +68,7 @@ pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{
     Callback, CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, ResultGrid, RunConfig, Scope,
-    Standings, TrialResult, TuneConfig, Tuner, run,
+    Standings, TrialResult, TuneConfig, Tuner,
 };
 pub use validate::{difference, validate_save_restore};
 pub use worker_transport::{PlacementStrategy, WorkerTransport, Workers};

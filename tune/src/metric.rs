@@ -1,5 +1,6 @@
 //! Numbers of a result by key, and what a sweep optimises.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
 use crate::config::nearest;
@@ -48,64 +49,145 @@ pub(crate) fn missing(result: &Metrics, key: &str, trial_id: &str, needed_as: im
     }
 }
 
-/// The metric and mode of a scheduler: its own, else those of the sweep.
-#[derive(Clone, Debug)]
-pub(crate) struct Objective {
-    /// For messages.
-    scheduler: &'static str,
-    metric: Option<String>,
-    mode: Option<Mode>,
+/// What a sweep optimises: a key of the results, and whether high or low values of it are better.
+///
+/// Sweep files have it as two settings, `metric = "loss"` and `mode = "min"`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objective {
+    /// The key of the results, parts of a nested one joined by `/`: `evaluation/episode_reward_mean`.
+    pub metric: String,
+    /// Whether high or low values of the metric are better.
+    pub mode: Mode,
 }
 
 impl Objective {
-    pub(crate) fn new(scheduler: &'static str, metric: Option<String>, mode: Option<Mode>) -> Self {
-        Self { scheduler, metric, mode }
+    /// High values of `metric` are better.
+    pub fn maximize(metric: impl Into<String>) -> Self {
+        Objective { metric: metric.into(), mode: Mode::Max }
+    }
+
+    /// Low values of `metric` are better.
+    pub fn minimize(metric: impl Into<String>) -> Self {
+        Objective { metric: metric.into(), mode: Mode::Min }
+    }
+
+    /// The objective of a metric and a mode that were written apart. A mode alone is about the bare numbers that a
+    /// function reports.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if there is a metric without a mode.
+    pub(crate) fn of_pair(metric: Option<String>, mode: Option<Mode>) -> Result<Option<Self>> {
+        match (metric, mode) {
+            (None, None) => Ok(None),
+            (metric, Some(mode)) => {
+                Ok(Some(Objective { metric: metric.unwrap_or_else(|| DEFAULT_METRIC.into()), mode }))
+            }
+            (Some(metric), None) => {
+                let rule =
+                    "it needs a `mode` beside it: max if high values of it are better, min if low ones are";
+                Err(Error::config("metric", metric, rule))
+            }
+        }
+    }
+
+    /// The metric in `result` such that higher is better; `None`: it is missing, NaN or infinite.
+    pub(crate) fn finite_score(&self, result: &Metrics) -> Option<f64> {
+        let value = find(result, &self.metric)?.as_f64().filter(|value| value.is_finite())?;
+        Some(self.mode.score(value))
+    }
+}
+
+/// The index of the best score, of equal ones the first; `None`: no candidate has a score. Higher is better.
+pub(crate) fn best(scores: impl IntoIterator<Item = Option<f64>>) -> Option<usize> {
+    let mut best: Option<(f64, usize)> = None;
+    for (index, score) in scores.into_iter().enumerate() {
+        if let Some(score) = score
+            && best.is_none_or(|(best, _)| score > best)
+        {
+            best = Some((score, index));
+        }
+    }
+    best.map(|(_, index)| index)
+}
+
+/// An optional objective as the settings `metric` and `mode`, for `#[serde(flatten, with = "metric::pair")]`.
+pub(crate) mod pair {
+    use super::*;
+
+    #[derive(Default, Serialize, Deserialize)]
+    struct Pair {
+        #[serde(default)]
+        metric: Option<String>,
+        #[serde(default)]
+        mode: Option<Mode>,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(
+        objective: &Option<Objective>,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        let objective = objective.as_ref();
+        let metric = objective.map(|objective| objective.metric.clone());
+        Pair { metric, mode: objective.map(|objective| objective.mode) }.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Option<Objective>, D::Error> {
+        let Pair { metric, mode } = Pair::deserialize(deserializer)?;
+        Objective::of_pair(metric, mode).map_err(de::Error::custom)
+    }
+}
+
+/// The objective that a scheduler or searcher compares trials by: its own, else that of the sweep.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    /// The scheduler or searcher, for messages.
+    owner: &'static str,
+    objective: Option<Objective>,
+}
+
+impl Comparison {
+    pub(crate) fn new(owner: &'static str, objective: Option<Objective>) -> Self {
+        Self { owner, objective }
     }
 
     /// Takes over what the sweep has.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if one of them is given twice, or nowhere. A mode without metric is for the bare
-    /// numbers of [`DEFAULT_METRIC`].
-    pub(crate) fn set(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
-        if let (Some(own), Some(_)) = (&self.metric, metric) {
-            return Err(self.refuse("metric", own, "the sweep has a metric too: give it in one place"));
+    /// Returns [`Error::Config`] if both have an objective, and [`Error::Missing`] if neither has.
+    pub(crate) fn set(&mut self, sweep: Option<&Objective>) -> Result<()> {
+        if let (Some(own), Some(_)) = (&self.objective, sweep) {
+            let rule = "the sweep has a metric too: give it in one place";
+            return Err(Error::config(format!("{}.metric", self.owner), &own.metric, rule));
         }
-        if let (Some(own), Some(_)) = (self.mode, mode) {
-            return Err(self.refuse("mode", own.name(), "the sweep has a mode too: give it in one place"));
-        }
-        self.metric = metric.map(String::from).or(self.metric.take());
-        self.mode = mode.or(self.mode);
-        if self.metric.is_none() && self.mode.is_some() {
-            self.metric = Some(DEFAULT_METRIC.into());
-        }
+        self.objective = self.objective.take().or_else(|| sweep.cloned());
         self.get().map(drop)
     }
 
     /// # Errors
-    /// Returns [`Error::Config`] if neither the sweep nor the scheduler has a metric, or a mode.
-    pub(crate) fn get(&self) -> Result<(&str, Mode)> {
-        let rule = "it compares trials: give it one, or give one to the sweep";
-        let metric = self.metric.as_deref().ok_or_else(|| self.refuse("metric", "missing", rule))?;
-        let mode = self.mode.ok_or_else(|| self.refuse("mode", "missing", rule))?;
-        Ok((metric, mode))
+    /// Returns [`Error::Missing`] if neither the sweep nor the scheduler has an objective.
+    pub(crate) fn get(&self) -> Result<&Objective> {
+        let rule =
+            "it compares trials, so give it or the sweep a metric and whether that is maximized or minimized";
+        self.objective().ok_or_else(|| Error::missing(format!("{}.metric", self.owner), rule))
+    }
+
+    pub(crate) fn objective(&self) -> Option<&Objective> {
+        self.objective.as_ref()
     }
 
     /// The value in `result` such that higher is better; `None` where there is no such key.
     ///
     /// # Errors
-    /// Returns [`Error::Metric`] if the value is no number, and [`Error::Config`] if there is no metric or mode.
+    /// Returns [`Error::Metric`] if the value is no number, and [`Error::Missing`] if there is no objective.
     pub(crate) fn score(&self, result: &Metrics) -> Result<Option<f64>> {
-        let (metric, mode) = self.get()?;
+        let Objective { metric, mode } = self.get()?;
         Ok(number(result, metric)?.map(|value| mode.score(value)))
     }
 
     pub(crate) fn missing(&self, result: &Metrics, trial_id: &str) -> Error {
-        let metric = self.metric.as_deref().unwrap_or(DEFAULT_METRIC);
-        missing(result, metric, trial_id, format!("the metric of {}", self.scheduler))
-    }
-
-    fn refuse(&self, what: &str, value: &str, rule: &str) -> Error {
-        Error::config(format!("{}.{what}", self.scheduler), value, rule)
+        let metric = self.objective().map_or(DEFAULT_METRIC, |objective| &objective.metric);
+        missing(result, metric, trial_id, format!("the metric of {}", self.owner))
     }
 }

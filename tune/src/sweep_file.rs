@@ -39,12 +39,12 @@ use crate::search::{self, BasicVariantConfig, BasicVariantGenerator, SearchSpace
 use crate::stoppers::{self, CombinedStopper, Stopper, StoppingCriteria};
 use crate::tuner::check_name;
 use crate::{
-    Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Mode, Resources, Result, RunConfig,
-    TrainableFactory, TuneConfig, Tuner, config,
+    Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Objective, Resources, Result,
+    RunConfig, TrainableFactory, TuneConfig, Tuner, config, limit, metric,
 };
 
 /// What a sweep file says. What the trainable is, its caller knows.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SweepFile {
     /// The name of what to train.
@@ -53,12 +53,12 @@ pub struct SweepFile {
     pub env: Option<String>,
     /// A preset that the settings of `space` are laid over.
     pub preset: Option<String>,
-    /// The metric to optimise, see [`TuneConfig::metric`].
-    pub metric: Option<String>,
-    /// Whether high or low values of the metric are better, see [`TuneConfig::mode`].
-    pub mode: Option<Mode>,
-    /// How many trials are drawn, see [`TuneConfig::num_samples`]. Absent: 1.
-    pub num_samples: Option<i64>,
+    /// What the sweep optimises, see [`TuneConfig::objective`]; the file has it as `metric` and `mode`.
+    #[serde(flatten, with = "metric::pair")]
+    pub objective: Option<Objective>,
+    /// How many trials are drawn, see [`TuneConfig::num_samples`]. Absent: 1. `None` is -1 in the file.
+    #[serde(with = "limit::minus_one")]
+    pub num_samples: Option<u64>,
     /// The seed of the searcher and scheduler where they have none of their own. Trials get one only if `space` has it.
     pub seed: u64,
     /// How many trials run at the same time, at most, see [`TuneConfig::max_concurrent_trials`].
@@ -104,6 +104,33 @@ const OTHER_NAMES: [(&str, &str); 9] = [
     ("max_failures", "failure.max_failures"),
 ];
 
+impl Default for SweepFile {
+    fn default() -> Self {
+        SweepFile {
+            algorithm: String::new(),
+            env: None,
+            preset: None,
+            objective: None,
+            num_samples: Some(1),
+            seed: 0,
+            max_concurrent_trials: None,
+            time_budget_s: None,
+            reuse_actors: false,
+            executor: ExecutorKind::default(),
+            name: None,
+            stop: Config::new(),
+            stoppers: Vec::new(),
+            space: Config::new(),
+            scheduler: Config::new(),
+            search: Config::new(),
+            checkpoint: CheckpointConfig::default(),
+            failure: FailureConfig::default(),
+            resources: None,
+            total_resources: None,
+        }
+    }
+}
+
 impl SweepFile {
     /// Reads a file.
     ///
@@ -137,7 +164,7 @@ impl SweepFile {
         let open = ["stop", "space", "scheduler", "search", "resources", "total_resources"];
         let file: SweepFile = config::decode(&config::overlay(&defaults, vec![layer], &open)?.config)?;
         if file.algorithm.is_empty() {
-            return Err(Error::config("algorithm", "missing", "it must say what to train"));
+            return Err(Error::missing("algorithm", "write the name of what to train, such as \"PPO\""));
         }
         // Also where another one is given besides, and this one is not used.
         file.name.as_deref().map_or(Ok(()), check_name)?;
@@ -170,9 +197,8 @@ impl SweepFile {
             trainable,
             param_space: self.space.clone().into(),
             tune_config: TuneConfig {
-                metric: self.metric.clone(),
-                mode: self.mode,
-                num_samples: self.num_samples.unwrap_or(1),
+                objective: self.objective.clone(),
+                num_samples: self.num_samples,
                 seed: self.seed,
                 max_concurrent_trials: self.max_concurrent_trials,
                 search_alg: self.searcher()?,
@@ -232,8 +258,8 @@ impl SweepFile {
             }
         };
         let space = SearchSpace::from(self.space.clone());
-        searcher.set_search_properties(self.metric.as_deref(), self.mode, &space)?;
-        let total = searcher.total_samples(u64::try_from(self.num_samples.unwrap_or(1)).ok());
+        searcher.set_search_properties(self.objective.as_ref(), &space)?;
+        let total = searcher.total_samples(self.num_samples);
         if let Some(total) = total.filter(|total| number >= *total) {
             return Err(Error::config(
                 "trial",

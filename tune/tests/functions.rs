@@ -9,7 +9,7 @@ use pavlov_tune::{Config, Restore, Result, RunConfig, TrainableFactory, Tuner, t
 use serde_json::{Value, json};
 
 fn tuner(trainable: TrainableFactory, home: &Path) -> Tuner {
-    let mut tuner = Tuner::new(trainable, json!({"n": 3}));
+    let mut tuner = Tuner::new(trainable).space(json!({"n": 3}));
     tuner.run_config = RunConfig {
         name: Some("f".into()),
         storage_path: Some(home.into()),
@@ -80,7 +80,7 @@ fn a_function_that_fails_goes_on_from_the_checkpoint_it_reported() {
         Ok(())
     };
     let mut tuner = tuner(TrainableFactory::function("lucky", function), home.path());
-    tuner.run_config.failure_config.max_failures = 1;
+    tuner.run_config.failure_config.max_failures = Some(1);
     assert_eq!(json!(seen(tuner, "i")), json!([[1, 1], [2, 2], [3, 3], [4, 4], [5, 5]]));
     assert_eq!(starts.load(Ordering::SeqCst), 2);
 }
@@ -104,7 +104,7 @@ fn a_directory_reported_as_checkpoint_comes_back_with_its_files() {
         }
     };
     let mut tuner = tuner(TrainableFactory::function("files", function), home.path());
-    tuner.run_config.failure_config.max_failures = 1;
+    tuner.run_config.failure_config.max_failures = Some(1);
     assert_eq!(json!(seen(tuner, "found")), json!([[1, ""], [2, "abc"]]));
 }
 
@@ -139,7 +139,7 @@ fn checkpoints_by_count_and_at_the_end_are_refused_for_functions() {
         tuner.fit().unwrap_err().to_string()
     };
     assert_eq!(
-        message(|config| config.checkpoint_frequency = 2),
+        message(|config| config.checkpoint_frequency = Some(2)),
         "`checkpoint_frequency` is 2, but a function or training loop saves when it reports a checkpoint: leave it out"
     );
     assert!(

@@ -262,7 +262,7 @@ fn loggers_of_ones_own_can_stand_alone() {
 fn sweep(executor: ExecutorKind) {
     let counters = TrainableFactory::new("counter", |_| Ok(Counter::default())).with_logger(Told::default);
     child_main(&[&counters]);
-    let mut tuner = Tuner::new(counters, json!({"by": {"grid_search": [2, 3]}}));
+    let mut tuner = Tuner::new(counters).space(json!({"by": {"grid_search": [2, 3]}}));
     tuner.run_config.name = Some(format!("{executor:?}"));
     tuner.run_config.storage_path = Some(child_home());
     tuner.run_config.verbose = 0;

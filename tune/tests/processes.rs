@@ -64,7 +64,7 @@ fn kill(pid: u32) {
     std::thread::sleep(Duration::from_secs(5));
 }
 
-fn sweep(home: &Path, samples: i64, executor: ExecutorKind, pause: Duration) -> Tuner {
+fn sweep(home: &Path, samples: u64, executor: ExecutorKind, pause: Duration) -> Tuner {
     let mortal = TrainableFactory::new("mortal", move |_| {
         Ok(Mortal { inner: Counter::default(), dir: PathBuf::new(), pause })
     });
@@ -73,12 +73,12 @@ fn sweep(home: &Path, samples: i64, executor: ExecutorKind, pause: Duration) -> 
     }
     let mut tuner = tuner(mortal, home, samples);
     tuner.tune_config.executor = executor;
-    tuner.run_config.checkpoint_config.checkpoint_frequency = 1;
-    tuner.run_config.failure_config.max_failures = -1;
+    tuner.run_config.checkpoint_config.checkpoint_frequency = Some(1);
+    tuner.run_config.failure_config.max_failures = None;
     tuner
 }
 
-fn undisturbed(home: &Path, samples: i64) -> ResultGrid {
+fn undisturbed(home: &Path, samples: u64) -> ResultGrid {
     let mut tuner = sweep(home, samples, ExecutorKind::Threads, Duration::ZERO);
     tuner.run_config.name = Some("undisturbed".into());
     tuner.fit().unwrap()

@@ -176,7 +176,7 @@ fn a_trial_that_failed_and_stopped_all_others_is_taken_up_again_by_resume_errore
     let home = tempfile::tempdir().unwrap();
     let make = |step_failures| {
         let mut tuner = one_at_a_time(unsaved(0, step_failures), home.path());
-        tuner.run_config.failure_config = FailureConfig { fail_fast: FailFast::Stop, max_failures: 0 };
+        tuner.run_config.failure_config = FailureConfig { fail_fast: FailFast::Stop, max_failures: Some(0) };
         tuner
     };
     let first = make(1).fit().unwrap();
@@ -191,7 +191,7 @@ fn a_trial_that_failed_and_stopped_all_others_is_taken_up_again_by_resume_errore
 fn a_checkpoint_that_was_written_just_before_a_kill_is_deleted_where_only_some_are_kept() {
     let sweep = |home: &Path, num_to_keep| {
         let mut tuner = one_at_a_time(counters(), home);
-        tuner.run_config.checkpoint_config.checkpoint_frequency = 2;
+        tuner.run_config.checkpoint_config.checkpoint_frequency = Some(2);
         tuner.run_config.checkpoint_config.num_to_keep = num_to_keep;
         tuner
     };
@@ -214,7 +214,7 @@ fn a_checkpoint_that_was_written_just_before_a_kill_is_deleted_where_only_some_a
         copy_dir(whole.experiment_path(), &copy);
         let mut tuner = sweep(other.path(), keep);
         // Nothing is saved at 2 this time.
-        tuner.run_config.checkpoint_config.checkpoint_frequency = 0;
+        tuner.run_config.checkpoint_config.checkpoint_frequency = None;
         let restored = tuner.restore(&copy, Restore::default()).unwrap();
         assert_eq!(ends(&restored), ends(&whole));
         assert_eq!(on_disk(&restored), left, "{keep:?}");

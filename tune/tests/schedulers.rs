@@ -11,7 +11,7 @@ use pavlov_tune::schedulers::{
     PopulationBasedTraining, PopulationBasedTrainingReplay, ResourceChangingScheduler, TrialScheduler,
     from_config,
 };
-use pavlov_tune::{Bundle, Config, Metrics, Mode, Resources, Result, Trial, TrialStatus};
+use pavlov_tune::{Bundle, Config, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ struct Sweep<S> {
 
 impl<S: TrialScheduler> Sweep<S> {
     fn new(mut scheduler: S, trials: usize) -> Self {
-        scheduler.set_search_properties(Some("score"), Some(Mode::Max)).unwrap();
+        scheduler.set_search_properties(Some(&Objective::maximize("score"))).unwrap();
         scheduler.set_total_resources(&Bundle::from([("CPU".into(), 8.0)]));
         let mut sweep = Self { scheduler, trials: Vec::new() };
         for _ in 0..trials {
@@ -569,21 +569,24 @@ fn settings_out_of_range_are_refused_with_the_rule() {
 }
 
 #[test]
-fn a_metric_is_given_once_to_the_scheduler_or_to_the_sweep() {
-    let set = |config: Value, metric, mode| {
+fn an_objective_is_given_once_to_the_scheduler_or_to_the_sweep() {
+    let set = |config: Value, sweep: Option<&Objective>| {
         let mut config = object(config);
         config.insert("type".into(), json!("ASHA"));
-        from_config(&config, 0).unwrap().set_search_properties(metric, mode)
+        let mut scheduler = from_config(&config, 0)?;
+        scheduler.set_search_properties(sweep)?;
+        Ok(scheduler.objective().cloned())
     };
-    assert!(set(json!({"metric": "x", "mode": "min"}), None, None).is_ok());
-    assert!(set(json!({"metric": "x"}), None, Some(Mode::Max)).is_ok());
-    assert!(
-        set(json!({}), None, Some(Mode::Max)).is_ok(),
-        "the metric of a trainable that reports bare numbers"
-    );
-    assert!(error(set(json!({}), None, None)).contains("metric` is missing"));
-    assert!(error(set(json!({}), Some("x"), None)).contains("mode` is missing"));
-    assert!(error(set(json!({"metric": "x"}), Some("x"), None)).contains("give it in one place"));
+    let (low, high) = (Objective::minimize("x"), Objective::maximize("x"));
+    assert_eq!(set(json!({"metric": "x", "mode": "min"}), None).unwrap().as_ref(), Some(&low));
+    assert_eq!(set(json!({}), Some(&high)).unwrap().as_ref(), Some(&high));
+    let bare = Some(Objective::maximize("_metric"));
+    assert_eq!(set(json!({"mode": "max"}), None).unwrap(), bare, "a trainable that reports bare numbers");
+    assert!(error(set(json!({}), None)).contains("`AsyncHyperBandScheduler.metric` is missing: "));
+    let halved = error(set(json!({"metric": "x"}), None));
+    assert!(halved.contains("`metric` is x, but it needs a `mode` beside it"), "{halved}");
+    let twice = error(set(json!({"metric": "x", "mode": "max"}), Some(&high)));
+    assert!(twice.contains("give it in one place"), "{twice}");
     let mut idle = PopulationBasedTraining::new(PbtConfig::default()).unwrap();
-    assert!(error(idle.set_search_properties(Some("x"), Some(Mode::Max))).contains("hyperparam_mutations"));
+    assert!(error(idle.set_search_properties(Some(&high))).contains("hyperparam_mutations"));
 }

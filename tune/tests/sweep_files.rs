@@ -3,7 +3,7 @@
 use pavlov_tune::schedulers::{self, Decision, Order, TrialScheduler};
 use pavlov_tune::search::{self, SearchSpace, Searcher, Suggestion};
 use pavlov_tune::stoppers::{self, FunctionStopper};
-use pavlov_tune::{Metrics, Mode, Result, SweepFile, TrainableFactory, Trial, TrialResult};
+use pavlov_tune::{Metrics, Objective, Result, SweepFile, TrainableFactory, Trial, TrialResult};
 use serde_json::json;
 
 use crate::counter::{Counter, object};
@@ -42,7 +42,7 @@ fn a_sweep_file_is_a_sweep_and_each_of_its_trials_can_be_had_alone() {
         assert_eq!(file.trial(number as u64).unwrap(), result.config);
         assert!(result.checkpoints.len() <= 3);
     }
-    assert_eq!(grid.get_best_result(None, None, Default::default()).unwrap().config["by"], json!(2));
+    assert_eq!(grid.best().unwrap().config["by"], json!(2));
     let message = file.trial(4).unwrap_err().to_string();
     assert_eq!(message, "`trial` is 4, but it must be below 4, the trials of the sweep");
 }
@@ -106,7 +106,7 @@ struct Counting {
 }
 
 impl Searcher for Counting {
-    fn set_search_properties(&mut self, _: Option<&str>, _: Option<Mode>, _: &SearchSpace) -> Result<()> {
+    fn set_search_properties(&mut self, _: Option<&Objective>, _: &SearchSpace) -> Result<()> {
         Ok(())
     }
     fn suggest(&mut self, _: &str) -> Result<Suggestion> {

@@ -9,9 +9,9 @@ use pavlov_tune::schedulers::{PbtConfig, PopulationBasedTraining};
 use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::{
-    CheckpointConfig, Config, Error, FailFast, FailureConfig, Metrics, Mode, Restore, Result, ResultGrid,
-    RunConfig, Scope, Trainable, TrainableFactory, TrialContext, TrialResult, TrialStatus, TuneConfig, Tuner,
-    checkpoint, difference,
+    CheckpointConfig, Config, Error, FailFast, FailureConfig, Metrics, Mode, Objective, Restore, Result,
+    ResultGrid, RunConfig, Scope, Trainable, TrainableFactory, TrialContext, TrialResult, TrialStatus,
+    TuneConfig, Tuner, checkpoint, difference,
 };
 use serde_json::{Value, json};
 
@@ -22,12 +22,11 @@ pub(crate) fn counters() -> TrainableFactory {
 }
 
 /// A sweep of two grid points per sample over three CPUs, five iterations each.
-pub(crate) fn tuner(trainable: TrainableFactory, home: &Path, num_samples: i64) -> Tuner {
-    let mut tuner = Tuner::new(trainable, json!({"by": grid_search([2, 3]), "lr": uniform(0.0, 1.0)}));
+pub(crate) fn tuner(trainable: TrainableFactory, home: &Path, num_samples: u64) -> Tuner {
+    let mut tuner = Tuner::new(trainable).space(json!({"by": grid_search([2, 3]), "lr": uniform(0.0, 1.0)}));
     tuner.tune_config = TuneConfig {
-        num_samples,
-        metric: Some("total".into()),
-        mode: Some(Mode::Max),
+        num_samples: Some(num_samples),
+        objective: Some(Objective::maximize("total")),
         total_resources: Some([("CPU".to_string(), 3.0)].into()),
         ..TuneConfig::default()
     };
@@ -53,12 +52,12 @@ fn every_trial_runs_to_its_stop_condition_and_is_saved_there() {
         assert_eq!(result.history().unwrap().len(), 5);
         assert_eq!(result.checkpoint.as_deref(), Some(&*result.path.join("checkpoint_000005")));
     }
-    let best = grid.get_best_result(None, None, Scope::Last).unwrap();
+    let best = grid.best().unwrap();
     assert_eq!((best.config["by"].clone(), &best.trial_id), (json!(3), &grid[1].trial_id));
     // Totals 3, 6, 9, 12, 15: their mean is 9.
-    let best = grid.get_best_result(Some("total"), Some(Mode::Min), Scope::Avg).unwrap();
+    let best = grid.best_by(&Objective::minimize("total"), Scope::Avg).unwrap();
     assert_eq!(best.config["by"], 2);
-    let message = grid.get_best_result(Some("totl"), None, Scope::Last).unwrap_err().to_string();
+    let message = grid.best_by(&Objective::maximize("totl"), Scope::Last).unwrap_err().to_string();
     assert!(message.ends_with("no trial has a number for `totl`; nearest: `total`"), "{message}");
 }
 
@@ -66,14 +65,14 @@ fn every_trial_runs_to_its_stop_condition_and_is_saved_there() {
 fn a_sweep_whose_metric_no_result_has_ends_at_its_first_result() {
     let home = tempfile::tempdir().unwrap();
     let mut sweep = tuner(counters(), home.path(), 1);
-    sweep.tune_config.metric = Some("totl".into());
+    sweep.tune_config.objective = Some(Objective::maximize("totl"));
     let message = sweep.fit().unwrap_err().to_string();
     let text = "has no `totl`, the metric of the sweep; nearest: `total`";
     assert!(message.contains(text), "{message}");
 
     let home = tempfile::tempdir().unwrap();
     let mut sweep = tuner(counters(), home.path(), 1);
-    sweep.tune_config.metric = Some("evaluation/total".into());
+    sweep.tune_config.objective = Some(Objective::maximize("evaluation/total"));
     let message = sweep.fit().unwrap_err().to_string();
     assert!(message.contains("has no `evaluation/total`, the metric of the sweep"), "{message}");
 }
@@ -83,14 +82,14 @@ fn a_row_per_trial_has_its_last_or_its_best_result_and_its_settings() {
     let home = tempfile::tempdir().unwrap();
     let grid = tuner(counters(), home.path(), 1).fit().unwrap();
     let cells = |row: &Metrics| ["training_iteration", "total", "config/by"].map(|key| row[key].clone());
-    let last: Vec<_> = grid.get_dataframe(None, None).unwrap().iter().map(cells).collect();
+    let last: Vec<_> = grid.get_dataframe(None).unwrap().iter().map(cells).collect();
     assert_eq!(last, [[json!(5), json!(10), json!(2)], [json!(5), json!(15), json!(3)]]);
-    let least = grid.get_dataframe(Some("total"), Some(Mode::Min)).unwrap();
+    let least = grid.get_dataframe(Some(&Objective::minimize("total"))).unwrap();
     assert_eq!(cells(&least[1]), [json!(1), json!(3), json!(3)]);
     assert_eq!(least[1]["logdir"], json!(grid[1].path));
-    let most = grid.get_dataframe(Some("total"), None).unwrap();
-    assert_eq!(cells(&most[1]), cells(&grid.get_dataframe(None, None).unwrap()[1]));
-    let without = grid.get_dataframe(Some("absent"), None).unwrap();
+    let most = grid.get_dataframe(Some(&Objective::maximize("total"))).unwrap();
+    assert_eq!(cells(&most[1]), cells(&grid.get_dataframe(None).unwrap()[1]));
+    let without = grid.get_dataframe(Some(&Objective::maximize("absent"))).unwrap();
     assert_eq!((without.len(), without[0].get("total")), (2, None));
     assert_eq!(without[0]["trial_id"], json!(grid[0].trial_id));
 }
@@ -167,7 +166,7 @@ fn a_sweep_restored_after_any_line_of_its_journal_ends_as_if_undisturbed() {
     let make = |home: &Path| {
         let mut tuner = tuner(counters(), home, 1);
         tuner.run_config.stop = Some(Box::new(MaximumIterationStopper::new(3)));
-        tuner.run_config.checkpoint_config.checkpoint_frequency = 2;
+        tuner.run_config.checkpoint_config.checkpoint_frequency = Some(2);
         tuner
     };
     let undisturbed = make(home.path()).fit().unwrap();
@@ -241,8 +240,8 @@ fn a_trial_that_fails_goes_on_from_its_checkpoint_as_often_as_allowed() {
     for panics in [false, true] {
         let home = tempfile::tempdir().unwrap();
         let mut tuner = tuner(fragile(2, panics), home.path(), 1);
-        tuner.run_config.failure_config.max_failures = 2;
-        tuner.run_config.checkpoint_config.checkpoint_frequency = 2;
+        tuner.run_config.failure_config.max_failures = Some(2);
+        tuner.run_config.checkpoint_config.checkpoint_frequency = Some(2);
         let grid = tuner.fit().unwrap();
         assert_eq!((grid.num_terminated(), grid.num_errors()), (2, 0));
         assert_equal(&grid, &whole, "after failures");
@@ -258,7 +257,7 @@ fn a_restored_sweep_deletes_the_checkpoints_that_the_one_before_had_yet_to_delet
     let home = tempfile::tempdir().unwrap();
     let make = |num_to_keep| {
         let mut tuner = tuner(counters(), home.path(), 1);
-        tuner.run_config.checkpoint_config.checkpoint_frequency = 1;
+        tuner.run_config.checkpoint_config.checkpoint_frequency = Some(1);
         tuner.run_config.checkpoint_config.num_to_keep = num_to_keep;
         tuner
     };
@@ -278,7 +277,7 @@ fn a_trial_that_fails_too_often_is_given_up_alone_and_can_be_taken_up_again() {
     let home = tempfile::tempdir().unwrap();
     let mut first = tuner(fragile(1, false), home.path(), 1);
     first.tune_config.max_concurrent_trials = Some(1);
-    first.run_config.checkpoint_config.checkpoint_frequency = 1;
+    first.run_config.checkpoint_config.checkpoint_frequency = Some(1);
     let grid = first.fit().unwrap();
     assert_eq!((grid.num_terminated(), grid.num_errors()), (1, 1));
     assert_eq!(grid[0].status, TrialStatus::Error);
@@ -306,7 +305,7 @@ fn fail_fast_stops_the_others_or_is_the_error_of_fit() {
         let mut tuner = tuner(fragile(1, false), home.path(), 3);
         tuner.tune_config.max_concurrent_trials = Some(1);
         tuner.run_config.name = Some(name.into());
-        tuner.run_config.failure_config = FailureConfig { fail_fast, max_failures: 0 };
+        tuner.run_config.failure_config = FailureConfig { fail_fast, max_failures: Some(0) };
         tuner
     };
     let grid = sweep("stop", FailFast::Stop).fit().unwrap();
@@ -315,7 +314,7 @@ fn fail_fast_stops_the_others_or_is_the_error_of_fit() {
     let message = sweep("raise", FailFast::Raise).fit().unwrap_err().to_string();
     assert!(message.ends_with("_00000 failed: the simulator is gone"), "{message}");
     let mut both = sweep("both", FailFast::Stop);
-    both.run_config.failure_config.max_failures = 1;
+    both.run_config.failure_config.max_failures = Some(1);
     let message = both.fit().unwrap_err().to_string();
     assert_eq!(message, "`max_failures` is 1, but it must be 0 with `fail_fast`, which allows no failure");
 }
@@ -337,7 +336,7 @@ fn what_a_restore_cannot_take_up_is_told_with_the_reason() {
     assert!(message.contains("_00000 was drawn with `lr` = "), "{message}");
 
     let mut other = tuner(counters(), home.path(), 1);
-    other.tune_config.metric = Some("lr".into());
+    other.tune_config.objective = Some(Objective::maximize("lr"));
     let message = restore(other);
     assert!(message.ends_with("its metric is total, but it is to be restored with lr"), "{message}");
 
@@ -364,7 +363,7 @@ fn the_best_checkpoints_and_the_newest_stay_and_a_byte_budget_holds() {
     let sweep = |name: &str, config| {
         let mut tuner = tuner(counters(), home.path(), 1);
         tuner.run_config.name = Some(name.into());
-        tuner.run_config.checkpoint_config = CheckpointConfig { checkpoint_frequency: 1, ..config };
+        tuner.run_config.checkpoint_config = CheckpointConfig { checkpoint_frequency: Some(1), ..config };
         let grid = tuner.fit().unwrap();
         let iterations = grid[0].checkpoints.iter().map(|(iteration, _)| *iteration).collect::<Vec<_>>();
         let on_disk = pavlov_tune::checkpoint::list(&grid[0].path).unwrap();

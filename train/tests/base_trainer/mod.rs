@@ -10,7 +10,7 @@ use pavlov_tune::schedulers::{
 };
 use pavlov_tune::search::grid_search;
 use pavlov_tune::session::{self, Checkpoint};
-use pavlov_tune::{Bundle, Error, Mode, Result, RunConfig, Scope, TrialStatus, Tuner};
+use pavlov_tune::{Bundle, Error, Objective, Result, RunConfig, TrialStatus, Tuner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -149,7 +149,7 @@ fn a_trial_goes_on_from_the_given_checkpoint_until_it_has_its_own() {
     let reference = reference.datasets([("train", data())]).fit().unwrap();
     let early = &reference.checkpoints[3].1;
     let mut config = run_config(home.path());
-    config.failure_config.max_failures = 1;
+    config.failure_config.max_failures = Some(1);
     let result = Linear { fails_at: Some(7), ..Linear::new() }
         .training()
         .run_config(config)
@@ -210,7 +210,7 @@ fn what_cannot_be_is_refused_with_its_name_value_and_rule() {
     assert_eq!(
         message(|training| training.run_config({
             let mut config = RunConfig::default();
-            config.checkpoint_config.checkpoint_frequency = 2;
+            config.checkpoint_config.checkpoint_frequency = Some(2);
             config
         })),
         "`checkpoint_frequency` is 2, but a function or training loop saves when it reports a checkpoint: leave it out"
@@ -273,7 +273,7 @@ fn a_tuner_lays_drawn_settings_over_the_trainers_and_draws_its_scaling_too() {
         "labels": {"new": 1},
         "scaling_config": {"num_workers": grid_search([1, 3])},
     });
-    let mut tuner = Tuner::new(training(home.path()).as_trainable().unwrap(), space);
+    let mut tuner = Tuner::new(training(home.path()).as_trainable().unwrap()).space(space);
     tuner.run_config = run_config(home.path());
     tuner.tune_config.total_resources = Some(cpus(8.0));
     let grid = tuner.fit().unwrap();
@@ -300,7 +300,7 @@ fn a_tuner_lays_drawn_settings_over_the_trainers_and_draws_its_scaling_too() {
              scaling_config.placement_strategy, scaling_config.use_gpu, scaling_config.resources_per_worker",
         ),
     ] {
-        let mut tuner = Tuner::new(training(home.path()).as_trainable().unwrap(), space);
+        let mut tuner = Tuner::new(training(home.path()).as_trainable().unwrap()).space(space);
         let fresh = tempfile::tempdir().unwrap();
         tuner.run_config = run_config(fresh.path());
         assert_eq!(tuner.fit().unwrap_err().to_string(), message);
@@ -324,7 +324,7 @@ fn a_scheduler_that_gives_more_workers_is_heard() {
     }
     let home = tempfile::tempdir().unwrap();
     let training = Workers.training().scaling_config(ScalingConfig::workers(1));
-    let mut tuner = Tuner::new(training.as_trainable().unwrap(), json!({}));
+    let mut tuner = Tuner::new(training.as_trainable().unwrap());
     tuner.run_config = run_config(home.path());
     tuner.tune_config.total_resources = Some(cpus(4.0));
     let allocation = DistributeResources { add_bundles: true, ..DistributeResources::default() };
@@ -344,10 +344,9 @@ fn a_scheduler_that_gives_more_workers_is_heard() {
 fn asha_ends_what_lags_behind_and_the_best_learning_rate_wins() {
     let home = tempfile::tempdir().unwrap();
     let trainable = Linear::new().training().datasets([("train", data())]).as_trainable().unwrap();
-    let mut tuner = Tuner::new(trainable, json!({"lr": grid_search([0.01, 0.005, 1e-4, 1e-5])}));
+    let mut tuner = Tuner::new(trainable).space(json!({"lr": grid_search([0.01, 0.005, 1e-4, 1e-5])}));
     tuner.run_config = run_config(home.path());
-    tuner.tune_config.metric = Some("loss".into());
-    tuner.tune_config.mode = Some(Mode::Min);
+    tuner.tune_config.objective = Some(Objective::minimize("loss"));
     tuner.tune_config.max_concurrent_trials = Some(1);
     let asha = AsyncHyperBandConfig { grace_period: 2.0, max_t: 10.0, ..AsyncHyperBandConfig::default() };
     tuner.tune_config.scheduler = Some(Box::new(AsyncHyperBandScheduler::new(asha).unwrap()));
@@ -356,7 +355,7 @@ fn asha_ends_what_lags_behind_and_the_best_learning_rate_wins() {
         grid.iter().map(|trial| trial.metrics.as_ref().unwrap()["training_iteration"].clone()).collect();
     // One after the other, each worse than all before: only the first goes beyond the first rung.
     assert_eq!(json!(iterations), json!([10, 2, 2, 2]));
-    assert_eq!(grid.get_best_result(None, None, Scope::Last).unwrap().config["lr"], 0.01);
+    assert_eq!(grid.best().unwrap().config["lr"], 0.01);
 }
 
 #[test]

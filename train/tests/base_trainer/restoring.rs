@@ -52,7 +52,7 @@ fn a_failure_within_the_limit_goes_on_from_the_last_checkpoint_by_itself() {
     let home = tempfile::tempdir().unwrap();
     let whole = training(&home.path().join("whole"), Linear::new()).fit().unwrap();
     let mut config = run_config(home.path());
-    config.failure_config.max_failures = 1;
+    config.failure_config.max_failures = Some(1);
     let failing = Linear { fails_at: Some(6), ..Linear::new() };
     let result = training(home.path(), failing).run_config(config).fit().unwrap();
     assert!(fs::read_to_string(result.path.join("error.txt")).unwrap().ends_with("out of luck\n"));

@@ -32,10 +32,10 @@ pub trait TrainerExt: Trainer {
     /// use pavlov_tune::{Tuner, search::loguniform};
     /// # fn sweep<T: pavlov_trainer::Trainer>(ppo: T) -> pavlov_tune::Result<()> {
     /// # use pavlov_trainer::TrainerExt;
-    /// let space = serde_json::json!({"lr": loguniform(1e-4, 1e-2)});
-    /// let mut tuner = Tuner::new(ppo.as_trainable("CartPole-v1"), space);
-    /// tuner.tune_config.num_samples = 4;
-    /// let grid = tuner.fit()?;
+    /// let results = Tuner::new(ppo.as_trainable("CartPole-v1"))
+    ///     .space(serde_json::json!({"lr": loguniform(1e-4, 1e-2)}))
+    ///     .samples(4)
+    ///     .fit()?;
     /// # Ok(())
     /// # }
     /// ```

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Metadata, Written, list, metadata, name, read_manifest, write};
-use crate::{Metrics, Result};
+use crate::{Metrics, Result, metric};
 
 /// Keeps the newest `keep` checkpoints and, besides, the best one.
 #[derive(Clone, Debug)]
@@ -67,15 +67,14 @@ impl Retention {
         let Some(keep) = self.keep else { return Vec::new() };
         let key = |kept: &Kept| (Some(kept.iteration) == newest, kept.written.clone(), kept.iteration);
         kept.sort_by_key(|kept| std::cmp::Reverse(key(kept)));
-        let scored = kept.iter().filter_map(|kept| Some((kept.score?, kept.iteration)));
-        let best = scored.reduce(|best, other| if other.0 > best.0 { other } else { best });
+        let best = metric::best(kept.iter().map(|kept| kept.score));
         if best.is_none() {
             tracing::warn!(
                 "no checkpoint is kept as the best: no result has a number for `{}`",
                 self.attribute
             );
         }
-        let best = best.map(|(_, iteration)| iteration);
+        let best = best.map(|best| kept[best].iteration);
         kept.iter()
             .skip(keep)
             .map(|kept| kept.iteration)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::draws::Draws;
 use super::{Decision, Order, TrialScheduler, positive};
-use crate::metric::{Objective, number};
+use crate::metric::{self, Comparison, Objective, number};
 use crate::{Error, Metrics, Mode, Result, Trial};
 
 const NAME: &str = "AsyncHyperBandScheduler";
@@ -17,10 +17,9 @@ const NAME: &str = "AsyncHyperBandScheduler";
 pub struct AsyncHyperBandConfig {
     /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric that trials are compared by. `None`: that of the sweep.
-    pub metric: Option<String>,
-    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
-    pub mode: Option<Mode>,
+    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    #[serde(flatten, with = "metric::pair")]
+    pub objective: Option<Objective>,
     /// How far a trial gets at most, in units of `time_attr`.
     pub max_t: f64,
     /// Where the first rung stands, in units of `time_attr`: no trial ends before it.
@@ -39,8 +38,7 @@ impl Default for AsyncHyperBandConfig {
     fn default() -> Self {
         Self {
             time_attr: "training_iteration".into(),
-            metric: None,
-            mode: None,
+            objective: None,
             max_t: 100.0,
             grace_period: 1.0,
             reduction_factor: 4.0,
@@ -65,7 +63,7 @@ impl Default for AsyncHyperBandConfig {
 #[derive(Debug)]
 pub struct AsyncHyperBandScheduler {
     config: AsyncHyperBandConfig,
-    objective: Objective,
+    comparison: Comparison,
     brackets: Vec<Bracket>,
     /// Trial → its bracket.
     trials: HashMap<String, usize>,
@@ -95,7 +93,7 @@ impl AsyncHyperBandScheduler {
             return refuse("brackets", "0".into(), "it must be 1 or more");
         }
         Ok(Self {
-            objective: Objective::new(NAME, config.metric.clone(), config.mode),
+            comparison: Comparison::new(NAME, config.objective.clone()),
             brackets: (0..brackets).map(|s| Bracket::new(&config, s)).collect(),
             trials: HashMap::new(),
             draws: Draws::new(config.seed),
@@ -107,7 +105,7 @@ impl AsyncHyperBandScheduler {
     /// The time and score of a result that has both.
     fn measure(&self, result: &Metrics) -> Result<Option<(f64, f64)>> {
         let time = number(result, &self.config.time_attr)?.filter(|time| !time.is_nan());
-        Ok(time.zip(self.objective.score(result)?))
+        Ok(time.zip(self.comparison.score(result)?))
     }
 
     fn bracket(&mut self, trial_id: &str) -> Option<&mut Bracket> {
@@ -116,12 +114,12 @@ impl AsyncHyperBandScheduler {
 }
 
 impl TrialScheduler for AsyncHyperBandScheduler {
-    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
-        self.objective.set(metric, mode)
+    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
+        self.comparison.set(objective)
     }
 
-    fn objective(&self) -> Option<(&str, Mode)> {
-        self.objective.get().ok()
+    fn objective(&self) -> Option<&Objective> {
+        self.comparison.objective()
     }
 
     fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
@@ -176,8 +174,8 @@ impl TrialScheduler for AsyncHyperBandScheduler {
     }
 
     fn debug_string(&self) -> String {
-        let (bound, sign) = match self.objective.get() {
-            Ok((_, Mode::Min)) => ("at most", -1.0),
+        let (bound, sign) = match self.comparison.objective() {
+            Some(Objective { mode: Mode::Min, .. }) => ("at most", -1.0),
             _ => ("at least", 1.0),
         };
         let rungs = self.brackets.iter().flat_map(|bracket| bracket.rungs.iter().rev()).map(|rung| {

@@ -59,7 +59,7 @@ impl Replay {
             }
         };
         let mode = serde_json::from_value(scenario["mode"].clone()).unwrap();
-        scheduler.set_search_properties(Some("score"), Some(mode)).unwrap();
+        scheduler.set_search_properties(Some(&Objective { metric: "score".into(), mode })).unwrap();
         scheduler.set_total_resources(&serde_json::from_value(scenario["total"].clone()).unwrap());
         let resources = Resources::new(bundles(&scenario["resources"])).unwrap();
         let logs = tempfile::tempdir().unwrap();

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Decision, Order, TrialScheduler, not_negative};
-use crate::metric::{Objective, number};
-use crate::{Metrics, Mode, Result, Trial, TrialStatus};
+use crate::metric::{self, Comparison, Objective, number};
+use crate::{Metrics, Result, Trial, TrialStatus};
 
 const NAME: &str = "MedianStoppingRule";
 
@@ -16,10 +16,9 @@ const NAME: &str = "MedianStoppingRule";
 pub struct MedianStoppingConfig {
     /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric that trials are compared by. `None`: that of the sweep.
-    pub metric: Option<String>,
-    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
-    pub mode: Option<Mode>,
+    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    #[serde(flatten, with = "metric::pair")]
+    pub objective: Option<Objective>,
     /// How far each trial gets before it may end, in units of `time_attr`; results before that count in no mean.
     pub grace_period: f64,
     /// How many other trials must have come as far for their median to say anything.
@@ -35,8 +34,7 @@ impl Default for MedianStoppingConfig {
     fn default() -> Self {
         Self {
             time_attr: "time_total_s".into(),
-            metric: None,
-            mode: None,
+            objective: None,
             grace_period: 60.0,
             min_samples_required: 3,
             min_time_slice: 0.0,
@@ -58,7 +56,7 @@ impl Default for MedianStoppingConfig {
 #[derive(Debug)]
 pub struct MedianStoppingRule {
     config: MedianStoppingConfig,
-    objective: Objective,
+    comparison: Comparison,
     /// Trial → times and scores, in the order they came.
     results: HashMap<String, Vec<(f64, f64)>>,
     last_pause: HashMap<String, f64>,
@@ -75,7 +73,7 @@ impl MedianStoppingRule {
         not_negative(NAME, "grace_period", config.grace_period)?;
         not_negative(NAME, "min_time_slice", config.min_time_slice)?;
         Ok(Self {
-            objective: Objective::new(NAME, config.metric.clone(), config.mode),
+            comparison: Comparison::new(NAME, config.objective.clone()),
             results: HashMap::new(),
             last_pause: HashMap::new(),
             stopped: HashSet::new(),
@@ -86,7 +84,7 @@ impl MedianStoppingRule {
     /// Keeps a result that has a time and a metric; its time.
     fn record(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<f64>> {
         let time = number(result, &self.config.time_attr)?.filter(|time| !time.is_nan());
-        let Some((time, score)) = time.zip(self.objective.score(result)?) else { return Ok(None) };
+        let Some((time, score)) = time.zip(self.comparison.score(result)?) else { return Ok(None) };
         self.results.entry(trial.trial_id.clone()).or_default().push((time, score));
         Ok(Some(time))
     }
@@ -113,12 +111,12 @@ impl MedianStoppingRule {
 }
 
 impl TrialScheduler for MedianStoppingRule {
-    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
-        self.objective.set(metric, mode)
+    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
+        self.comparison.set(objective)
     }
 
-    fn objective(&self) -> Option<(&str, Mode)> {
-        self.objective.get().ok()
+    fn objective(&self) -> Option<&Objective> {
+        self.comparison.objective()
     }
 
     fn on_trial_result(

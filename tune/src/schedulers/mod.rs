@@ -26,7 +26,7 @@ pub use resource_changing::{
     Situation,
 };
 
-use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, Trial, TrialStatus};
+use crate::{Bundle, Config, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 
 /// What becomes of a trial after a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,17 +76,17 @@ pub enum Order {
 /// The calls for one trial: `on_trial_add`, any number of `on_trial_result`, then one of `on_trial_complete` (with its
 /// last result), `on_trial_error`, or `on_trial_remove` when it ends without having run.
 pub trait TrialScheduler: Send {
-    /// Tells the metric and mode of the sweep to schedulers that were given none of their own. Called once, first.
+    /// Tells the objective of the sweep to schedulers that were given none of their own. Called once, first.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a metric or mode is given twice, or if one is needed and given nowhere.
-    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
-        let _ = (metric, mode);
+    /// Returns [`Error::Config`] if both have one, and [`Error::Missing`] if one is needed and neither has.
+    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
+        let _ = objective;
         Ok(())
     }
 
-    /// The metric and mode that this scheduler compares trials by, its own or the sweep's; `None`: it compares nothing.
-    fn objective(&self) -> Option<(&str, Mode)> {
+    /// What this scheduler compares trials by, its own objective or the sweep's; `None`: it compares nothing.
+    fn objective(&self) -> Option<&Objective> {
         None
     }
 

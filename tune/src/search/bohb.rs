@@ -7,8 +7,8 @@ use super::parzen::{Observation, Parzen};
 use super::proposals::Proposals;
 use super::random::{Purpose, stream, unit};
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::metric::{self, Objective};
-use crate::{Config, Error, Metrics, Mode, Result};
+use crate::metric::{self, Comparison, Objective};
+use crate::{Config, Error, Metrics, Result};
 
 /// Settings of [`TuneBohb`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Default for TuneBohbConfig {
 /// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested.
 pub struct TuneBohb {
     settings: TuneBohbConfig,
-    objective: Objective,
+    comparison: Comparison,
     proposals: Proposals,
     /// Budget and loss of each result, by the number of the trial; emptied when it fails.
     results: Vec<Vec<(f64, f64)>>,
@@ -66,7 +66,7 @@ impl TuneBohb {
     /// A searcher that has seen no results yet.
     pub fn new(settings: TuneBohbConfig) -> Self {
         Self {
-            objective: Objective::new("BOHB", None, None),
+            comparison: Comparison::new("BOHB", None),
             proposals: Proposals::new("BOHB", settings.seed),
             results: Vec::new(),
             settings,
@@ -92,8 +92,8 @@ impl TuneBohb {
 
     fn learn(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
         let Some(number) = self.proposals.number(trial_id) else { return Ok(()) };
-        let Some(score) = self.objective.score(result)? else {
-            return Err(self.objective.missing(result, trial_id));
+        let Some(score) = self.comparison.score(result)? else {
+            return Err(self.comparison.missing(result, trial_id));
         };
         let Some(budget) = metric::number(result, &self.settings.time_attr)? else {
             return Err(metric::missing(result, &self.settings.time_attr, trial_id, "the budget of BOHB"));
@@ -107,12 +107,7 @@ impl TuneBohb {
 }
 
 impl Searcher for TuneBohb {
-    fn set_search_properties(
-        &mut self,
-        metric: Option<&str>,
-        mode: Option<Mode>,
-        space: &SearchSpace,
-    ) -> Result<()> {
+    fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()> {
         let TuneBohbConfig { top_n_percent, num_samples, random_fraction, .. } = self.settings;
         if !(top_n_percent > 0.0 && top_n_percent <= 100.0) {
             return Err(Error::config("top_n_percent", top_n_percent, "it must be above 0 and at most 100"));
@@ -123,8 +118,7 @@ impl Searcher for TuneBohb {
         if !(0.0..=1.0).contains(&random_fraction) {
             return Err(Error::config("random_fraction", random_fraction, "it must be in 0..=1"));
         }
-        self.objective.set(metric, mode)?;
-        self.objective.get()?;
+        self.comparison.set(objective)?;
         self.proposals.set_space(space)
     }
 

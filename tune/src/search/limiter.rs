@@ -1,7 +1,7 @@
 //! A searcher that waits while enough of its trials run.
 
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::{Error, Metrics, Mode, Result};
+use crate::{Error, Metrics, Objective, Result};
 
 /// Suggests nothing while `max_concurrent` of its trials are unfinished.
 ///
@@ -34,16 +34,11 @@ impl<S: Searcher> ConcurrencyLimiter<S> {
 }
 
 impl<S: Searcher> Searcher for ConcurrencyLimiter<S> {
-    fn set_search_properties(
-        &mut self,
-        metric: Option<&str>,
-        mode: Option<Mode>,
-        space: &SearchSpace,
-    ) -> Result<()> {
+    fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()> {
         if self.max_concurrent == 0 {
             return Err(Error::config("max_concurrent", 0, "it must be 1 or more"));
         }
-        self.searcher.set_search_properties(metric, mode, space)
+        self.searcher.set_search_properties(objective, space)
     }
 
     fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {

@@ -36,7 +36,7 @@ pub use tag::experiment_tag;
 pub(crate) use tag::format_vars;
 pub use variants::{BasicVariantConfig, BasicVariantGenerator};
 
-use crate::{Config, Metrics, Mode, Result};
+use crate::{Config, Metrics, Objective, Result};
 
 /// An answer to "what next?".
 #[derive(Clone, Debug, PartialEq)]
@@ -56,18 +56,13 @@ pub enum Suggestion {
 
 /// Suggests the settings of trials and learns from their results.
 pub trait Searcher: Send {
-    /// Tells the metric, mode and search space of the sweep. Called once, first.
+    /// Tells the objective and search space of the sweep. Called once, first.
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) if this searcher cannot search the space, if its own settings
-    /// are out of range, or if it needs a metric or mode that was not given. Returns
+    /// are out of range, and [`Error::Missing`](crate::Error::Missing) if it needs an objective and the sweep has none. Returns
     /// [`Error::UnknownKey`](crate::Error::UnknownKey) if a point with a known reward sets what the space has not.
-    fn set_search_properties(
-        &mut self,
-        metric: Option<&str>,
-        mode: Option<Mode>,
-        space: &SearchSpace,
-    ) -> Result<()>;
+    fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()>;
 
     /// How many trials a sweep of `num_samples` samples has (`None`: no end). The sweep asks for so many and no more,
     /// so a searcher need not count. A grid has its points in each sample.
@@ -105,13 +100,8 @@ pub trait Searcher: Send {
 }
 
 impl<S: Searcher + ?Sized> Searcher for Box<S> {
-    fn set_search_properties(
-        &mut self,
-        metric: Option<&str>,
-        mode: Option<Mode>,
-        space: &SearchSpace,
-    ) -> Result<()> {
-        (**self).set_search_properties(metric, mode, space)
+    fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()> {
+        (**self).set_search_properties(objective, space)
     }
 
     fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::{Config, Error, Metrics, Mode, Result, metric};
+use crate::{Config, Error, Metrics, Objective, Result, metric};
 
 /// The `index_key` that Ray has.
 pub const TRIAL_INDEX: &str = "__trial_index__";
@@ -51,17 +51,12 @@ impl<S: Searcher> Repeater<S> {
 }
 
 impl<S: Searcher> Searcher for Repeater<S> {
-    fn set_search_properties(
-        &mut self,
-        metric: Option<&str>,
-        mode: Option<Mode>,
-        space: &SearchSpace,
-    ) -> Result<()> {
+    fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()> {
         if self.repeat == 0 {
             return Err(Error::config("repeat", 0, "it must be 1 or more"));
         }
-        self.metric = metric.map(str::to_owned);
-        self.searcher.set_search_properties(metric, mode, space)
+        self.metric = objective.map(|objective| objective.metric.clone());
+        self.searcher.set_search_properties(objective, space)
     }
 
     fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {

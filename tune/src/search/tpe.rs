@@ -6,8 +6,8 @@ use super::parzen::{Observation, Parzen};
 use super::proposals::Proposals;
 use super::random::unit;
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::metric::Objective;
-use crate::{Config, Error, Metrics, Mode, Result};
+use crate::metric::{Comparison, Objective};
+use crate::{Config, Error, Metrics, Result};
 
 /// Settings of [`TpeSearch`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Default for TpeConfig {
 /// ([`ConcurrencyLimiter`](super::ConcurrencyLimiter)), a sweep therefore repeats itself exactly.
 pub struct TpeSearch {
     settings: TpeConfig,
-    objective: Objective,
+    comparison: Comparison,
     proposals: Proposals,
     /// Quantiles and losses of points known before.
     known: Vec<(Vec<f64>, f64)>,
@@ -69,7 +69,7 @@ impl TpeSearch {
     /// A searcher that has seen no results yet.
     pub fn new(settings: TpeConfig) -> Self {
         Self {
-            objective: Objective::new("TPE", None, None),
+            comparison: Comparison::new("TPE", None),
             proposals: Proposals::new("TPE", settings.seed),
             known: Vec::new(),
             losses: Vec::new(),
@@ -79,12 +79,7 @@ impl TpeSearch {
 }
 
 impl Searcher for TpeSearch {
-    fn set_search_properties(
-        &mut self,
-        metric: Option<&str>,
-        mode: Option<Mode>,
-        space: &SearchSpace,
-    ) -> Result<()> {
+    fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()> {
         let TpeConfig { gamma, n_ei_candidates, .. } = self.settings;
         if !(gamma > 0.0 && gamma <= 1.0) {
             return Err(Error::config("gamma", gamma, "it must be above 0 and at most 1"));
@@ -92,7 +87,7 @@ impl Searcher for TpeSearch {
         if n_ei_candidates == 0 {
             return Err(Error::config("n_ei_candidates", 0, "it must be 1 or more"));
         }
-        self.objective.set(metric, mode)?;
+        self.comparison.set(objective)?;
         self.proposals.set_space(space)?;
         let (points, rewards) = (&self.settings.points_to_evaluate, &self.settings.evaluated_rewards);
         if !rewards.is_empty() && rewards.len() != points.len() {
@@ -100,7 +95,7 @@ impl Searcher for TpeSearch {
                 format!("it must be one for each of the {} points_to_evaluate, or absent", points.len());
             return Err(Error::config("evaluated_rewards", format!("{} numbers", rewards.len()), rule));
         }
-        let (_, mode) = self.objective.get()?;
+        let mode = self.comparison.get()?.mode;
         for (point, reward) in points.iter().zip(rewards) {
             self.known.push((self.proposals.quantiles_of(point)?, -mode.score(*reward)));
         }
@@ -133,8 +128,8 @@ impl Searcher for TpeSearch {
 
     fn on_trial_complete(&mut self, trial_id: &str, result: Option<&Metrics>) -> Result<()> {
         let (Some(number), Some(result)) = (self.proposals.number(trial_id), result) else { return Ok(()) };
-        match self.objective.score(result)? {
-            None => return Err(self.objective.missing(result, trial_id)),
+        match self.comparison.score(result)? {
+            None => return Err(self.comparison.missing(result, trial_id)),
             Some(score) if score.is_nan() => {}
             Some(score) => self.losses[number] = Some(-score),
         }

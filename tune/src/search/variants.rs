@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::random::{Random, unit};
 use super::template::{Source, Template};
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::{Config, Mode, Result};
+use crate::{Config, Objective, Result};
 
 /// Grids above this many points are worth a word.
 const LARGE_GRID: u128 = 1_000_000;
@@ -55,12 +55,7 @@ impl BasicVariantGenerator {
 }
 
 impl Searcher for BasicVariantGenerator {
-    fn set_search_properties(
-        &mut self,
-        _metric: Option<&str>,
-        _mode: Option<Mode>,
-        space: &SearchSpace,
-    ) -> Result<()> {
+    fn set_search_properties(&mut self, _objective: Option<&Objective>, space: &SearchSpace) -> Result<()> {
         self.template = Template::new(space)?;
         let points = self.grid_len(None);
         if points > LARGE_GRID {

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::executor::SavedCheckpoint;
 use crate::schedulers::Decision;
-use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, files};
+use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, files, limit};
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -34,7 +34,8 @@ pub(crate) enum Event<'a> {
     Experiment(Cow<'a, Header>),
     /// A driver took the sweep up again.
     Restored {
-        num_samples: i64,
+        #[serde(with = "limit::minus_one")]
+        num_samples: Option<u64>,
         /// What there is to share out from now on.
         resources: Cow<'a, Bundle>,
     },
@@ -103,7 +104,8 @@ pub(crate) struct Header {
     pub(crate) trainable: String,
     pub(crate) metric: Option<String>,
     pub(crate) mode: Option<Mode>,
-    pub(crate) num_samples: i64,
+    #[serde(with = "limit::minus_one")]
+    pub(crate) num_samples: Option<u64>,
     pub(crate) space: Value,
     /// What there was to share out.
     pub(crate) resources: Bundle,

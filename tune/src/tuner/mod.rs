@@ -20,11 +20,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
+use crate::metric::DEFAULT_METRIC;
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
-use crate::stoppers::Stopper;
-use crate::{Error, Result, TrainableFactory, files, node, read_file, storage};
+use crate::{Config, Error, Result, TrainableFactory, files, node, read_file, storage};
 
+mod builder;
 mod callback;
 mod checkpoints;
 mod control;
@@ -100,7 +101,7 @@ impl ExperimentFile {
 ///
 /// ```no_run
 /// use pavlov_tune::search::loguniform;
-/// use pavlov_tune::{Config, Mode, Result, Scope, TrainableFactory, Tuner, session};
+/// use pavlov_tune::{Config, Result, TrainableFactory, Tuner, session};
 /// use serde_json::json;
 ///
 /// fn descend(config: &Config) -> Result<()> {
@@ -113,11 +114,12 @@ impl ExperimentFile {
 /// }
 ///
 /// let trainable = TrainableFactory::function("descend", descend);
-/// let mut tuner = Tuner::new(trainable, json!({"lr": loguniform(1e-3, 1.0)}));
-/// (tuner.tune_config.metric, tuner.tune_config.mode) = (Some("loss".into()), Some(Mode::Min));
-/// tuner.tune_config.num_samples = 20;
-/// let best = tuner.fit()?.get_best_result(None, None, Scope::Last)?.config.clone();
-/// println!("{best:?}");
+/// let results = Tuner::new(trainable)
+///     .space(json!({"lr": loguniform(1e-3, 1.0)}))
+///     .minimize("loss")
+///     .samples(20)
+///     .fit()?;
+/// println!("{}", results.best()?.config["lr"]);
 /// # Ok::<(), pavlov_tune::Error>(())
 /// ```
 pub struct Tuner {
@@ -132,11 +134,11 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// A sweep of `trainable` over `param_space`, with the default settings.
-    pub fn new(trainable: TrainableFactory, param_space: impl Into<SearchSpace>) -> Self {
+    /// A sweep of `trainable` with the settings that it has by itself, and with the default settings of a sweep.
+    pub fn new(trainable: TrainableFactory) -> Self {
         Tuner {
             trainable,
-            param_space: param_space.into(),
+            param_space: Config::new().into(),
             tune_config: TuneConfig::default(),
             run_config: RunConfig::default(),
         }
@@ -169,7 +171,7 @@ impl Tuner {
             None => self.dated_name(&root),
         };
         self.check()?;
-        let executor = self.executor()?;
+        let executor = self.new_executor()?;
         let pool = self.pool(&*executor)?;
         let (dir, remote) = match root.to_str().filter(|_| storage::scheme(&root).is_some()) {
             Some(url) => {
@@ -184,14 +186,15 @@ impl Tuner {
                 (dir, None)
             }
         };
+        let objective = self.tune_config.objective.as_ref();
         let header = Header {
             format_version: FORMAT_VERSION,
             pavlov: env!("CARGO_PKG_VERSION").into(),
             name,
             prefix: format!("{:05x}", rand::random::<u32>() & 0xf_ffff),
             trainable: self.trainable.name().into(),
-            metric: self.tune_config.metric.clone(),
-            mode: self.tune_config.mode,
+            metric: objective.map(|objective| objective.metric.clone()),
+            mode: objective.map(|objective| objective.mode),
             num_samples: self.tune_config.num_samples,
             space: self.param_space.as_json().clone(),
             resources: pool.total().clone(),
@@ -248,7 +251,7 @@ impl Tuner {
             fill::fill(&dir, &events)?;
         }
         file.map_or(Ok(()), |file| file.write(&dir))?;
-        let executor = self.executor()?;
+        let executor = self.new_executor()?;
         let pool = self.pool(&*executor)?;
         self.go(dir, header, journal, (executor, pool), remote, Some((events, which)))
     }
@@ -281,9 +284,9 @@ impl Tuner {
 
     fn check(&self) -> Result<()> {
         let config = &self.tune_config;
-        if config.num_samples < -1 || config.num_samples == 0 {
-            let rule = "it must be 1 or more, or -1 for no limit";
-            return Err(Error::config("num_samples", config.num_samples, rule));
+        if config.num_samples == Some(0) {
+            let rule = "it must be 1 or more, or without limit: `None` in a program, -1 in a file";
+            return Err(Error::config("num_samples", 0, rule));
         }
         if config.max_concurrent_trials == Some(0) {
             let rule = "it must be 1 or more, or absent for no limit";
@@ -296,7 +299,7 @@ impl Tuner {
         self.run_config.checkpoint_config.check(self.trainable.is_function())
     }
 
-    fn executor(&self) -> Result<Box<dyn Executor>> {
+    fn new_executor(&self) -> Result<Box<dyn Executor>> {
         Ok(match self.tune_config.executor {
             ExecutorKind::Threads => Box::new(ThreadExecutor::new(self.trainable.clone())),
             ExecutorKind::Processes => Box::new(ProcessExecutor::new(&self.trainable)?),
@@ -310,13 +313,18 @@ impl Tuner {
     }
 
     fn refuse_other_sweep(&self, dir: &Path, header: &Header) -> Result<()> {
-        let now = &self.tune_config;
-        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
-        let mode = |mode: Option<crate::Mode>| mode.map_or("none", crate::Mode::name).to_string();
+        let none = || "none".to_string();
+        let now = self.tune_config.objective.as_ref();
+        let now_metric = now.map(|objective| objective.metric.clone());
+        let now_mode = now.map(|objective| objective.mode);
+        // Earlier versions wrote a mode without a metric, or a metric without a mode.
+        let metric = header.metric.clone().or_else(|| header.mode.map(|_| DEFAULT_METRIC.into()));
+        let mode = header.mode.or(now_mode.filter(|_| metric.is_some()));
+        let mode_name = |mode: Option<crate::Mode>| mode.map_or_else(none, |mode| mode.name().into());
         let compared = [
             ("trainable", header.trainable.clone(), self.trainable.name().to_string()),
-            ("metric", shown(&header.metric), shown(&now.metric)),
-            ("mode", mode(header.mode), mode(now.mode)),
+            ("metric", metric.unwrap_or_else(none), now_metric.unwrap_or_else(none)),
+            ("mode", mode_name(mode), mode_name(now_mode)),
         ];
         for (what, before, after) in compared {
             if before != after {
@@ -337,28 +345,26 @@ impl Tuner {
         restored: Option<(Vec<Event<'static>>, Restore)>,
     ) -> Result<ResultGrid> {
         let Tuner { trainable, param_space, tune_config, mut run_config } = self;
-        let (metric, mode) = (tune_config.metric.as_deref(), tune_config.mode);
+        let objective = tune_config.objective.as_ref();
         let is_default = tune_config.search_alg.is_none();
         let mut searcher = tune_config.search_alg.unwrap_or_else(|| {
             let settings = BasicVariantConfig { seed: tune_config.seed, ..BasicVariantConfig::default() };
             Box::new(BasicVariantGenerator::new(settings))
         });
-        searcher.set_search_properties(metric, mode, &param_space)?;
-        let num_samples = searcher.total_samples(u64::try_from(tune_config.num_samples).ok());
+        searcher.set_search_properties(objective, &param_space)?;
+        let num_samples = searcher.total_samples(tune_config.num_samples);
         let mut scheduler = tune_config.scheduler.unwrap_or_else(|| Box::new(FifoScheduler));
-        scheduler.set_search_properties(metric, mode)?;
+        scheduler.set_search_properties(objective)?;
         if !is_default && !scheduler.works_with_searchers() {
             let rule = "its trials change their settings on the way: leave the searcher out";
             return Err(Error::config("search_alg", scheduler.debug_string(), rule));
         }
         // What a scheduler with a metric of its own compares is what the tables show.
-        let objective = scheduler.objective().map(|(metric, mode)| (metric.to_string(), mode));
-        let shown_mode = mode.or(objective.as_ref().map(|(_, mode)| *mode));
-        let shown_metric = tune_config.metric.clone().or(objective.map(|(metric, _)| metric));
-        let columns = Columns { space: &header.space, metric: shown_metric.as_deref(), mode: shown_mode };
+        let shown = objective.or(scheduler.objective()).cloned();
+        let columns = Columns { space: &header.space, objective: shown.as_ref() };
         scheduler.set_total_resources(&header.resources);
-        let mut sweep =
-            Sweep::new(&dir, searcher, scheduler, run_config.stop.take(), tune_config.metric.clone());
+        let awaited = objective.map(|objective| objective.metric.clone());
+        let mut sweep = Sweep::new(&dir, searcher, scheduler, run_config.stop.take(), awaited);
         let mut which = None;
         if let Some((events, goes_on)) = restored {
             for event in events {
@@ -397,7 +403,7 @@ impl Tuner {
         let interrupted = outcome?;
         written?;
         let Control { sweep, remote, .. } = control;
-        Ok(ResultGrid::of(sweep, remote.as_ref(), header.space, shown_metric, shown_mode, interrupted))
+        Ok(ResultGrid::of(sweep, remote.as_ref(), header.space, shown, interrupted))
     }
 }
 
@@ -412,29 +418,6 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 
 fn absolute(dir: &Path) -> Result<PathBuf> {
     std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))
-}
-
-/// The short form of a sweep: `trainable` over `space` until a result key of `stop` reaches its value, random and grid
-/// search, FIFO. For more, fill in a [`Tuner`].
-///
-/// # Errors
-/// Returns [`Error::TrialFailed`], once all trials have ended, if one of them failed, and [`Error::Config`] if `stop`
-/// has a value that is no number. Fails otherwise in the cases of [`Tuner::fit`].
-pub fn run(
-    trainable: TrainableFactory,
-    space: impl Into<SearchSpace>,
-    num_samples: i64,
-    stop: &crate::Config,
-) -> Result<ResultGrid> {
-    let mut tuner = Tuner::new(trainable, space);
-    tuner.tune_config.num_samples = num_samples;
-    let criteria = crate::stoppers::StoppingCriteria::new(stop)?;
-    tuner.run_config.stop = (!criteria.is_empty()).then(|| Box::new(criteria) as Box<dyn Stopper>);
-    let grid = tuner.fit()?;
-    if let Some((trial_id, message)) = grid.errors().next() {
-        return Err(Error::TrialFailed { trial_id: trial_id.into(), message: message.into() });
-    }
-    Ok(grid)
 }
 
 impl fmt::Debug for Tuner {

@@ -8,15 +8,14 @@ use serde_json::Value;
 
 use super::table::{self, Columns, Row};
 use crate::schedulers::TrialScheduler;
-use crate::{Metrics, Mode, Trial, TrialStatus, metric};
+use crate::{Metrics, Objective, Trial, TrialStatus, metric};
 
 /// Trials in the live table.
 const ROWS: usize = 20;
 
 pub(super) struct Progress {
     verbose: u8,
-    metric: Option<String>,
-    mode: Option<Mode>,
+    objective: Option<Objective>,
     space: Value,
     /// For messages on how to train a failed trial alone.
     replay_command: Option<String>,
@@ -30,12 +29,12 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(verbose: u8, columns: Columns<'_>, replay_command: Option<String>) -> Self {
-        let Columns { space, metric, mode } = columns;
+        let Columns { space, objective } = columns;
         let live = std::io::stderr().is_terminal();
         let every = if live { Duration::from_millis(500) } else { Duration::from_secs(30) };
         let started = Instant::now();
-        let (space, metric) = (space.clone(), metric.map(String::from));
-        Progress { verbose, metric, mode, space, replay_command, live, every, started, shown: None, lines: 0 }
+        let (space, objective) = (space.clone(), objective.cloned());
+        Progress { verbose, objective, space, replay_command, live, every, started, shown: None, lines: 0 }
     }
 
     /// A line above the table.
@@ -51,7 +50,9 @@ impl Progress {
             return;
         }
         let shown = |key: &str| metric::find(result, key).map_or(String::new(), table::cell);
-        let value = self.metric.as_deref().map(|key| format!(", {key} {}", shown(key))).unwrap_or_default();
+        let value =
+            self.objective.as_ref().map(|Objective { metric, .. }| format!(", {metric} {}", shown(metric)));
+        let value = value.unwrap_or_default();
         self.say(&format!("{}: iteration {}{value}", trial.trial_id, shown("training_iteration")));
     }
 
@@ -139,7 +140,7 @@ impl Progress {
     }
 
     fn columns(&self) -> Columns<'_> {
-        Columns { space: &self.space, metric: self.metric.as_deref(), mode: self.mode }
+        Columns { space: &self.space, objective: self.objective.as_ref() }
     }
 }
 

@@ -12,15 +12,14 @@ use super::remote::Remote;
 use super::sweep::Sweep;
 use super::table::{Columns, Row};
 use crate::checkpoint::{self, Metadata};
-use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, loggers, metric, storage};
+use crate::{Config, Error, Metrics, Mode, Objective, Result, TrialStatus, loggers, metric, storage};
 
 /// The trials of a sweep, in the order in which they were drawn.
 #[derive(Debug)]
 pub struct ResultGrid {
     dir: PathBuf,
     space: Value,
-    metric: Option<String>,
-    mode: Option<Mode>,
+    objective: Option<Objective>,
     results: Vec<TrialResult>,
     interrupted: bool,
 }
@@ -89,8 +88,7 @@ impl ResultGrid {
         sweep: Sweep,
         remote: Option<&Remote>,
         space: Value,
-        metric: Option<String>,
-        mode: Option<Mode>,
+        objective: Option<Objective>,
         interrupted: bool,
     ) -> Self {
         let results = sweep.trials.into_iter().zip(sweep.runs).map(|(trial, run)| {
@@ -114,39 +112,42 @@ impl ResultGrid {
                 checkpoints,
             }
         });
-        ResultGrid { dir: sweep.dir, space, metric, mode, results: results.collect(), interrupted }
+        ResultGrid { dir: sweep.dir, space, objective, results: results.collect(), interrupted }
     }
 
-    /// The trial with the best value; of equal ones the first.
-    ///
-    /// `None` for metric and mode: those of the sweep, else those of its scheduler. Trials whose value is missing, NaN or infinite are left out.
+    /// The trial whose last result is best for the objective of the sweep, else for that of its scheduler; of equal
+    /// ones the first. Trials whose value is missing, NaN or infinite are left out.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if there is no metric or mode here or in the sweep, and [`Error::Experiment`] with the
-    /// nearest key if no trial has a number for the metric. Scopes other than [`Scope::Last`] read the journal: then
-    /// [`Error::Io`] if it cannot be read, and [`Error::Experiment`] if it is damaged.
-    pub fn get_best_result(
-        &self,
-        metric: Option<&str>,
-        mode: Option<Mode>,
-        scope: Scope,
-    ) -> Result<&TrialResult> {
-        let rule = "name one here or in the sweep";
-        let absent = |what: &str| Error::config(what, "absent", rule);
-        let key = metric.or(self.metric.as_deref()).ok_or_else(|| absent("metric"))?;
-        let mode = mode.or(self.mode).ok_or_else(|| absent("mode"))?;
+    /// Returns [`Error::Missing`] if neither the sweep nor its scheduler has an objective, and [`Error::Experiment`]
+    /// with the nearest key if no trial has a number for the metric.
+    #[doc(alias = "get_best_result")]
+    pub fn best(&self) -> Result<&TrialResult> {
+        let rule =
+            "the sweep has none, so say what is best: `best_by(&Objective::maximize(\"...\"), Scope::Last)`";
+        let objective = self.objective.as_ref().ok_or_else(|| Error::missing("metric", rule))?;
+        self.best_by(objective, Scope::Last)
+    }
+
+    /// The trial that is best for `objective`; `scope` says which of a trial's results count. Of equal ones the first.
+    /// Trials whose value is missing, NaN or infinite are left out.
+    ///
+    /// # Errors
+    /// Returns [`Error::Experiment`] with the nearest key if no trial has a number for the metric. Scopes other than
+    /// [`Scope::Last`] read the journal: then [`Error::Io`] if it cannot be read, and [`Error::Experiment`] if it is
+    /// damaged.
+    pub fn best_by(&self, objective: &Objective, scope: Scope) -> Result<&TrialResult> {
+        let Objective { metric: key, mode } = objective;
         let values = match scope {
             Scope::Last => self.last_values(key),
             _ => self.all_values(key)?,
         };
-        let mut best: Option<(f64, &TrialResult)> = None;
-        for (result, values) in self.results.iter().zip(values) {
-            let Some(value) = scope.of(&values, mode).filter(|value| value.is_finite()) else { continue };
-            if best.is_none_or(|(best, _)| mode.score(value) > mode.score(best)) {
-                best = Some((value, result));
-            }
-        }
-        best.map(|(_, result)| result).ok_or_else(|| {
+        let score = |values: Vec<f64>| {
+            let value = scope.of(&values, *mode).filter(|value| value.is_finite())?;
+            Some(mode.score(value))
+        };
+        let best = metric::best(values.into_iter().map(score));
+        best.map(|best| &self.results[best]).ok_or_else(|| {
             let last: Vec<&Metrics> =
                 self.results.iter().filter_map(|result| result.metrics.as_ref()).collect();
             let known: Vec<String> = last
@@ -191,25 +192,17 @@ impl ResultGrid {
         Ok(())
     }
 
-    /// A row for each trial, for a table or a data frame: its last result, or with `filter_metric` the one that has the
+    /// A row for each trial, for a table or a data frame: its last result, or with `filter` the first one that has the
     /// best finite value of it; then `trial_id`, `logdir` and, below `config/`, its settings. Nested keys are joined by
     /// `/`. A trial without such a result has the latter alone.
     ///
     /// # Errors
-    /// Without a metric it cannot fail. With one it returns [`Error::Config`] if there is no mode here or in the sweep,
-    /// [`Error::Io`] if the journal cannot be read, and [`Error::Experiment`] if the journal is damaged.
-    pub fn get_dataframe(
-        &self,
-        filter_metric: Option<&str>,
-        filter_mode: Option<Mode>,
-    ) -> Result<Vec<Metrics>> {
-        let chosen = match filter_metric {
+    /// Without a filter it cannot fail. With one it returns [`Error::Io`] if the journal cannot be read, and
+    /// [`Error::Experiment`] if the journal is damaged.
+    pub fn get_dataframe(&self, filter: Option<&Objective>) -> Result<Vec<Metrics>> {
+        let chosen = match filter {
             None => self.results.iter().map(|result| result.metrics.clone()).collect(),
-            Some(key) => {
-                let mode = filter_mode.or(self.mode);
-                let rule = "name one here or in the sweep";
-                self.best_results(key, mode.ok_or_else(|| Error::config("filter_mode", "absent", rule))?)?
-            }
+            Some(objective) => self.best_results(objective)?,
         };
         let rows = self.results.iter().zip(chosen).map(|(trial, metrics)| {
             let owned = |(key, value): (String, &Value)| (key, value.clone());
@@ -225,11 +218,10 @@ impl ResultGrid {
     }
 
     /// Of each trial the first of its results with the best value.
-    fn best_results(&self, key: &str, mode: Mode) -> Result<Vec<Option<Metrics>>> {
+    fn best_results(&self, objective: &Objective) -> Result<Vec<Option<Metrics>>> {
         let mut best: Vec<Option<(f64, Metrics)>> = vec![None; self.results.len()];
         self.visit_results(|i, result| {
-            let value = metric::find(result, key).and_then(Value::as_f64).filter(|value| value.is_finite());
-            let Some(score) = value.map(|value| mode.score(value)) else { return };
+            let Some(score) = objective.finite_score(result) else { return };
             if best[i].as_ref().is_none_or(|(best, _)| score > *best) {
                 best[i] = Some((score, result.clone()));
             }
@@ -304,7 +296,7 @@ impl<'a> IntoIterator for &'a ResultGrid {
 /// trial comes first.
 impl fmt::Display for ResultGrid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let columns = Columns { space: &self.space, metric: self.metric.as_deref(), mode: self.mode };
+        let columns = Columns { space: &self.space, objective: self.objective.as_ref() };
         let mut rows: Vec<Row<'_>> = self.results.iter().map(TrialResult::row).collect();
         columns.best_first(&mut rows);
         f.write_str(&columns.table(&rows))
@@ -340,23 +332,15 @@ impl TrialResult {
         self.checkpoints.iter().map(with_result).collect()
     }
 
-    /// The checkpoint whose result has the best value of `metric`; `None`: no checkpoint has a number for it.
+    /// The checkpoint whose result is best for `objective`; `None`: no checkpoint has a number for its metric.
     ///
     /// # Errors
     /// Returns [`Error::Checkpoint`] if a checkpoint is damaged, and [`Error::Io`] or [`Error::Storage`] if one cannot
     /// be read.
-    pub fn get_best_checkpoint(&self, metric: &str, mode: Mode) -> Result<Option<PathBuf>> {
-        let mut best: Option<(f64, PathBuf)> = None;
-        for (path, result) in self.best_checkpoints()? {
-            let value = metric::find(&result, metric).and_then(Value::as_f64);
-            let Some(score) = value.filter(|value| value.is_finite()).map(|value| mode.score(value)) else {
-                continue;
-            };
-            if best.as_ref().is_none_or(|(best, _)| score > *best) {
-                best = Some((score, path));
-            }
-        }
-        Ok(best.map(|(_, path)| path))
+    pub fn get_best_checkpoint(&self, objective: &Objective) -> Result<Option<PathBuf>> {
+        let mut checkpoints = self.best_checkpoints()?;
+        let best = metric::best(checkpoints.iter().map(|(_, result)| objective.finite_score(result)));
+        Ok(best.map(|best| checkpoints.swap_remove(best).0))
     }
 }
 

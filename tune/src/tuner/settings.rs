@@ -14,17 +14,15 @@ use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
 use crate::storage::SyncConfig;
-use crate::{Error, Mode, Result};
+use crate::{Error, Mode, Objective, Result, limit};
 
 /// How trials are drawn and scheduled.
 pub struct TuneConfig {
-    /// The metric to optimise, nested keys joined by `/`.
-    pub metric: Option<String>,
-    /// Whether high or low values of the metric are better.
-    pub mode: Option<Mode>,
-    /// How many trials are drawn; for the default searcher, how often the whole grid is repeated. -1: without end, until a stop
-    /// condition of the experiment is met.
-    pub num_samples: i64,
+    /// What the sweep optimises. `None`: nothing, or what its scheduler has.
+    pub objective: Option<Objective>,
+    /// How many trials are drawn; for the default searcher, how often the whole grid is repeated. `None`: without end,
+    /// until a stop condition of the experiment is met.
+    pub num_samples: Option<u64>,
     /// The seed of the default searcher.
     pub seed: u64,
     /// How many trials run at the same time, at most. `None`: as many as there are resources for.
@@ -46,9 +44,8 @@ pub struct TuneConfig {
 impl Default for TuneConfig {
     fn default() -> Self {
         TuneConfig {
-            metric: None,
-            mode: None,
-            num_samples: 1,
+            objective: None,
+            num_samples: Some(1),
             seed: 0,
             max_concurrent_trials: None,
             search_alg: None,
@@ -128,11 +125,12 @@ impl Default for RunConfig {
 }
 
 /// What happens when a trial fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FailureConfig {
-    /// How often a trial is tried again from its newest whole checkpoint; -1: without end.
-    pub max_failures: i64,
+    /// How often a trial is tried again from its newest whole checkpoint. `None`: without end, which is -1 in a file.
+    #[serde(with = "limit::minus_one")]
+    pub max_failures: Option<u64>,
     /// What the first failure does to the others.
     pub fail_fast: FailFast,
 }
@@ -150,18 +148,18 @@ pub enum FailFast {
     Raise,
 }
 
+impl Default for FailureConfig {
+    fn default() -> Self {
+        FailureConfig { max_failures: Some(0), fail_fast: FailFast::Never }
+    }
+}
+
 impl FailureConfig {
     pub(super) fn check(&self) -> Result<()> {
-        if self.max_failures < -1 {
-            return Err(Error::config(
-                "max_failures",
-                self.max_failures,
-                "it must be -1 (no limit), 0 or more",
-            ));
-        }
-        if self.fail_fast != FailFast::Never && self.max_failures != 0 {
+        if self.fail_fast != FailFast::Never && self.max_failures != Some(0) {
             let rule = "it must be 0 with `fail_fast`, which allows no failure";
-            return Err(Error::config("max_failures", self.max_failures, rule));
+            let value = self.max_failures.map_or("without limit".into(), |most| most.to_string());
+            return Err(Error::config("max_failures", value, rule));
         }
         Ok(())
     }
@@ -171,8 +169,10 @@ impl FailureConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Iterations from one checkpoint to the next; 0: none by count. A result with `should_checkpoint` asks for one at any time.
-    pub checkpoint_frequency: u64,
+    /// Iterations from one checkpoint to the next. `None`, which is 0 in a file: none by count. A result with
+    /// `should_checkpoint` asks for one at any time.
+    #[serde(with = "limit::zero")]
+    pub checkpoint_frequency: Option<u64>,
     /// Whether each trial writes a checkpoint at its end. `None`: yes, except for functions, which save by themselves.
     pub checkpoint_at_end: Option<bool>,
     /// How many of the best checkpoints of each trial stay, beside its newest. `None`: all.
@@ -191,9 +191,13 @@ impl CheckpointConfig {
         if self.num_to_keep == Some(0) {
             return Err(Error::config("num_to_keep", 0, "it must be 1 or more, or absent to keep all"));
         }
+        if self.checkpoint_frequency == Some(0) {
+            let rule = "it must be 1 or more, or absent for none by count";
+            return Err(Error::config("checkpoint_frequency", 0, rule));
+        }
         let rule = "a function or training loop saves when it reports a checkpoint: leave it out";
-        if is_function && self.checkpoint_frequency > 0 {
-            return Err(Error::config("checkpoint_frequency", self.checkpoint_frequency, rule));
+        if let Some(frequency) = self.checkpoint_frequency.filter(|_| is_function) {
+            return Err(Error::config("checkpoint_frequency", frequency, rule));
         }
         if is_function && self.checkpoint_at_end == Some(true) {
             return Err(Error::config("checkpoint_at_end", true, rule));
@@ -222,8 +226,7 @@ impl Default for Restore {
 impl fmt::Debug for TuneConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TuneConfig")
-            .field("metric", &self.metric)
-            .field("mode", &self.mode)
+            .field("objective", &self.objective)
             .field("num_samples", &self.num_samples)
             .field("seed", &self.seed)
             .field("executor", &self.executor)

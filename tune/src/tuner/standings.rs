@@ -2,18 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use super::journal::{self, Event};
 use super::replay::check_trial_id;
-use crate::{Error, Metrics, Mode, Result, metric};
+use crate::{Error, Metrics, Objective, Result, metric};
 
 /// The trials of a sweep as its directory has them.
 #[derive(Clone, Debug)]
 pub struct Standings {
     dir: PathBuf,
-    metric: Option<String>,
-    mode: Option<Mode>,
+    objective: Option<Objective>,
     trials: Vec<Standing>,
 }
 
@@ -56,36 +53,28 @@ impl Standings {
                 _ => {}
             }
         }
-        let (metric, mode) = (header.metric, header.mode);
-        Ok(Some(Standings { dir: dir.into(), metric, mode, trials }))
+        // A sweep of an earlier version may have a metric without a mode.
+        let objective = Objective::of_pair(header.metric, header.mode).ok().flatten();
+        Ok(Some(Standings { dir: dir.into(), objective, trials }))
     }
 
     /// The directory of the trial whose last result has the best value; of equal ones the first.
     ///
-    /// A sweep without a metric and mode is judged by `metric` and `mode`.
+    /// A sweep without an objective is judged by `otherwise`.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if there is no metric or mode anywhere, or if no trial has a number for the
+    /// Returns [`Error::Experiment`] if there is no objective at all, or if no trial has a number for the
     /// metric.
-    pub fn best(&self, metric: Option<&str>, mode: Option<Mode>) -> Result<PathBuf> {
-        let metric = self.metric.as_deref().or(metric);
-        let (Some(metric), Some(mode)) = (metric, self.mode.or(mode)) else {
+    pub fn best(&self, otherwise: Option<&Objective>) -> Result<PathBuf> {
+        let Some(objective) = self.objective.as_ref().or(otherwise) else {
             let reason = "this sweep has no metric and mode that say which trial is best; name one of its trials instead";
             return Err(Error::experiment(&self.dir, reason));
         };
-        let mut best: Option<(f64, &str)> = None;
-        for trial in &self.trials {
-            let value = trial.last_result.as_ref().and_then(|result| metric::find(result, metric));
-            let value = value.and_then(Value::as_f64).filter(|value| value.is_finite());
-            let Some(score) = value.map(|value| mode.score(value)) else { continue };
-            if best.is_none_or(|(best, _)| score > best) {
-                best = Some((score, &trial.trial_id));
-            }
-        }
-        match best {
-            Some((_, trial_id)) => Ok(self.dir.join(trial_id)),
-            None => Err(Error::experiment(&self.dir, format!("no trial has a number for `{metric}` yet"))),
-        }
+        let scores = self.trials.iter().map(|trial| objective.finite_score(trial.last_result.as_ref()?));
+        let best = metric::best(scores).map(|best| self.dir.join(&self.trials[best].trial_id));
+        best.ok_or_else(|| {
+            Error::experiment(&self.dir, format!("no trial has a number for `{}` yet", objective.metric))
+        })
     }
 
     /// Whether nothing is left to do for a trial; `None`: the sweep has no trial of that id.

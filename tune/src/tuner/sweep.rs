@@ -65,7 +65,7 @@ pub(super) struct Run {
     /// An order: save when at `seen`, and keep that for others.
     pub(super) save: bool,
     pub(super) checkpoints: Checkpoints,
-    pub(super) failures: i64,
+    pub(super) failures: u64,
     pub(super) error: Option<String>,
     pub(super) exploit: Option<Exploit>,
     /// Nothing is left to do.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, loggers, metric};
+use crate::{Config, Error, Metrics, Objective, Result, TrialStatus, loggers, metric};
 
 /// Longer cells are cut.
 const WIDEST: usize = 48;
@@ -12,8 +12,7 @@ const WIDEST: usize = 48;
 pub(super) struct Columns<'a> {
     /// The search space.
     pub(super) space: &'a Value,
-    pub(super) metric: Option<&'a str>,
-    pub(super) mode: Option<Mode>,
+    pub(super) objective: Option<&'a Objective>,
 }
 
 /// A trial to be shown.
@@ -34,8 +33,7 @@ impl Row<'_> {
 impl Columns<'_> {
     /// The metric of a trial such that higher is better.
     fn score(self, row: &Row<'_>) -> Option<f64> {
-        let value = row.value(self.metric?)?.as_f64().filter(|value| value.is_finite())?;
-        Some(self.mode?.score(value))
+        self.objective?.finite_score(row.result?)
     }
 
     /// The rows with the best value first; those without a value come last, in the order in which they were drawn.
@@ -46,31 +44,28 @@ impl Columns<'_> {
 
     /// Which row has the best value; of equal ones the first. `None`: no row has a value.
     pub(super) fn place_of_best(self, rows: &[Row<'_>]) -> Option<usize> {
-        let mut best: Option<(f64, usize)> = None;
-        for (place, row) in rows.iter().enumerate() {
-            if let Some(score) = self.score(row)
-                && best.is_none_or(|(best, _)| score > best)
-            {
-                best = Some((score, place));
-            }
-        }
-        best.map(|(_, place)| place)
+        metric::best(rows.iter().map(|row| self.score(row)))
     }
 
     /// The best trial, its value and its parameters in one line; `None`: no trial has a value.
     pub(super) fn best(self, rows: &[Row<'_>]) -> Option<String> {
         let best = &rows[self.place_of_best(rows)?];
-        let (metric, value) = (self.metric?, cell(best.value(self.metric?)?));
+        let metric = &self.objective?.metric;
+        let value = cell(best.value(metric)?);
         let parameters = parameters(self.space, best.config);
         let parameters = parameters.iter().map(|(path, value)| format!(", {path}={}", exact(value)));
         Some(format!("best {} with {metric} {value}{}", best.trial_id, parameters.collect::<String>()))
+    }
+
+    fn metric(&self) -> Option<&str> {
+        self.objective.map(|objective| &*objective.metric)
     }
 
     /// A line per trial with its state, the metric, its time and every parameter.
     pub(super) fn table(self, rows: &[Row<'_>]) -> String {
         let drawn: Vec<_> = rows.iter().map(|row| parameters(self.space, row.config)).collect();
         let paths = union(&drawn);
-        let head = ["trial", "status", self.metric.unwrap_or(""), "iter", "time (s)"];
+        let head = ["trial", "status", self.metric().unwrap_or(""), "iter", "time (s)"];
         let head = head.into_iter().chain(paths.iter().map(String::as_str)).map(String::from).collect();
         let mut lines = vec![head];
         for (row, drawn) in rows.iter().zip(&drawn) {
@@ -78,7 +73,7 @@ impl Columns<'_> {
             let mut line = vec![
                 row.trial_id.to_string(),
                 format!("{:?}", row.status).to_uppercase(),
-                self.metric.map(shown).unwrap_or_default(),
+                self.metric().map(shown).unwrap_or_default(),
                 shown("training_iteration"),
                 shown("time_total_s"),
             ];
@@ -112,7 +107,7 @@ impl Columns<'_> {
             ("trial_id".to_string(), Value::from(row.trial_id)),
             ("status".to_string(), format!("{:?}", row.status).to_uppercase().into()),
         ];
-        if let Some(metric) = self.metric {
+        if let Some(metric) = self.metric() {
             cells.push((metric.into(), row.value(metric).cloned().unwrap_or_default()));
         }
         let drawn = parameters(self.space, row.config).into_iter();
@@ -120,7 +115,7 @@ impl Columns<'_> {
         let numbers = row.result.map(loggers::flatten).unwrap_or_default().into_iter();
         let numbers = numbers.filter(|(key, value)| {
             let is_setting = key.starts_with("config/");
-            !is_setting && !value.is_array() && key != "trial_id" && Some(key.as_str()) != self.metric
+            !is_setting && !value.is_array() && key != "trial_id" && Some(key.as_str()) != self.metric()
         });
         cells.extend(numbers.map(|(key, value)| (key, value.clone())));
         cells
@@ -278,7 +273,8 @@ mod tests {
                 Row { trial_id, status, config, result: result.as_ref() }
             })
             .collect();
-        let columns = Columns { space: &space, metric: Some("loss"), mode: Some(Mode::Max) };
+        let highest = Objective::maximize("loss");
+        let columns = Columns { space: &space, objective: Some(&highest) };
         let mut sorted = rows.clone();
         columns.best_first(&mut sorted);
         assert_eq!(
@@ -297,7 +293,8 @@ mod tests {
              t_0,TERMINATED,7.5,0.25,3\n\
              t_2,ERROR,,0.5,\n"
         );
-        let lowest = Columns { mode: Some(Mode::Min), ..columns };
+        let lowest = Objective::minimize("loss");
+        let lowest = Columns { objective: Some(&lowest), ..columns };
         assert_eq!(lowest.best(&rows).as_deref(), Some("best t_0 with loss 7.5, lr=0.25"));
         assert_eq!(lowest.best(&rows[2..]), None);
     }

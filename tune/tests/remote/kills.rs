@@ -34,7 +34,7 @@ impl Trainable for Slow {
 fn sixteen(place: impl Into<PathBuf>, pause: Duration) -> Tuner {
     let mut tuner = at(place);
     tuner.trainable = TrainableFactory::new("slow", move |_| Ok(Slow(Counter::default(), pause)));
-    tuner.tune_config.num_samples = 8;
+    tuner.tune_config.num_samples = Some(8);
     tuner.run_config.checkpoint_config.num_to_keep = Some(1);
     tuner
 }

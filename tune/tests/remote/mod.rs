@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pavlov_tune::storage::{SyncConfig, check_storage, open};
-use pavlov_tune::{Callback, Metrics, Mode, Restore, Result, Scope, Trial, Tuner, checkpoint};
+use pavlov_tune::{Callback, Metrics, Mode, Objective, Restore, Result, Scope, Trial, Tuner, checkpoint};
 use serde_json::{Value, json};
 
 mod kills;
@@ -23,7 +23,7 @@ use crate::sweeps::{assert_equal, copy_dir, counters, population, tuner};
 fn at(place: impl Into<PathBuf>) -> Tuner {
     let mut tuner = tuner(counters(), Path::new(""), 1);
     tuner.run_config.storage_path = Some(place.into());
-    tuner.run_config.checkpoint_config.checkpoint_frequency = 1;
+    tuner.run_config.checkpoint_config.checkpoint_frequency = Some(1);
     tuner.run_config.sync_config = SyncConfig {
         sync_period: Duration::from_millis(20),
         sync_timeout: Duration::from_secs(20),
@@ -116,7 +116,7 @@ apart! {
             assert_eq!(trial.checkpoint.as_ref(), Some(&here[0].1));
             let first = Path::new(&url).join("sweep").join(&trial.trial_id).join("checkpoint_000001");
             assert_eq!(trial.checkpoints[0].1, first);
-            let lowest = trial.get_best_checkpoint("total", Mode::Min).unwrap();
+            let lowest = trial.get_best_checkpoint(&Objective::minimize("total")).unwrap();
             assert_eq!(lowest.as_ref(), Some(&first));
             let fetched = checkpoint::fetch(&first).unwrap();
             assert_eq!(checkpoint::metadata(&fetched).unwrap().iteration, 1);
@@ -126,7 +126,7 @@ apart! {
                 assert_eq!(here, there, "{name}");
             }
         }
-        let best = grid.get_best_result(None, None, Scope::All).unwrap();
+        let best = grid.best_by(&Objective::maximize("total"), Scope::All).unwrap();
         assert_eq!(best.config["by"], 3);
         assert!(!there.join("driver.json").exists());
         let local = fs::read_to_string(grid.experiment_path().join("journal.jsonl")).unwrap();

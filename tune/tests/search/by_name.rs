@@ -1,6 +1,6 @@
 //! Searchers as a sweep file describes them.
 
-use pavlov_tune::Mode;
+use pavlov_tune::Objective;
 use pavlov_tune::search::{Suggestion, from_config};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn refusal(settings: Value) -> String {
 /// The first draws of the searcher that `settings` describe.
 fn draws(settings: Value, seed: u64) -> Vec<Suggestion> {
     let mut searcher = from_config(&object(settings), seed).unwrap();
-    searcher.set_search_properties(Some("loss"), Some(Mode::Min), &space().into()).unwrap();
+    searcher.set_search_properties(Some(&Objective::minimize("loss")), &space().into()).unwrap();
     (0..3).map(|index| searcher.suggest(&index.to_string()).unwrap()).collect()
 }
 

@@ -7,7 +7,7 @@ mod variants;
 mod wrappers;
 
 use pavlov_tune::search::{SearchSpace, Searcher, Suggestion};
-use pavlov_tune::{Config, Metrics, Mode};
+use pavlov_tune::{Config, Metrics, Objective};
 use serde_json::{Value, json};
 
 use crate::counter::object;
@@ -16,7 +16,7 @@ type Drawn = Vec<(String, Value)>;
 
 /// `searcher` after it was told of `space`, minimising `loss`.
 fn ready<S: Searcher>(mut searcher: S, space: impl Into<SearchSpace>) -> S {
-    searcher.set_search_properties(Some("loss"), Some(Mode::Min), &space.into()).unwrap();
+    searcher.set_search_properties(Some(&Objective::minimize("loss")), &space.into()).unwrap();
     searcher
 }
 

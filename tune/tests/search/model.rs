@@ -4,7 +4,7 @@ use pavlov_tune::search::{
     SearchSpace, Searcher, TpeConfig, TpeSearch, TuneBohb, TuneBohbConfig, choice, grid_search, loguniform,
     randint, uniform,
 };
-use pavlov_tune::{Config, Metrics, Mode};
+use pavlov_tune::{Config, Metrics, Objective};
 use serde_json::{Value, json};
 
 use super::{loss, ready, trial};
@@ -135,8 +135,8 @@ fn points_come_first_and_known_ones_are_not_run() {
 #[test]
 fn what_tpe_cannot_search_is_refused() {
     let refusal = |settings: Value, metric: Option<&str>, space: Value| {
-        let mode = metric.map(|_| Mode::Min);
-        tpe(settings).set_search_properties(metric, mode, &space.into()).unwrap_err().to_string()
+        let objective = metric.map(Objective::minimize);
+        tpe(settings).set_search_properties(objective.as_ref(), &space.into()).unwrap_err().to_string()
     };
     let space = || json!({"lr": uniform(0.0, 1.0)});
     for (refusal, rule) in [

@@ -22,7 +22,7 @@ fn first(space: impl Into<SearchSpace>) -> Config {
 
 fn refusal(space: impl Into<SearchSpace>) -> String {
     let mut searcher = random();
-    let set = searcher.set_search_properties(None, None, &space.into());
+    let set = searcher.set_search_properties(None, &space.into());
     set.and_then(|()| searcher.suggest("").map(drop)).unwrap_err().to_string()
 }
 

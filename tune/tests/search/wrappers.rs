@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use pavlov_tune::search::{ConcurrencyLimiter, Repeater, SearchSpace, Searcher, Suggestion, TRIAL_INDEX};
-use pavlov_tune::{Config, Metrics, Mode, Result};
+use pavlov_tune::{Config, Metrics, Objective, Result};
 use serde_json::json;
 
 use super::{loss, ready, trial};
@@ -20,7 +20,7 @@ struct Recorder {
 }
 
 impl Searcher for Recorder {
-    fn set_search_properties(&mut self, _: Option<&str>, _: Option<Mode>, _: &SearchSpace) -> Result<()> {
+    fn set_search_properties(&mut self, _: Option<&Objective>, _: &SearchSpace) -> Result<()> {
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Decision, Order, TrialScheduler, positive};
-use crate::metric::{Objective, missing, number};
-use crate::{Error, Metrics, Mode, Result, Trial, TrialStatus};
+use crate::metric::{self, Comparison, Objective, missing, number};
+use crate::{Error, Metrics, Result, Trial, TrialStatus};
 use bracket::Bracket;
 
 /// Settings of [`HyperBandScheduler`] and [`HyperBandForBohb`].
@@ -17,10 +17,9 @@ use bracket::Bracket;
 pub struct HyperBandConfig {
     /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric that trials are compared by. `None`: that of the sweep.
-    pub metric: Option<String>,
-    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
-    pub mode: Option<Mode>,
+    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    #[serde(flatten, with = "metric::pair")]
+    pub objective: Option<Objective>,
     /// The last milestone of every bracket, in units of `time_attr`. It must be 1 or more.
     pub max_t: f64,
     /// One of so many trials goes on at a milestone, and the next milestone is so many times as far. It must be above
@@ -34,8 +33,7 @@ impl Default for HyperBandConfig {
     fn default() -> Self {
         Self {
             time_attr: "training_iteration".into(),
-            metric: None,
-            mode: None,
+            objective: None,
             max_t: 81.0,
             reduction_factor: 3.0,
             stop_last_trials: true,
@@ -95,12 +93,12 @@ impl HyperBandForBohb {
 }
 
 impl TrialScheduler for HyperBandScheduler {
-    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
-        self.bands.objective.set(metric, mode)
+    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
+        self.bands.comparison.set(objective)
     }
 
-    fn objective(&self) -> Option<(&str, Mode)> {
-        self.bands.objective.get().ok()
+    fn objective(&self) -> Option<&Objective> {
+        self.bands.comparison.objective()
     }
 
     fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
@@ -154,12 +152,12 @@ impl TrialScheduler for HyperBandScheduler {
 }
 
 impl TrialScheduler for HyperBandForBohb {
-    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
-        self.bands.objective.set(metric, mode)
+    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
+        self.bands.comparison.set(objective)
     }
 
-    fn objective(&self) -> Option<(&str, Mode)> {
-        self.bands.objective.get().ok()
+    fn objective(&self) -> Option<&Objective> {
+        self.bands.comparison.objective()
     }
 
     fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
@@ -230,7 +228,7 @@ enum AtMilestone {
 struct Bands {
     name: &'static str,
     config: HyperBandConfig,
-    objective: Objective,
+    comparison: Comparison,
     /// Brackets in a full band.
     brackets: usize,
     /// In the order they were made; `None` stands for one whose first milestone would be 0.
@@ -254,7 +252,7 @@ impl Bands {
         }
         Ok(Self {
             name,
-            objective: Objective::new(name, config.metric.clone(), config.mode),
+            comparison: Comparison::new(name, config.objective.clone()),
             brackets: (max_t.ln() / reduction_factor.ln()).round_ties_even() as usize + 1,
             bands: vec![Vec::new()],
             places: HashMap::new(),
@@ -309,7 +307,7 @@ impl Bands {
         let time = number(result, time_attr)?.filter(|time| !time.is_nan());
         let needed_as = || format!("the time_attr of {}", self.name);
         let time = time.ok_or_else(|| missing(result, time_attr, &trial.trial_id, needed_as()))?;
-        let score = self.objective.score(result)?;
+        let score = self.comparison.score(result)?;
         let Some(&place) = self.places.get(&trial.trial_id) else { return Ok(None) };
         let Some(bracket) = self.bracket_mut(place) else { return Ok(None) };
         bracket.update(&trial.trial_id, time, score.unwrap_or(f64::NAN));
@@ -318,7 +316,7 @@ impl Bands {
         }
         match score {
             Some(_) => Ok(Some(place)),
-            None => Err(self.objective.missing(result, &trial.trial_id)),
+            None => Err(self.comparison.missing(result, &trial.trial_id)),
         }
     }
 

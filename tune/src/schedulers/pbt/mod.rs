@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::draws::Draws;
 use super::policy_log::PolicyStep;
 use super::{Decision, Order, TrialScheduler, not_negative, positive};
-use crate::metric::{Objective, missing, number};
+use crate::metric::{self, Comparison, Objective, missing, number};
 use crate::search::format_vars;
-use crate::{Config, Error, Metrics, Mode, Result, Trial, TrialStatus};
+use crate::{Config, Error, Metrics, Result, Trial, TrialStatus};
 use explore::{Explore, Mutations};
 
 pub use replay::{PbtReplayConfig, PopulationBasedTrainingReplay};
@@ -28,10 +28,9 @@ const NAME: &str = "PopulationBasedTraining";
 pub struct PbtConfig {
     /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric that trials are compared by. `None`: that of the sweep.
-    pub metric: Option<String>,
-    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
-    pub mode: Option<Mode>,
+    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    #[serde(flatten, with = "metric::pair")]
+    pub objective: Option<Objective>,
     /// How far a trial gets from one look at it to the next, in units of `time_attr`. Each look may save it.
     pub perturbation_interval: f64,
     /// How far a trial gets before the first look at it, in units of `time_attr`.
@@ -62,8 +61,7 @@ impl Default for PbtConfig {
     fn default() -> Self {
         Self {
             time_attr: "time_total_s".into(),
-            metric: None,
-            mode: None,
+            objective: None,
             perturbation_interval: 60.0,
             burn_in_period: 0.0,
             hyperparam_mutations: Config::new(),
@@ -93,7 +91,7 @@ type CustomExplore = Arc<dyn Fn(Config) -> Result<Config> + Send + Sync>;
 /// if the last ends before, the others go on (Ray waits forever).
 pub struct PopulationBasedTraining {
     config: PbtConfig,
-    objective: Objective,
+    comparison: Comparison,
     mutations: Mutations,
     explore: Explore,
     custom_explore: Option<CustomExplore>,
@@ -148,7 +146,7 @@ impl PopulationBasedTraining {
             return Err(Error::config(key, format!("{factors:?}"), "it must be a list of finite numbers"));
         }
         Ok(Self {
-            objective: Objective::new(NAME, config.metric.clone(), config.mode),
+            comparison: Comparison::new(NAME, config.objective.clone()),
             mutations: explore::parse("hyperparam_mutations", &config.hyperparam_mutations)?,
             explore: Explore {
                 resample_probability: config.resample_probability,
@@ -309,27 +307,27 @@ impl PopulationBasedTraining {
     fn measure(&self, trial: &Trial, result: &Metrics) -> Result<Option<(f64, f64)>> {
         let time_attr = &self.config.time_attr;
         let time = number(result, time_attr)?.filter(|time| !time.is_nan());
-        let score = self.objective.score(result)?;
+        let score = self.comparison.score(result)?;
         if self.config.require_attrs {
             let needed_as = format!("the time_attr of {NAME} (require_attrs = false lets such trials go on)");
             time.ok_or_else(|| missing(result, time_attr, &trial.trial_id, needed_as))?;
-            score.ok_or_else(|| self.objective.missing(result, &trial.trial_id))?;
+            score.ok_or_else(|| self.comparison.missing(result, &trial.trial_id))?;
         }
         Ok(time.zip(score))
     }
 }
 
 impl TrialScheduler for PopulationBasedTraining {
-    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
         if self.mutations.is_empty() && self.custom_explore.is_none() {
             let rule = "without it, or a function that explores, trials never change";
             return Err(Error::config(format!("{NAME}.hyperparam_mutations"), "{}", rule));
         }
-        self.objective.set(metric, mode)
+        self.comparison.set(objective)
     }
 
-    fn objective(&self) -> Option<(&str, Mode)> {
-        self.objective.get().ok()
+    fn objective(&self) -> Option<&Objective> {
+        self.comparison.objective()
     }
 
     fn works_with_searchers(&self) -> bool {

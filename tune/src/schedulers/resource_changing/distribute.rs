@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bundles::{Added, Amounts};
 use super::{ResourceAllocation, Situation};
-use crate::metric::number;
-use crate::{Bundle, Error, Mode, Resources, Result, Trial};
+use crate::metric::{self, Objective, number};
+use crate::{Bundle, Error, Resources, Result, Trial, limit};
 
 /// Gives free CPUs and GPUs evenly to all living trials, as Ray Tune does.
 ///
@@ -20,8 +20,9 @@ pub struct DistributeResources {
     /// What a trial grows by. Empty: with `add_bundles` the last bundle that trials started with; otherwise 1 GPU if
     /// the trials have GPUs, else 1 CPU.
     pub increase_by: Bundle,
-    /// How often a trial grows at most. 0 and below: any number of times.
-    pub increase_by_times: i64,
+    /// How often a trial grows at most. `None`: any number of times. In a file that is 0 or below.
+    #[serde(with = "limit::positive")]
+    pub increase_by_times: Option<u64>,
     /// The resources that are kept back from all trials.
     pub reserve_resources: Bundle,
 }
@@ -39,13 +40,14 @@ pub struct DistributeResourcesToTopJob {
     /// What a trial grows by, see [`DistributeResources::increase_by`].
     pub increase_by: Bundle,
     /// How often a trial grows at most, see [`DistributeResources::increase_by_times`].
-    pub increase_by_times: i64,
+    #[serde(with = "limit::positive")]
+    pub increase_by_times: Option<u64>,
     /// The resources that are kept back from all trials.
     pub reserve_resources: Bundle,
-    /// The metric that the best trial is best at. `None`: that of the base scheduler, else of the sweep.
-    pub metric: Option<String>,
-    /// Whether high or low values of the metric are better. `None`: the mode of the base scheduler, else of the sweep.
-    pub mode: Option<Mode>,
+    /// What the best trial is best at. `None`: the objective of the base scheduler, else of the sweep. Files have it as
+    /// `metric` and `mode`.
+    #[serde(flatten, with = "metric::pair")]
+    pub objective: Option<Objective>,
 }
 
 impl ResourceAllocation for DistributeResources {
@@ -64,15 +66,11 @@ impl ResourceAllocation for DistributeResourcesToTopJob {
             reserve_resources: self.reserve_resources.clone(),
         };
         let Some(plan) = Plan::new(&distribute, situation)? else { return Ok(None) };
-        let refuse = |what| {
-            let rule = "the best trial is best at something: give it here, to the scheduler or to the sweep";
-            Error::config(format!("DistributeResourcesToTopJob.{what}"), "missing", rule)
-        };
-        let metric = self.metric.as_deref().or(situation.objective.map(|(metric, _)| metric));
-        let mode = self.mode.or(situation.objective.map(|(_, mode)| mode));
-        let metric = metric.ok_or_else(|| refuse("metric"))?;
-        let mode = mode.ok_or_else(|| refuse("mode"))?;
-        let best = plan.best(metric, mode)?;
+        let objective = self.objective.as_ref().or(situation.objective).ok_or_else(|| {
+            let rule = "choosing the best trial needs a metric and a mode: set them here, on the scheduler, or on the sweep";
+            Error::missing("DistributeResourcesToTopJob.metric", rule)
+        })?;
+        let best = plan.best(objective)?;
         let lacks = plan.free.units(plan.unit_amounts()) < 0;
         if best.trial_id == situation.trial.trial_id || lacks {
             return plan.resources(plan.grow(None));
@@ -150,7 +148,7 @@ impl<'a> Plan<'a> {
 
     /// `increase_by_times`, if there is such a limit.
     fn most(&self) -> Option<i64> {
-        Some(self.settings.increase_by_times).filter(|times| *times > 0)
+        self.settings.increase_by_times.map(|times| i64::try_from(times).unwrap_or(i64::MAX))
     }
 
     /// What the trial has then beyond the base: what is free, up to `limit` units, or less if something lacks.
@@ -178,11 +176,15 @@ impl<'a> Plan<'a> {
     }
 
     /// The best of the living that may still grow, else the best.
-    fn best(&self, metric: &str, mode: Mode) -> Result<&'a Trial> {
+    fn best(&self, objective: &Objective) -> Result<&'a Trial> {
         let score = |trial: &&'a Trial| {
-            let value =
-                trial.last_result.as_ref().map(|result| number(result, metric)).transpose()?.flatten();
-            let score = value.map(|value| mode.score(value)).filter(|score| !score.is_nan());
+            let value = trial
+                .last_result
+                .as_ref()
+                .map(|result| number(result, &objective.metric))
+                .transpose()?
+                .flatten();
+            let score = value.map(|value| objective.mode.score(value)).filter(|score| !score.is_nan());
             Ok((*trial, score.unwrap_or(f64::NEG_INFINITY)))
         };
         let mut ranking: Vec<(&Trial, f64)> = self.living.iter().map(score).collect::<Result<_>>()?;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::{Decision, Order, TrialScheduler};
-use crate::{Bundle, Error, Metrics, Mode, Resources, Result, Trial, TrialStatus};
+use crate::{Bundle, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 
 pub use distribute::{DistributeResources, DistributeResourcesToTopJob};
 
@@ -26,8 +26,8 @@ pub struct Situation<'a> {
     pub base: &'a Resources,
     /// What the sweep has altogether.
     pub total: &'a Bundle,
-    /// The metric and mode of the base scheduler, else of the sweep.
-    pub objective: Option<(&'a str, Mode)>,
+    /// The objective of the base scheduler, else of the sweep.
+    pub objective: Option<&'a Objective>,
 }
 
 /// Decides how much a trial may occupy from now on.
@@ -53,7 +53,7 @@ impl<F: Fn(&Situation<'_>) -> Result<Option<Resources>> + Send> ResourceAllocati
 pub struct ResourceChangingScheduler {
     base_scheduler: Box<dyn TrialScheduler>,
     allocation: Box<dyn ResourceAllocation>,
-    sweep: (Option<String>, Option<Mode>),
+    sweep: Option<Objective>,
     total: Bundle,
     base: Option<Resources>,
     /// Trials that wait for their new resources.
@@ -74,7 +74,7 @@ impl ResourceChangingScheduler {
         Self {
             base_scheduler,
             allocation,
-            sweep: (None, None),
+            sweep: None,
             total: Bundle::new(),
             base: None,
             paused: HashSet::new(),
@@ -83,12 +83,12 @@ impl ResourceChangingScheduler {
 }
 
 impl TrialScheduler for ResourceChangingScheduler {
-    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
-        self.sweep = (metric.map(String::from), mode);
-        self.base_scheduler.set_search_properties(metric, mode)
+    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
+        self.sweep = objective.cloned();
+        self.base_scheduler.set_search_properties(objective)
     }
 
-    fn objective(&self) -> Option<(&str, Mode)> {
+    fn objective(&self) -> Option<&Objective> {
         self.base_scheduler.objective()
     }
 
@@ -125,8 +125,7 @@ impl TrialScheduler for ResourceChangingScheduler {
         self.paused.remove(&trial.trial_id);
         let decision = self.base_scheduler.on_trial_result(trial, result, trials, orders)?;
         let (Decision::Continue, Some(base)) = (decision, &self.base) else { return Ok(decision) };
-        let sweep = self.sweep.0.as_deref().zip(self.sweep.1);
-        let objective = self.base_scheduler.objective().or(sweep);
+        let objective = self.base_scheduler.objective().or(self.sweep.as_ref());
         let situation = Situation { trial, result, trials, base, total: &self.total, objective };
         match self.allocation.allocate(&situation)?.filter(|new| *new != trial.resources) {
             None => Ok(Decision::Continue),

@@ -130,7 +130,7 @@ impl Control {
         let Some(at) = self.unsaved.at.get(&i).copied() else { return Ok(()) };
         let is_there = at.iteration >= run.seen;
         let frequency = self.run_config.checkpoint_config.checkpoint_frequency;
-        let by_count = frequency > 0 && at.iteration.is_multiple_of(frequency);
+        let by_count = frequency.is_some_and(|every| at.iteration.is_multiple_of(every));
         let at_end = run.next == Next::Stop && self.saves_at_end();
         let before_leaving = self.unsaved.interrupted && !self.factory.is_function();
         let by_itself = at.should_checkpoint || by_count || before_leaving;
@@ -246,7 +246,7 @@ impl Control {
             return Err(Error::TrialFailed { trial_id, message });
         }
         let failures = self.sweep.runs[i].failures;
-        let again = failure.max_failures == -1 || failures <= failure.max_failures;
+        let again = failure.max_failures.is_none_or(|most| failures <= most);
         self.progress.failure(&self.sweep.trials[i], &self.sweep.runs[i].dir, &message, again);
         if again {
             if self.sweep.trials[i].status == TrialStatus::Terminated {
