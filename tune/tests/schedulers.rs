@@ -5,11 +5,10 @@
 use std::fs;
 
 use pavlov_tune::schedulers::{
-    AsyncHyperBandConfig, AsyncHyperBandScheduler, Decision, DistributeResources,
-    DistributeResourcesToTopJob, FifoScheduler, HyperBandConfig, HyperBandForBohb, HyperBandScheduler,
-    MedianStoppingConfig, MedianStoppingRule, Order, PbtConfig, PbtReplayConfig, PolicyStep,
-    PopulationBasedTraining, PopulationBasedTrainingReplay, ResourceChangingScheduler, TrialScheduler,
-    from_config,
+    Answer, AsyncHyperBandConfig, AsyncHyperBandScheduler, Decision, DistributeResources,
+    DistributeResourcesToTopJob, FifoScheduler, HyperBandConfig, HyperBandScheduler, MedianStoppingConfig,
+    MedianStoppingRule, Order, PbtConfig, PbtReplayConfig, PolicyStep, PopulationBasedTraining,
+    PopulationBasedTrainingReplay, ResourceChangingScheduler, TrialScheduler, from_config,
 };
 use pavlov_tune::{Bundle, Config, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 use rand::rngs::StdRng;
@@ -51,9 +50,10 @@ impl<S: TrialScheduler> Sweep<S> {
     }
 
     fn try_report(&mut self, trial: usize, result: Value) -> Result<(Decision, Vec<Order>)> {
-        let (result, mut orders): (Metrics, _) = (object(result), Vec::new());
+        let result: Metrics = object(result);
         let reporting = self.trials[trial].clone();
-        let decision = self.scheduler.on_trial_result(&reporting, &result, &self.trials, &mut orders)?;
+        let answer = self.scheduler.on_trial_result(&reporting, &result, &self.trials)?;
+        let Answer { decision, orders } = answer;
         self.trials[trial].last_result = Some(result);
         match decision {
             Decision::Pause => self.trials[trial].status = TrialStatus::Paused,
@@ -68,10 +68,9 @@ impl<S: TrialScheduler> Sweep<S> {
     }
 
     fn complete(&mut self, trial: usize) -> Vec<Order> {
-        let mut orders = Vec::new();
         let ended = self.trials[trial].clone();
         let result = ended.last_result.clone().unwrap_or_default();
-        self.scheduler.on_trial_complete(&ended, &result, &self.trials, &mut orders).unwrap();
+        let orders = self.scheduler.on_trial_complete(&ended, &result, &self.trials).unwrap();
         self.trials[trial].status = TrialStatus::Terminated;
         orders
     }
@@ -167,7 +166,7 @@ fn hyperband_fills_brackets_from_the_one_with_the_fewest_trials_and_bohb_the_oth
     let mut expected = ["5 of 5 to 81", "8 of 8 to 27", "15 of 15 to 9", "34 of 34 to 3", "81 of 81 to 1"];
     let hyperband = Sweep::new(HyperBandScheduler::new(HyperBandConfig::default()).unwrap(), 143);
     assert_eq!(sizes(hyperband.scheduler.debug_string()), expected);
-    let bohb = Sweep::new(HyperBandForBohb::new(HyperBandConfig::default()).unwrap(), 143);
+    let bohb = Sweep::new(HyperBandScheduler::for_bohb(HyperBandConfig::default()).unwrap(), 143);
     expected.reverse();
     assert_eq!(sizes(bohb.scheduler.debug_string()), expected);
 }
@@ -213,8 +212,7 @@ fn trials_that_are_all_past_the_next_milestone_of_hyperband_are_halved_again_whe
     };
     assert_eq!((decision, orders), (Decision::Pause, stopped(8..14)));
     sweep.trials[8..14].iter_mut().for_each(|trial| trial.status = TrialStatus::Terminated);
-    let mut orders = Vec::new();
-    sweep.scheduler.on_idle(&sweep.trials, &mut orders).unwrap();
+    let orders = sweep.scheduler.on_idle(&sweep.trials).unwrap();
     assert_eq!(orders, [stopped(14..16), vec![Order::Unpause("t16".into())]].concat());
 }
 
@@ -223,7 +221,7 @@ fn a_trial_that_hyperband_has_had_as_failed_runs_if_it_is_tried_again() {
     let mut sweep = Sweep::new(HyperBandScheduler::new(HyperBandConfig::default()).unwrap(), 2);
     sweep.trials[0].status = TrialStatus::Error;
     let failed = sweep.trials[0].clone();
-    sweep.scheduler.on_trial_error(&failed, &sweep.trials, &mut Vec::new()).unwrap();
+    sweep.scheduler.on_trial_error(&failed, &sweep.trials).unwrap();
     sweep.trials[0].status = TrialStatus::Pending;
     assert_eq!(sweep.scheduler.choose_trial_to_run(&sweep.trials, &|_| true), Some(0));
     sweep.trials[0].status = TrialStatus::Running;
@@ -233,7 +231,7 @@ fn a_trial_that_hyperband_has_had_as_failed_runs_if_it_is_tried_again() {
 #[test]
 fn an_empty_bracket_of_hyperband_is_not_halved() {
     let config = HyperBandConfig { max_t: 9.0, ..Default::default() };
-    let mut sweep = Sweep::new(HyperBandForBohb::new(config).unwrap(), 1);
+    let mut sweep = Sweep::new(HyperBandScheduler::for_bohb(config).unwrap(), 1);
     assert_eq!(sweep.complete(0), []);
     sweep.add(json!({})).unwrap();
     assert!(sweep.scheduler.debug_string().contains("1 of 9 to 1,"), "{}", sweep.scheduler.debug_string());

@@ -1,6 +1,6 @@
 //! Sweeps from TOML.
 
-use pavlov_tune::schedulers::{self, Decision, Order, TrialScheduler};
+use pavlov_tune::schedulers::{self, Answer, Decision, TrialScheduler};
 use pavlov_tune::search::{self, SearchSpace, Searcher, Suggestion};
 use pavlov_tune::stoppers::{self, FunctionStopper};
 use pavlov_tune::{Metrics, Objective, Result, SweepFile, TrainableFactory, Trial, TrialResult};
@@ -119,15 +119,9 @@ impl Searcher for Counting {
 struct StopAfter(u64);
 
 impl TrialScheduler for StopAfter {
-    fn on_trial_result(
-        &mut self,
-        _: &Trial,
-        result: &Metrics,
-        _: &[Trial],
-        _: &mut Vec<Order>,
-    ) -> Result<Decision> {
+    fn on_trial_result(&mut self, _: &Trial, result: &Metrics, _: &[Trial]) -> Result<Answer> {
         let is_last = result["training_iteration"].as_u64() >= Some(self.0);
-        Ok(if is_last { Decision::Stop } else { Decision::Continue })
+        Ok(if is_last { Decision::Stop } else { Decision::Continue }.into())
     }
     fn debug_string(&self) -> String {
         "StopAfter".into()

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::draws::Draws;
-use super::{Decision, Order, TrialScheduler, positive};
+use super::{Answer, Decision, Order, TrialScheduler, positive};
 use crate::metric::{self, Comparison, Objective, number};
 use crate::{Error, Metrics, Mode, Result, Trial};
 
@@ -130,14 +130,8 @@ impl TrialScheduler for AsyncHyperBandScheduler {
         Ok(())
     }
 
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        _: &[Trial],
-        _: &mut Vec<Order>,
-    ) -> Result<Decision> {
-        let Some((time, score)) = self.measure(result)? else { return Ok(Decision::Continue) };
+    fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, _: &[Trial]) -> Result<Answer> {
+        let Some((time, score)) = self.measure(result)? else { return Ok(Decision::Continue.into()) };
         let goes_on = if time >= self.config.max_t && self.config.stop_last_trials {
             false
         } else {
@@ -145,32 +139,26 @@ impl TrialScheduler for AsyncHyperBandScheduler {
                 .is_none_or(|bracket| bracket.on_result(&trial.trial_id, time, score))
         };
         if goes_on {
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         }
         self.num_stopped += 1;
-        Ok(Decision::Stop)
+        Ok(Decision::Stop.into())
     }
 
     /// The last result counts at its rung for those that come later.
-    fn on_trial_complete(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        _: &[Trial],
-        _: &mut Vec<Order>,
-    ) -> Result<()> {
+    fn on_trial_complete(&mut self, trial: &Trial, result: &Metrics, _: &[Trial]) -> Result<Vec<Order>> {
         if let Some((time, score)) = self.measure(result)? {
             if let Some(bracket) = self.bracket(&trial.trial_id) {
                 bracket.on_result(&trial.trial_id, time, score);
             }
             self.trials.remove(&trial.trial_id);
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
-    fn on_trial_remove(&mut self, trial: &Trial, _: &[Trial], _: &mut Vec<Order>) -> Result<()> {
+    fn on_trial_remove(&mut self, trial: &Trial, _: &[Trial]) -> Result<Vec<Order>> {
         self.trials.remove(&trial.trial_id);
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn debug_string(&self) -> String {

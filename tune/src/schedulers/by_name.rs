@@ -8,9 +8,9 @@ use super::resource_changing::{
     DistributeResources, DistributeResourcesToTopJob, ResourceAllocation, ResourceChangingScheduler,
 };
 use super::{
-    AsyncHyperBandConfig, AsyncHyperBandScheduler, FifoScheduler, HyperBandConfig, HyperBandForBohb,
-    HyperBandScheduler, MedianStoppingConfig, MedianStoppingRule, PbtConfig, PbtReplayConfig,
-    PopulationBasedTraining, PopulationBasedTrainingReplay, TrialScheduler,
+    AsyncHyperBandConfig, AsyncHyperBandScheduler, FifoScheduler, HyperBandConfig, HyperBandScheduler,
+    MedianStoppingConfig, MedianStoppingRule, PbtConfig, PbtReplayConfig, PopulationBasedTraining,
+    PopulationBasedTrainingReplay, TrialScheduler,
 };
 use crate::named::{Registry, settings_of, split, unknown_type};
 use crate::{Config, Result};
@@ -114,7 +114,7 @@ fn build(path: &str, config: &Config, seed: u64) -> Result<Box<dyn TrialSchedule
             Box::new(HyperBandScheduler::new(settings_of(path, settings, &HyperBandConfig::default())?)?)
         }
         Kind::HyperBandForBohb => {
-            Box::new(HyperBandForBohb::new(settings_of(path, settings, &HyperBandConfig::default())?)?)
+            Box::new(HyperBandScheduler::for_bohb(settings_of(path, settings, &HyperBandConfig::default())?)?)
         }
         Kind::MedianStopping => {
             let defaults = MedianStoppingConfig::default();

@@ -92,15 +92,15 @@ impl Replay {
                 }
             }
             ("idle", _) => {
-                let mut orders = Vec::new();
-                self.scheduler.on_idle(&self.trials, &mut orders).unwrap();
+                let orders = self.scheduler.on_idle(&self.trials).unwrap();
                 self.check_orders(orders, &event[1], place);
             }
             ("result", Some(index)) => {
-                let (result, mut orders) = (result(&event[2]), Vec::new());
+                let result = result(&event[2]);
                 let trial = self.trials[index].clone();
-                let answer = self.scheduler.on_trial_result(&trial, &result, &self.trials, &mut orders);
-                let decision = format!("{:?}", answer.unwrap()).to_uppercase();
+                let answer = self.scheduler.on_trial_result(&trial, &result, &self.trials);
+                let Answer { decision, orders } = answer.unwrap();
+                let decision = format!("{decision:?}").to_uppercase();
                 assert_eq!(decision, event[3], "{place}");
                 self.check_orders(orders, &event[4], place);
                 self.trials[index].last_result = Some(result);
@@ -109,18 +109,17 @@ impl Replay {
                 }
             }
             ("complete", Some(index)) => {
-                let (result, mut orders) = (result(&event[2]), Vec::new());
+                let result = result(&event[2]);
                 self.trials[index].last_result = Some(result.clone());
                 let trial = self.trials[index].clone();
-                self.scheduler.on_trial_complete(&trial, &result, &self.trials, &mut orders).unwrap();
+                let orders = self.scheduler.on_trial_complete(&trial, &result, &self.trials).unwrap();
                 self.trials[index].status = TrialStatus::Terminated;
                 self.check_orders(orders, &event[3], place);
             }
             ("error", Some(index)) => {
-                let mut orders = Vec::new();
                 self.trials[index].status = TrialStatus::Error;
                 let trial = self.trials[index].clone();
-                self.scheduler.on_trial_error(&trial, &self.trials, &mut orders).unwrap();
+                let orders = self.scheduler.on_trial_error(&trial, &self.trials).unwrap();
                 self.check_orders(orders, &event[2], place);
             }
             _ => panic!("{place}: {event}"),
@@ -136,8 +135,7 @@ impl Replay {
                 Order::Stop(id) => {
                     found.push(json!(["stop", number(&id)]));
                     let trial = self.trials[number(&id)].clone();
-                    let mut more = Vec::new();
-                    self.scheduler.on_trial_remove(&trial, &self.trials, &mut more).unwrap();
+                    let more = self.scheduler.on_trial_remove(&trial, &self.trials).unwrap();
                     assert_eq!(more, [], "{place}");
                     self.trials[number(&id)].status = TrialStatus::Terminated;
                 }
@@ -210,9 +208,8 @@ fn a_bracket_goes_on_when_the_last_trial_that_it_waits_for_fails() {
         replay.check(event, &event.to_string());
     }
     assert_eq!(*failure, json!(["error", 6, []]));
-    let mut orders = Vec::new();
     replay.trials[6].status = TrialStatus::Error;
     let trial = replay.trials[6].clone();
-    replay.scheduler.on_trial_error(&trial, &replay.trials, &mut orders).unwrap();
+    let orders = replay.scheduler.on_trial_error(&trial, &replay.trials).unwrap();
     assert_eq!(orders, [Order::Stop("t7".into())]);
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Order, TrialScheduler, not_negative};
+use super::{Answer, Decision, Order, TrialScheduler, not_negative};
 use crate::metric::{self, Comparison, Objective, number};
 use crate::{Metrics, Result, Trial, TrialStatus};
 
@@ -119,19 +119,13 @@ impl TrialScheduler for MedianStoppingRule {
         self.comparison.objective()
     }
 
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        _: &mut Vec<Order>,
-    ) -> Result<Decision> {
+    fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Answer> {
         if self.stopped.contains(&trial.trial_id) {
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         }
-        let Some(time) = self.record(trial, result)? else { return Ok(Decision::Continue) };
+        let Some(time) = self.record(trial, result)? else { return Ok(Decision::Continue.into()) };
         if time < self.config.grace_period {
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         }
         let means = self.running_means(trial, time);
         if means.len() < self.config.min_samples_required {
@@ -139,25 +133,19 @@ impl TrialScheduler for MedianStoppingRule {
             let since = self.last_pause.get(&trial.trial_id).map_or(f64::INFINITY, |last| time - last);
             if since > self.config.min_time_slice && trials.iter().any(waits) {
                 self.last_pause.insert(trial.trial_id.clone(), time);
-                return Ok(Decision::Pause);
+                return Ok(Decision::Pause.into());
             }
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         }
         if self.best(trial) >= median(means) {
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         }
         self.stopped.insert(trial.trial_id.clone());
-        Ok(if self.config.hard_stop { Decision::Stop } else { Decision::Pause })
+        Ok(if self.config.hard_stop { Decision::Stop } else { Decision::Pause }.into())
     }
 
-    fn on_trial_complete(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        _: &[Trial],
-        _: &mut Vec<Order>,
-    ) -> Result<()> {
-        self.record(trial, result).map(drop)
+    fn on_trial_complete(&mut self, trial: &Trial, result: &Metrics, _: &[Trial]) -> Result<Vec<Order>> {
+        self.record(trial, result).map(|_| Vec::new())
     }
 
     fn debug_string(&self) -> String {

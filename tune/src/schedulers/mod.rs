@@ -17,7 +17,7 @@ mod resource_changing;
 
 pub use async_hyperband::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
 pub use by_name::{from_config, register};
-pub use hyperband::{HyperBandConfig, HyperBandForBohb, HyperBandScheduler};
+pub use hyperband::{HyperBandConfig, HyperBandScheduler};
 pub use median_stopping_rule::{MedianStoppingConfig, MedianStoppingRule};
 pub use pbt::{PbtConfig, PbtReplayConfig, PopulationBasedTraining, PopulationBasedTrainingReplay};
 pub use policy_log::PolicyStep;
@@ -27,6 +27,21 @@ pub use resource_changing::{
 };
 
 use crate::{Bundle, Config, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
+
+/// What a scheduler answers to a result. A [`Decision`] alone is one: `Ok(Decision::Continue.into())`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What becomes of the trial that reported.
+    pub decision: Decision,
+    /// What else is to be done, also with other trials, in this order.
+    pub orders: Vec<Order>,
+}
+
+impl From<Decision> for Answer {
+    fn from(decision: Decision) -> Self {
+        Answer { decision, orders: Vec::new() }
+    }
+}
 
 /// What becomes of a trial after a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +53,11 @@ pub enum Decision {
     Pause,
     /// The trial ends.
     Stop,
-    /// Nothing happens here: the scheduler gave an [`Order`] for this trial.
+    /// One of the [`orders`](Answer::orders) says what becomes of this trial.
     Noop,
 }
 
-/// What a scheduler wants done beside its decision, in the order given. Trials are named by their ids.
+/// One thing that a scheduler wants done. Trials are named by their ids.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Order {
@@ -115,28 +130,16 @@ pub trait TrialScheduler: Send {
     /// # Errors
     /// Returns [`Error::MissingMetric`] if the result lacks what this scheduler needs, and [`Error::Metric`] if that is
     /// no number. Fails if a scheduler that changes settings or resources cannot change them. The error ends the sweep.
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<Decision>;
+    fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Answer>;
 
     /// `trial` ended with `result`.
     ///
     /// # Errors
     /// Fails if the result lacks what this scheduler needs, or if the scheduler cannot change the settings of another
     /// trial. The error ends the sweep.
-    fn on_trial_complete(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<()> {
-        let _ = (trial, result, trials, orders);
-        Ok(())
+    fn on_trial_complete(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Vec<Order>> {
+        let _ = (trial, result, trials);
+        Ok(Vec::new())
     }
 
     /// `trial` failed for good.
@@ -144,8 +147,8 @@ pub trait TrialScheduler: Send {
     /// # Errors
     /// Fails if the scheduler cannot change the settings of another trial, as
     /// [`on_trial_remove`](TrialScheduler::on_trial_remove) does. The error ends the sweep.
-    fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.on_trial_remove(trial, trials, orders)
+    fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
+        self.on_trial_remove(trial, trials)
     }
 
     /// `trial` was stopped before it ended, and not by this scheduler.
@@ -153,9 +156,9 @@ pub trait TrialScheduler: Send {
     /// # Errors
     /// Fails if the scheduler cannot change the settings of another trial that waited for this one: in this crate, only
     /// [`PopulationBasedTraining`] with `synch` changes settings here. The error ends the sweep.
-    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        let _ = (trial, trials, orders);
-        Ok(())
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
+        let _ = (trial, trials);
+        Ok(Vec::new())
     }
 
     /// The next trial to run among those for which `fits` says that their resources are free; its index in `trials`,
@@ -169,9 +172,9 @@ pub trait TrialScheduler: Send {
     ///
     /// # Errors
     /// An error ends the sweep. The schedulers of this crate never return one here.
-    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        let _ = (trials, orders);
-        Ok(())
+    fn on_idle(&mut self, trials: &[Trial]) -> Result<Vec<Order>> {
+        let _ = trials;
+        Ok(Vec::new())
     }
 
     /// One line for the progress table.
@@ -189,14 +192,8 @@ pub(crate) fn first_that_fits(trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -
 pub struct FifoScheduler;
 
 impl TrialScheduler for FifoScheduler {
-    fn on_trial_result(
-        &mut self,
-        _: &Trial,
-        _: &Metrics,
-        _: &[Trial],
-        _: &mut Vec<Order>,
-    ) -> Result<Decision> {
-        Ok(Decision::Continue)
+    fn on_trial_result(&mut self, _: &Trial, _: &Metrics, _: &[Trial]) -> Result<Answer> {
+        Ok(Decision::Continue.into())
     }
 
     fn debug_string(&self) -> String {

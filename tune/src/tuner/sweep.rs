@@ -219,12 +219,11 @@ impl Sweep {
         let run = &mut self.runs[i];
         run.seen = iteration;
         run.next = Next::Train;
-        let mut orders = Vec::new();
-        let verdict = if stops {
-            Verdict::Done
+        let (verdict, orders) = if stops {
+            (Verdict::Done, Vec::new())
         } else {
-            let trial = &self.trials[i];
-            self.scheduler.on_trial_result(trial, &result, &self.trials, &mut orders)?.into()
+            let answer = self.scheduler.on_trial_result(&self.trials[i], &result, &self.trials)?;
+            (answer.decision.into(), answer.orders)
         };
         let ends = matches!(verdict, Verdict::Done | Verdict::Stop);
         if !ends {
@@ -269,8 +268,7 @@ impl Sweep {
 
     /// Nothing else can go on.
     pub(super) fn idle(&mut self) -> Result<()> {
-        let mut orders = Vec::new();
-        self.scheduler.on_idle(&self.trials, &mut orders)?;
+        let orders = self.scheduler.on_idle(&self.trials)?;
         self.apply_orders(orders)
     }
 
@@ -302,8 +300,7 @@ impl Sweep {
         if was.is_finished() {
             return Ok(());
         }
-        let mut orders = Vec::new();
-        self.scheduler.on_trial_error(&self.trials[i], &self.trials, &mut orders)?;
+        let orders = self.scheduler.on_trial_error(&self.trials[i], &self.trials)?;
         self.searcher.on_trial_complete(&self.trials[i].trial_id, None)?;
         self.apply_orders(orders)
     }
@@ -340,18 +337,14 @@ impl Sweep {
         if self.runs[i].stage == Stage::Idle {
             self.released.push(i);
         }
-        let mut orders = Vec::new();
         let trial = &self.trials[i];
-        match (&trial.last_result, status) {
+        let (orders, last) = match (&trial.last_result, status) {
             (Some(result), TrialStatus::Running) => {
-                self.scheduler.on_trial_complete(trial, result, &self.trials, &mut orders)?;
-                self.searcher.on_trial_complete(&trial.trial_id, Some(result))?;
+                (self.scheduler.on_trial_complete(trial, result, &self.trials)?, Some(result))
             }
-            _ => {
-                self.scheduler.on_trial_remove(trial, &self.trials, &mut orders)?;
-                self.searcher.on_trial_complete(&trial.trial_id, None)?;
-            }
-        }
+            _ => (self.scheduler.on_trial_remove(trial, &self.trials)?, None),
+        };
+        self.searcher.on_trial_complete(&trial.trial_id, last)?;
         self.trials[i].status = TrialStatus::Terminated;
         self.apply_orders(orders)
     }

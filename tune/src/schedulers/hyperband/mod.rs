@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Order, TrialScheduler, positive};
+use super::{Answer, Decision, Order, TrialScheduler, positive};
 use crate::metric::{self, Comparison, Objective, missing, number};
 use crate::{Error, Metrics, Result, Trial, TrialStatus};
 use bracket::Bracket;
 
-/// Settings of [`HyperBandScheduler`] and [`HyperBandForBohb`].
+/// Settings of [`HyperBandScheduler`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HyperBandConfig {
@@ -56,20 +56,46 @@ impl Default for HyperBandConfig {
 /// also halves a bracket whose only trials failed before others joined; here nothing happens to an empty bracket. And
 /// where all that stay have already passed the next milestone (they report seldom), Ray waits forever; here they are
 /// halved again once nothing else runs.
+///
+/// [`for_bohb`](HyperBandScheduler::for_bohb) is Ray's `HyperBandForBOHB`.
 #[derive(Debug)]
+#[doc(alias = "HyperBandForBOHB")]
 pub struct HyperBandScheduler {
-    bands: Bands,
+    variant: Variant,
+    config: HyperBandConfig,
+    comparison: Comparison,
+    /// Brackets in a full band.
+    brackets: usize,
+    /// In the order they were made; `None` stands for one whose first milestone would be 0.
+    bands: Vec<Vec<Option<Bracket>>>,
+    /// Trial → its bracket.
+    places: HashMap<String, BracketIndex>,
+    num_stopped: usize,
 }
 
-/// A [`HyperBandScheduler`] as BOHB needs it: large brackets come first, and they wait to be full.
-///
-/// [Falkner et al. 2018, BOHB](https://arxiv.org/abs/1807.01774), in the form of Ray Tune: the bracket with the most
-/// trials and the earliest milestone is filled first, and its trials are halved when it is full and all others are
-/// paused, so that the searcher learns from the short runs before it suggests the rest. Brackets that cannot be filled
-/// are halved once each, in the order they were made, when nothing else is left to run.
-#[derive(Debug)]
-pub struct HyperBandForBohb {
-    bands: Bands,
+/// In what the HyperBand of BOHB differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    Plain,
+    ForBohb,
+}
+
+impl Variant {
+    /// The name in messages.
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Plain => "HyperBandScheduler",
+            Variant::ForBohb => "HyperBandForBOHB",
+        }
+    }
+
+    /// The name in the progress table.
+    fn label(self) -> &'static str {
+        match self {
+            Variant::Plain => "HyperBand",
+            Variant::ForBohb => "HyperBandForBOHB",
+        }
+    }
 }
 
 impl HyperBandScheduler {
@@ -78,137 +104,117 @@ impl HyperBandScheduler {
     /// # Errors
     /// Returns [`Error::Config`] if `max_t` or `reduction_factor` is out of range.
     pub fn new(config: HyperBandConfig) -> Result<Self> {
-        Ok(Self { bands: Bands::new("HyperBandScheduler", config)? })
+        Self::of(Variant::Plain, config)
     }
-}
 
-impl HyperBandForBohb {
-    /// A scheduler that has seen no results yet.
+    /// HyperBand as BOHB needs it: large brackets come first, and they wait to be full.
+    ///
+    /// [Falkner et al. 2018, BOHB](https://arxiv.org/abs/1807.01774), in the form of Ray Tune: the bracket with the most
+    /// trials and the earliest milestone is filled first, and its trials are halved when it is full and all others are
+    /// paused, so that the searcher learns from the short runs before it suggests the rest. Brackets that cannot be
+    /// filled are halved once each, in the order they were made, when nothing else is left to run.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `max_t` or `reduction_factor` is out of range.
-    pub fn new(config: HyperBandConfig) -> Result<Self> {
-        Ok(Self { bands: Bands::new("HyperBandForBOHB", config)? })
+    pub fn for_bohb(config: HyperBandConfig) -> Result<Self> {
+        Self::of(Variant::ForBohb, config)
     }
 }
 
 impl TrialScheduler for HyperBandScheduler {
     fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
-        self.bands.comparison.set(objective)
+        self.comparison.set(objective)
     }
 
     fn objective(&self) -> Option<&Objective> {
-        self.bands.comparison.objective()
+        self.comparison.objective()
     }
 
     fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
-        self.bands.add(trial, |_, made| made);
+        self.add(trial);
         Ok(())
     }
 
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<Decision> {
-        match self.bands.update(trial, result)? {
-            None => Ok(Decision::Continue),
-            Some(place) => Ok(self.bands.process(place, Some(trial), trials, orders)),
-        }
-    }
-
-    fn on_trial_complete(
-        &mut self,
-        trial: &Trial,
-        _: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<()> {
-        self.on_trial_remove(trial, trials, orders)
-    }
-
-    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.bands.remove(trial, trials, orders);
-        Ok(())
-    }
-
-    fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
-        let by_progress = |bracket: &&Bracket| bracket.progress();
-        self.bands.choose(trials, fits, |band| {
-            band.sort_by(|a, b| by_progress(a).total_cmp(&by_progress(b)));
-        })
-    }
-
-    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.bands.idle(trials, orders);
-        Ok(())
-    }
-
-    fn debug_string(&self) -> String {
-        self.bands.describe("HyperBand")
-    }
-}
-
-impl TrialScheduler for HyperBandForBohb {
-    fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
-        self.bands.comparison.set(objective)
-    }
-
-    fn objective(&self) -> Option<&Objective> {
-        self.bands.comparison.objective()
-    }
-
-    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
-        self.bands.add(trial, |brackets, made| brackets - made - 1);
-        Ok(())
-    }
-
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<Decision> {
-        let Some(place) = self.bands.update(trial, result)? else { return Ok(Decision::Continue) };
+    fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Answer> {
+        let Some(place) = self.update(trial, result)? else { return Ok(Decision::Continue.into()) };
         let paused = |other: &Trial| other.status == TrialStatus::Paused || other.trial_id == trial.trial_id;
-        let all_wait = self.bands.bracket(place).is_some_and(|bracket| {
-            bracket.filled() && members(bracket, trials).all(|(_, other)| paused(other))
-        });
-        if !all_wait {
-            return Ok(Decision::Pause);
+        let all_wait =
+            |bracket: &Bracket| bracket.filled() && members(bracket, trials).all(|(_, other)| paused(other));
+        if self.variant == Variant::ForBohb && !self.bracket(place).is_some_and(all_wait) {
+            return Ok(Decision::Pause.into());
         }
-        Ok(self.bands.process(place, Some(trial), trials, orders))
+        let mut orders = Vec::new();
+        let decision = self.process(place, Some(trial), trials, &mut orders);
+        Ok(Answer { decision, orders })
     }
 
-    fn on_trial_complete(
-        &mut self,
-        trial: &Trial,
-        _: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<()> {
-        self.on_trial_remove(trial, trials, orders)
+    fn on_trial_complete(&mut self, trial: &Trial, _: &Metrics, trials: &[Trial]) -> Result<Vec<Order>> {
+        self.on_trial_remove(trial, trials)
     }
 
-    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.bands.remove(trial, trials, orders);
-        Ok(())
+    /// The bracket of a trial that ended may have waited for it alone.
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
+        let mut orders = Vec::new();
+        let Some(place) = self.places.remove(&trial.trial_id) else { return Ok(orders) };
+        let was_live = self.bracket_mut(place).is_some_and(|bracket| bracket.remove(&trial.trial_id));
+        if was_live {
+            self.process(place, None, trials, &mut orders);
+        }
+        Ok(orders)
     }
 
+    /// The first that waits for resources, bracket by bracket, in each band the one with the least progress first (for
+    /// BOHB in the order in which they were made); then those in no bracket: they were given up once and are tried again.
     fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
-        self.bands.choose(trials, fits, |_| {})
+        let pending: HashMap<&str, usize> = trials
+            .iter()
+            .enumerate()
+            .filter(|(_, trial)| trial.status == TrialStatus::Pending && fits(trial))
+            .map(|(index, trial)| (trial.trial_id.as_str(), index))
+            .collect();
+        if pending.is_empty() {
+            return None;
+        }
+        let chosen = self.bands.iter().find_map(|band| {
+            let mut band: Vec<&Bracket> = band.iter().flatten().collect();
+            if self.variant == Variant::Plain {
+                band.sort_by(|a, b| a.progress().total_cmp(&b.progress()));
+            }
+            band.into_iter().flat_map(Bracket::live).find_map(|trial_id| pending.get(trial_id).copied())
+        });
+        chosen.or_else(|| trials.iter().position(|trial| pending.contains_key(trial.trial_id.as_str())))
     }
 
-    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.bands.idle(trials, orders);
-        Ok(())
+    /// Halves each bracket in which trials wait once, until a trial can run. Where that changes nothing but the next
+    /// milestones, the brackets are halved again.
+    fn on_idle(&mut self, trials: &[Trial]) -> Result<Vec<Order>> {
+        let waits = |bracket: &Bracket| {
+            bracket.all_there()
+                && members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused)
+        };
+        let mut orders = Vec::new();
+        // Each halving leaves one less to come.
+        while orders.is_empty() {
+            let waiting: Vec<BracketIndex> =
+                self.places().into_iter().filter(|&place| self.bracket(place).is_some_and(waits)).collect();
+            if waiting.is_empty() {
+                break;
+            }
+            for place in waiting {
+                self.process(place, None, trials, &mut orders);
+                if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
+                    return Ok(orders);
+                }
+            }
+        }
+        Ok(orders)
     }
 
     fn debug_string(&self) -> String {
-        self.bands.describe("HyperBandForBOHB")
+        let unfinished =
+            self.bands.iter().flatten().flatten().filter(|bracket| bracket.live().next().is_some());
+        let brackets: Vec<String> = unfinished.map(Bracket::to_string).collect();
+        format!("{}: {} stopped; {}", self.variant.label(), self.num_stopped, brackets.join(" | "))
     }
 }
 
@@ -224,22 +230,9 @@ enum AtMilestone {
 }
 
 /// Bands of brackets, filled one after the other.
-#[derive(Debug)]
-struct Bands {
-    name: &'static str,
-    config: HyperBandConfig,
-    comparison: Comparison,
-    /// Brackets in a full band.
-    brackets: usize,
-    /// In the order they were made; `None` stands for one whose first milestone would be 0.
-    bands: Vec<Vec<Option<Bracket>>>,
-    /// Trial → its bracket.
-    places: HashMap<String, BracketIndex>,
-    num_stopped: usize,
-}
-
-impl Bands {
-    fn new(name: &'static str, config: HyperBandConfig) -> Result<Self> {
+impl HyperBandScheduler {
+    fn of(variant: Variant, config: HyperBandConfig) -> Result<Self> {
+        let name = variant.name();
         let HyperBandConfig { max_t, reduction_factor, .. } = config;
         positive(name, "max_t", max_t)?;
         let refuse =
@@ -251,7 +244,7 @@ impl Bands {
             return refuse("reduction_factor", reduction_factor, "it must be above 1");
         }
         Ok(Self {
-            name,
+            variant,
             comparison: Comparison::new(name, config.objective.clone()),
             brackets: (max_t.ln() / reduction_factor.ln()).round_ties_even() as usize + 1,
             bands: vec![Vec::new()],
@@ -274,8 +267,8 @@ impl Bands {
         (0..self.bands.len()).flat_map(band).collect()
     }
 
-    /// Into the newest bracket, or one more; `next` gives the number of the bracket that follows so many in a band.
-    fn add(&mut self, trial: &Trial, next: impl Fn(usize, usize) -> usize) {
+    /// Adds the trial to the newest bracket, or to one more if that is full.
+    fn add(&mut self, trial: &Trial) {
         let mut band = self.bands.len() - 1;
         let newest = self.bands[band].last_mut().and_then(Option::as_mut);
         if newest.is_none_or(|bracket| bracket.filled()) {
@@ -284,12 +277,16 @@ impl Bands {
                     self.bands.push(Vec::new());
                     band += 1;
                 }
-                let s = next(self.brackets, self.bands[band].len());
+                let made = self.bands[band].len();
+                let s = match self.variant {
+                    Variant::Plain => made,
+                    Variant::ForBohb => self.brackets - made - 1,
+                };
                 let bracket = Bracket::new(&self.config, self.brackets, s);
-                let made = bracket.is_some();
+                let has_milestone = bracket.is_some();
                 self.bands[band].push(bracket);
                 // Bracket 0 always has a milestone, so this ends.
-                if made {
+                if has_milestone {
                     break;
                 }
             }
@@ -305,7 +302,7 @@ impl Bands {
     fn update(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<BracketIndex>> {
         let time_attr = &self.config.time_attr;
         let time = number(result, time_attr)?.filter(|time| !time.is_nan());
-        let needed_as = || format!("the time_attr of {}", self.name);
+        let needed_as = || format!("the time_attr of {}", self.variant.name());
         let time = time.ok_or_else(|| missing(result, time_attr, &trial.trial_id, needed_as()))?;
         let score = self.comparison.score(result)?;
         let Some(&place) = self.places.get(&trial.trial_id) else { return Ok(None) };
@@ -377,70 +374,6 @@ impl Bands {
         }
         self.num_stopped += num_stopped;
         decision
-    }
-
-    /// A trial ended, by itself or because it was stopped; its bracket may have waited for it alone.
-    fn remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) {
-        let Some(place) = self.places.remove(&trial.trial_id) else { return };
-        let was_live = self.bracket_mut(place).is_some_and(|bracket| bracket.remove(&trial.trial_id));
-        if was_live {
-            self.process(place, None, trials, orders);
-        }
-    }
-
-    /// Halves each bracket in which trials wait once, until a trial can run. Where that changes nothing but the next
-    /// milestones, the brackets are halved again.
-    fn idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) {
-        let waits = |bracket: &Bracket| {
-            bracket.all_there()
-                && members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused)
-        };
-        // Each halving leaves one less to come.
-        while orders.is_empty() {
-            let waiting: Vec<BracketIndex> =
-                self.places().into_iter().filter(|&place| self.bracket(place).is_some_and(waits)).collect();
-            if waiting.is_empty() {
-                return;
-            }
-            for place in waiting {
-                self.process(place, None, trials, orders);
-                if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
-                    return;
-                }
-            }
-        }
-    }
-
-    /// The first that waits for resources, bracket by bracket in the order that `sort` gives each band; then those in
-    /// no bracket: they were given up once and are tried again.
-    fn choose(
-        &self,
-        trials: &[Trial],
-        fits: &dyn Fn(&Trial) -> bool,
-        sort: impl Fn(&mut Vec<&Bracket>),
-    ) -> Option<usize> {
-        let pending: HashMap<&str, usize> = trials
-            .iter()
-            .enumerate()
-            .filter(|(_, trial)| trial.status == TrialStatus::Pending && fits(trial))
-            .map(|(index, trial)| (trial.trial_id.as_str(), index))
-            .collect();
-        if pending.is_empty() {
-            return None;
-        }
-        let chosen = self.bands.iter().find_map(|band| {
-            let mut band: Vec<&Bracket> = band.iter().flatten().collect();
-            sort(&mut band);
-            band.into_iter().flat_map(Bracket::live).find_map(|trial_id| pending.get(trial_id).copied())
-        });
-        chosen.or_else(|| trials.iter().position(|trial| pending.contains_key(trial.trial_id.as_str())))
-    }
-
-    fn describe(&self, name: &str) -> String {
-        let unfinished =
-            self.bands.iter().flatten().flatten().filter(|bracket| bracket.live().next().is_some());
-        let brackets: Vec<String> = unfinished.map(Bracket::to_string).collect();
-        format!("{name}: {} stopped; {}", self.num_stopped, brackets.join(" | "))
     }
 }
 

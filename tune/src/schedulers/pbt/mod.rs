@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::draws::Draws;
 use super::policy_log::PolicyStep;
-use super::{Decision, Order, TrialScheduler, not_negative, positive};
+use super::{Answer, Decision, Order, TrialScheduler, not_negative, positive};
 use crate::metric::{self, Comparison, Objective, missing, number};
 use crate::search::format_vars;
 use crate::{Config, Error, Metrics, Result, Trial, TrialStatus};
@@ -283,24 +283,22 @@ impl PopulationBasedTraining {
         })
     }
 
-    /// All trials have come to the same point: looks at each, the best first. The trials that were exploited.
-    fn perturb_all(&mut self, time: f64, trials: &[Trial], orders: &mut Vec<Order>) -> Result<Vec<String>> {
+    /// Looks at each trial, the best first, once all have come to the same point.
+    fn perturb_all(&mut self, time: f64, trials: &[Trial]) -> Result<Vec<Order>> {
         let quantiles = self.quantiles(trials);
         let (lower, upper) = &quantiles;
         let between = (0..trials.len()).filter(|trial| !lower.contains(trial) && !upper.contains(trial));
-        let mut exploited = Vec::new();
+        let mut orders = Vec::new();
         for trial in upper.iter().copied().chain(between).chain(lower.iter().copied()) {
             let trial_id = &trials[trial].trial_id;
             if let Some(state) = self.states.get_mut(trial_id) {
                 state.last_perturbation = time;
             }
-            if self.save_or_exploit(trial, trials, &quantiles, orders)? {
-                exploited.push(trial_id.clone());
-            }
+            self.save_or_exploit(trial, trials, &quantiles, &mut orders)?;
         }
         let latest = self.states.values().map(|state| state.last_train).fold(0.0, f64::max);
         self.next_sync = (self.next_sync + self.config.perturbation_interval).max(latest);
-        Ok(exploited)
+        Ok(orders)
     }
 
     /// The time and score of a result that has both.
@@ -342,67 +340,59 @@ impl TrialScheduler for PopulationBasedTraining {
         Ok(())
     }
 
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<Decision> {
-        let Some((time, score)) = self.measure(trial, result)? else { return Ok(Decision::Continue) };
-        let Some(state) = self.states.get_mut(&trial.trial_id) else { return Ok(Decision::Continue) };
+    fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Answer> {
+        let Some((time, score)) = self.measure(trial, result)? else { return Ok(Decision::Continue.into()) };
+        let Some(state) = self.states.get_mut(&trial.trial_id) else { return Ok(Decision::Continue.into()) };
         let too_early = time < self.config.burn_in_period
             || time - state.last_perturbation < self.config.perturbation_interval;
         if too_early {
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         }
         (state.score, state.last_train) = (Some(score), time);
         if self.config.synch {
             if self.waits_for_others(trial, trials) {
-                return Ok(Decision::Pause);
+                return Ok(Decision::Pause.into());
             }
-            let exploited = self.perturb_all(time, trials, orders)?;
-            return Ok(if exploited.contains(&trial.trial_id) { Decision::Noop } else { Decision::Pause });
+            let orders = self.perturb_all(time, trials)?;
+            let is_exploited = |order: &Order| matches!(order, Order::Exploit { trial_id, .. } if *trial_id == trial.trial_id);
+            let decision = if orders.iter().any(is_exploited) { Decision::Noop } else { Decision::Pause };
+            return Ok(Answer { decision, orders });
         }
         state.last_perturbation = time;
         let others_wait =
             trials.iter().any(|trial| matches!(trial.status, TrialStatus::Pending | TrialStatus::Paused));
         let quantiles = self.quantiles(trials);
         let index = trials.iter().position(|other| other.trial_id == trial.trial_id);
+        let mut orders = Vec::new();
         let exploited = match index {
-            Some(index) => self.save_or_exploit(index, trials, &quantiles, orders)?,
+            Some(index) => self.save_or_exploit(index, trials, &quantiles, &mut orders)?,
             None => false,
         };
-        Ok(match exploited {
+        let decision = match exploited {
             true => Decision::Noop,
             false if others_wait => Decision::Pause,
             false => Decision::Continue,
-        })
+        };
+        Ok(Answer { decision, orders })
     }
 
-    fn on_trial_complete(
-        &mut self,
-        trial: &Trial,
-        _: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<()> {
-        self.on_trial_remove(trial, trials, orders)
+    fn on_trial_complete(&mut self, trial: &Trial, _: &Metrics, trials: &[Trial]) -> Result<Vec<Order>> {
+        self.on_trial_remove(trial, trials)
     }
 
     /// With `synch`, perhaps all others waited for it.
-    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
         if let Some(state) = self.states.get_mut(&trial.trial_id) {
             state.score = None;
         }
         if !self.config.synch || self.waits_for_others(trial, trials) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let living = trials.iter().filter(|other| !other.status.is_finished());
         let times = living.filter_map(|other| Some(self.states.get(&other.trial_id)?.last_train));
         match times.reduce(f64::max) {
-            Some(time) => self.perturb_all(time, trials, orders).map(drop),
-            None => Ok(()),
+            Some(time) => self.perturb_all(time, trials),
+            None => Ok(Vec::new()),
         }
     }
 

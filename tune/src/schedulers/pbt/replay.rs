@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::perturbed_tag;
 use crate::schedulers::policy_log::PolicyStep;
-use crate::schedulers::{Decision, Order, TrialScheduler};
+use crate::schedulers::{Answer, Decision, Order, TrialScheduler};
 use crate::{Config, Error, Metrics, Result, Trial, read_file};
 
 const NAME: &str = "PopulationBasedTrainingReplay";
@@ -112,32 +112,26 @@ impl TrialScheduler for PopulationBasedTrainingReplay {
         Ok(())
     }
 
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        _: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<Decision> {
+    fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, _: &[Trial]) -> Result<Answer> {
         let Some(step) = result.get("training_iteration").and_then(|step| step.as_u64()) else {
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         };
         if self.changes.front().is_none_or(|(at, _)| step < *at) {
-            return Ok(Decision::Continue);
+            return Ok(Decision::Continue.into());
         }
-        let Some((_, config)) = self.changes.pop_front() else { return Ok(Decision::Continue) };
+        let Some((_, config)) = self.changes.pop_front() else { return Ok(Decision::Continue.into()) };
         self.step = step;
         self.num_perturbations += 1;
         let settings: Vec<_> = config.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        orders.push(Order::Save(trial.trial_id.clone()));
-        orders.push(Order::Exploit {
+        let save = Order::Save(trial.trial_id.clone());
+        let exploit = Order::Exploit {
             trial_id: trial.trial_id.clone(),
             source: trial.trial_id.clone(),
             experiment_tag: perturbed_tag(&self.tag, &settings),
             config,
             log: None,
-        });
-        Ok(Decision::Noop)
+        };
+        Ok(Answer { decision: Decision::Noop, orders: vec![save, exploit] })
     }
 
     fn debug_string(&self) -> String {

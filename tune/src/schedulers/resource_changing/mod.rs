@@ -6,7 +6,7 @@ mod distribute;
 use std::collections::HashSet;
 use std::fmt;
 
-use super::{Decision, Order, TrialScheduler};
+use super::{Answer, Decision, Order, TrialScheduler};
 use crate::{Bundle, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 
 pub use distribute::{DistributeResources, DistributeResourcesToTopJob};
@@ -115,44 +115,30 @@ impl TrialScheduler for ResourceChangingScheduler {
         self.base_scheduler.on_trial_add(trial)
     }
 
-    fn on_trial_result(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<Decision> {
+    fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Answer> {
         self.paused.remove(&trial.trial_id);
-        let decision = self.base_scheduler.on_trial_result(trial, result, trials, orders)?;
-        let (Decision::Continue, Some(base)) = (decision, &self.base) else { return Ok(decision) };
+        let mut answer = self.base_scheduler.on_trial_result(trial, result, trials)?;
+        let (Decision::Continue, Some(base)) = (answer.decision, &self.base) else { return Ok(answer) };
         let objective = self.base_scheduler.objective().or(self.sweep.as_ref());
         let situation = Situation { trial, result, trials, base, total: &self.total, objective };
-        match self.allocation.allocate(&situation)?.filter(|new| *new != trial.resources) {
-            None => Ok(Decision::Continue),
-            Some(new) => {
-                self.paused.insert(trial.trial_id.clone());
-                orders.push(Order::SetResources(trial.trial_id.clone(), new));
-                Ok(Decision::Noop)
-            }
+        if let Some(new) = self.allocation.allocate(&situation)?.filter(|new| *new != trial.resources) {
+            self.paused.insert(trial.trial_id.clone());
+            answer.orders.push(Order::SetResources(trial.trial_id.clone(), new));
+            answer.decision = Decision::Noop;
         }
+        Ok(answer)
     }
 
-    fn on_trial_complete(
-        &mut self,
-        trial: &Trial,
-        result: &Metrics,
-        trials: &[Trial],
-        orders: &mut Vec<Order>,
-    ) -> Result<()> {
-        self.base_scheduler.on_trial_complete(trial, result, trials, orders)
+    fn on_trial_complete(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Vec<Order>> {
+        self.base_scheduler.on_trial_complete(trial, result, trials)
     }
 
-    fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.base_scheduler.on_trial_error(trial, trials, orders)
+    fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
+        self.base_scheduler.on_trial_error(trial, trials)
     }
 
-    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.base_scheduler.on_trial_remove(trial, trials, orders)
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
+        self.base_scheduler.on_trial_remove(trial, trials)
     }
 
     /// What the base scheduler chooses; else a trial that it does not know to be paused.
@@ -163,8 +149,8 @@ impl TrialScheduler for ResourceChangingScheduler {
         self.base_scheduler.choose_trial_to_run(trials, fits).or_else(|| trials.iter().position(waits))
     }
 
-    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        self.base_scheduler.on_idle(trials, orders)
+    fn on_idle(&mut self, trials: &[Trial]) -> Result<Vec<Order>> {
+        self.base_scheduler.on_idle(trials)
     }
 
     fn debug_string(&self) -> String {
