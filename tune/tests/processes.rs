@@ -205,6 +205,42 @@ fn child_sweep_of_sixteen() {
     assert_eq!(grid.unwrap().num_terminated(), 16);
 }
 
+/// Hangs when its thread ends, as an exit handler of a native library may.
+struct HangsAtExit;
+
+impl Drop for HangsAtExit {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+thread_local! {
+    static HANGS_AT_EXIT: HangsAtExit = const { HangsAtExit };
+}
+
+#[test]
+fn a_trial_whose_process_hangs_at_exit_does_not_keep_the_sweep_from_ending() {
+    let home = tempfile::tempdir().unwrap();
+    let output = in_child("processes::child_sweep_that_hangs_at_exit", home.path(), "");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "run by another test"]
+fn child_sweep_that_hangs_at_exit() {
+    let hangs = TrainableFactory::new("hangs", |_| Ok(Counter::default()));
+    if std::env::var_os("PAVLOV_TRIAL_OF").is_some() {
+        // `child_main` exits in this thread, which then runs the destructor.
+        HANGS_AT_EXIT.with(|_| ());
+    }
+    child_main(&[&hangs]);
+    let sweep = tuner(hangs, &child_home(), 1).executor(ExecutorKind::Processes);
+    assert_eq!(sweep.fit().unwrap().num_terminated(), 2);
+}
+
 #[test]
 fn processes_without_child_main_are_refused() {
     let home = tempfile::tempdir().unwrap();

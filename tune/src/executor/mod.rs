@@ -13,6 +13,7 @@ use crate::{Bundle, Config, Metrics, Resources, Result};
 mod actor;
 mod child;
 mod lines;
+mod local;
 mod meeting;
 mod processes;
 mod ray;

@@ -12,18 +12,22 @@ use std::io::{BufReader, ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use serde_json::json;
 
 use super::child::{self, Body, ChildCommand, EXPERIMENT, ROLES, ROLLOUT, TRIAL, WORKER};
 use super::lines::lines;
+use super::local::LocalProcess;
 use super::ray::RayEngine;
 use super::{ActorId, Executor, Report, Request, Start, actor};
 use crate::{Bundle, Error, PlacementStrategy, Result, TrainableFactory, files};
+
+/// How long a trial whose socket is closed may take to be gone. Native libraries such as those of CUDA may need seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What `child_main` was given, by name.
 static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -199,7 +203,8 @@ impl ProcessExecutor {
             command.env("CUDA_VISIBLE_DEVICES", gpus.join(","));
         }
         let process = command.spawn().map_err(Error::io("start", Path::new("this executable")))?;
-        Ok((Box::new(TrialProcess(process)), own))
+        let hint = "; see `stderr` in its directory";
+        Ok((Box::new(LocalProcess::new(process, hint, PATIENCE)), own))
     }
 
     /// It waits on the cluster until there is room, and Ray says which GPUs it has.
@@ -276,27 +281,6 @@ impl Drop for ProcessExecutor {
         // The last one who knows the engine ends it, which must be this thread: the others end with the process.
         if self.ray.is_some() {
             self.actors.drain().for_each(|(_, (_, listener))| _ = listener.join());
-        }
-    }
-}
-
-/// The process of a trial on this machine.
-#[derive(Debug)]
-struct TrialProcess(Child);
-
-impl Body for TrialProcess {
-    fn kill(&mut self) {
-        // One that is gone cannot be ended.
-        let _ = self.0.kill();
-    }
-
-    fn wait(&mut self) -> String {
-        match self.0.wait() {
-            Ok(status) => {
-                let hint = "; see `stderr` in its directory";
-                format!("its process {}", child::how_it_ended(status, hint))
-            }
-            Err(error) => format!("its process is lost: {error}"),
         }
     }
 }

@@ -3,14 +3,15 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::child::{self, Body, ChildCommand, ROLLOUT};
 use super::has_rollout_workers;
+use super::local::LocalProcess;
 use crate::{Error, Result};
 
 /// How long a worker whose socket is closed may take to be gone.
@@ -46,7 +47,7 @@ fn spawn(command: Command) -> io::Result<Child> {
 
 /// The process of a rollout worker. It is ended with its handle, and with this process, however that ends.
 #[derive(Debug)]
-pub struct RolloutProcess(Child);
+pub struct RolloutProcess(LocalProcess);
 
 impl RolloutProcess {
     /// Starts a process in which `main` gives the trainable `name` to `child_main`; it is a rollout worker of that
@@ -60,45 +61,22 @@ impl RolloutProcess {
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
         let command = child::command(ROLLOUT, name, theirs, num_threads)?;
         let process = spawn(command).map_err(Error::io("start", Path::new("this executable")))?;
-        Ok((RolloutProcess(process), own))
+        Ok((RolloutProcess(LocalProcess::new(process, "", PATIENCE)), own))
     }
 
     /// The number of the process.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
-
-    fn reap(&mut self) -> io::Result<ExitStatus> {
-        let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if let Some(status) = self.0.try_wait()? {
-                return Ok(status);
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        self.0.kill()?;
-        self.0.wait()
-    }
 }
 
 impl Body for RolloutProcess {
     fn kill(&mut self) {
-        // One that is gone cannot be ended.
-        let _ = self.0.kill();
+        self.0.kill();
     }
 
     fn wait(&mut self) -> String {
-        match self.reap() {
-            Ok(status) => format!("its process {}", child::how_it_ended(status, "")),
-            Err(error) => format!("its process is lost: {error}"),
-        }
-    }
-}
-
-impl Drop for RolloutProcess {
-    fn drop(&mut self) {
-        self.kill();
-        let _ = self.0.wait();
+        self.0.wait()
     }
 }
 

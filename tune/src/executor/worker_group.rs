@@ -7,7 +7,6 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use serde_json::json;
 use super::child::{self, Body, ChildCommand, WORKER};
 use super::is_known_to_children;
 use super::lines::lines;
+use super::local::LocalProcess;
 use super::meeting::Secret;
 use super::ray::RayEngine;
 use super::worker::{MOST_WORKERS, Order, WorkerMessage, WorkerSetup, send_line, send_sockets};
@@ -185,7 +185,7 @@ impl WorkerGroup {
             command.env("CUDA_VISIBLE_DEVICES", &gpus[rank]);
         }
         let process = command.spawn().map_err(Error::io("start", Path::new("this executable")))?;
-        Ok((Box::new(WorkerProcess(process)), own))
+        Ok((Box::new(LocalProcess::new(process, "", PATIENCE)), own))
     }
 
     /// Tells all workers where each of them listens.
@@ -332,40 +332,9 @@ fn listen(rank: usize, incoming: UnixStream, messages: &Sender<(usize, Option<Wo
     let _ = messages.send((rank, None));
 }
 
-/// The process of a worker on this machine.
-#[derive(Debug)]
-struct WorkerProcess(Child);
-
-impl Body for WorkerProcess {
-    fn kill(&mut self) {
-        // One that is gone cannot be ended.
-        let _ = self.0.kill();
-    }
-
-    fn wait(&mut self) -> String {
-        match reap(&mut self.0) {
-            Ok(status) => format!("its process {}", child::how_it_ended(status, "")),
-            Err(error) => format!("its process is lost: {error}"),
-        }
-    }
-}
-
 /// Seconds that Ray has to find room.
 fn patience() -> Result<f64> {
     let Ok(text) = env::var(ROOM) else { return Ok(100.0) };
     let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);
     seconds.ok_or_else(|| Error::config(ROOM, text, "it must be a number of seconds"))
-}
-
-/// How a process ended whose socket is closed: it is about to.
-fn reap(process: &mut Child) -> std::io::Result<ExitStatus> {
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline {
-        if let Some(status) = process.try_wait()? {
-            return Ok(status);
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    process.kill()?;
-    process.wait()
 }

@@ -1,0 +1,72 @@
+//! A child of this program on this machine.
+
+use std::io;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::child::{Body, how_it_ended};
+
+/// A process that this program started on this machine. It is ended with its handle.
+#[derive(Debug)]
+pub(super) struct LocalProcess {
+    child: Child,
+    /// Where the process may have told more of how it ended, to be read on: `; see `stderr` in its directory`.
+    hint: &'static str,
+    /// How long the process may take to be gone once its socket is closed: exit handlers of native libraries run then, and
+    /// one that hangs must not keep the program waiting.
+    patience: Duration,
+}
+
+impl LocalProcess {
+    pub(super) fn new(child: Child, hint: &'static str, patience: Duration) -> Self {
+        LocalProcess { child, hint, patience }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The status of the process if it ended by itself in time; `None`: it did not, and was killed.
+    fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() >= deadline {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(None)
+    }
+}
+
+impl Body for LocalProcess {
+    fn kill(&mut self) {
+        // One that is gone cannot be ended.
+        let _ = self.child.kill();
+    }
+
+    fn wait(&mut self) -> String {
+        match self.reap() {
+            Ok(Some(status)) => format!("its process {}", how_it_ended(status, self.hint)),
+            Ok(None) => format!(
+                "its process did not end within {} s after its connection was closed, and was killed{}",
+                self.patience.as_secs(),
+                self.hint
+            ),
+            Err(error) => format!("its process is lost: {error}"),
+        }
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.child.wait();
+    }
+}
