@@ -1,7 +1,7 @@
 //! A random order for rows that stream.
 
 use pavlov_tune::Result;
-use pavlov_tune::internal::stream;
+use pavlov_tune::rng::stream;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pavlov_tune::internal::stream;
+use pavlov_tune::rng::stream;
 use pavlov_tune::{Error, Result};
 use rand::seq::SliceRandom;
 

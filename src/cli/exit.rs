@@ -33,6 +33,7 @@ fn is_usage(error: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = error.downcast_ref::<tune::Error>() {
         return match error {
             tune::Error::Config { .. }
+            | tune::Error::Missing { .. }
             | tune::Error::Refusals(_)
             | tune::Error::UnknownKey { .. }
             | tune::Error::Assignment { .. }

@@ -107,7 +107,11 @@ fn refusals<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a [tune::Error]
 /// The setting that an error is about.
 fn key<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a str> {
     match error.downcast_ref() {
-        Some(tune::Error::Config { key, .. } | tune::Error::UnknownKey { key, .. }) => return Some(key),
+        Some(
+            tune::Error::Config { key, .. }
+            | tune::Error::Missing { key, .. }
+            | tune::Error::UnknownKey { key, .. },
+        ) => return Some(key),
         Some(tune::Error::Trainable { source }) => return self::key(source.as_ref()),
         _ => {}
     }

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::registry;
-use crate::tune::internal::rollout_main;
+use crate::tune::processes::rollout_main;
 
 /// Reinforcement learning: train, continue and evaluate agents.
 #[derive(Debug, Parser)]

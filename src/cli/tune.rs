@@ -19,7 +19,7 @@ use crate::envs::EnvCreator;
 use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::{Layer, read_settings};
-use crate::tune::internal::experiment_of_trial;
+use crate::tune::processes::experiment_of_trial;
 use crate::tune::{Callback, Restore, ResultGrid, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main, read_file, replace_file};
 

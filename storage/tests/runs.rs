@@ -4,10 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pavlov_tune::ray1::DurableTrainable;
 use pavlov_tune::storage::{SyncConfig, fetch_run, open};
-use pavlov_tune::{
-    Config, Driver, DurableTrainable, Error, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint,
-};
+use pavlov_tune::{Config, Driver, Error, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint};
 use serde_json::json;
 
 use crate::server::{Server, in_child};

@@ -11,10 +11,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pavlov_data::Dataset;
-use pavlov_tune::internal::short_name;
-use pavlov_tune::internal::{WorkerGroup, WorkerGroupSetup, WorkerPlace};
+use pavlov_tune::processes::{WorkerGroup, WorkerGroupSetup, WorkerPlace};
 use pavlov_tune::session::{self, Checkpoint};
-use pavlov_tune::{Config, Error, Result};
+use pavlov_tune::{Config, Error, Result, TrainableFactory};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +33,7 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
 
     /// Has the meaning of [`BaseTrainer::name`].
     fn name() -> String {
-        short_name::<Self>()
+        TrainableFactory::name_of::<Self>()
     }
 
     /// Does what [`BaseTrainer::preprocess_datasets`] does, in each worker, before its share is taken.

@@ -37,9 +37,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pavlov_data::Dataset;
-use pavlov_tune::internal::short_name;
 use pavlov_tune::session::Checkpoint;
-use pavlov_tune::{Config, Error, Result};
+use pavlov_tune::{Config, Error, Result, TrainableFactory};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -74,7 +73,7 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
 
     /// The name of the trainer in experiments, checkpoints and trial processes.
     fn name() -> String {
-        short_name::<Self>()
+        TrainableFactory::name_of::<Self>()
     }
 
     /// Does the heavy work before training, where the trial runs.

@@ -5,9 +5,8 @@ use std::marker::PhantomData;
 
 use pavlov_data::Dataset;
 use pavlov_tune::config::{Layer, decode, overlay};
-use pavlov_tune::internal::Function;
 use pavlov_tune::session::{self, Checkpoint};
-use pavlov_tune::{Config, Error, Metrics, Resources, Result, TrialContext};
+use pavlov_tune::{Config, Error, Function, Metrics, Resources, Result, TrialContext};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

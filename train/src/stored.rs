@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use pavlov_tune::internal::ExperimentFile;
 use pavlov_tune::session::Checkpoint;
 use pavlov_tune::storage::SyncConfig;
 use pavlov_tune::{
-    Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Result, RunConfig, Tuner,
+    Bundle, CheckpointConfig, Config, Error, ExecutorKind, ExperimentFile, FailureConfig, Result, RunConfig,
+    Tuner,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

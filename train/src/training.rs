@@ -182,7 +182,7 @@ impl<T: BaseTrainer> Training<T> {
         let resume_from_checkpoint = match &self.resume_from_checkpoint {
             // It may be gone when the trial has checkpoints of its own.
             Some(same) if Some(same) == before => Some(same.clone()),
-            given => given.as_ref().map(Checkpoint::anchored).transpose()?,
+            given => given.as_ref().map(Checkpoint::with_absolute_paths).transpose()?,
         };
         let stored = Stored {
             header: Header::of(T::name()),
@@ -214,7 +214,8 @@ impl<T: BaseTrainer> Training<T> {
     fn trainable(&self, stored: &Stored) -> TrainableFactory {
         let run = Arc::new(self.run(stored));
         let of_trial = run.clone();
-        TrainableFactory::running(T::name(), run).with_resources_for(move |config| of_trial.resources(config))
+        TrainableFactory::from_function(T::name(), run)
+            .with_resources_for(move |config| of_trial.resources(config))
     }
 }
 

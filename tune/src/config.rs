@@ -198,8 +198,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// Turns settings into their struct.
 ///
 /// # Errors
-/// Returns [`Error::Config`] with the dotted key and the value if a value does not fit, is missing, or is not a
-/// setting.
+/// Returns [`Error::Config`] with the dotted key and the value if a value does not fit or is not a setting, and
+/// [`Error::Missing`] if one is missing.
 pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
     let value = Value::Object(config.clone());
     serde_path_to_error::deserialize(&value).map_err(|error| {
@@ -207,7 +207,12 @@ pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
         let message = error.inner().to_string();
         if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
             let key = if path == "." { field.to_string() } else { join(&path, field) };
-            return Error::config(key, "missing", "it has no default: give it a value");
+            return Error::missing(key, "it has no default, so give it a value");
+        }
+        if let Some((field, rule)) = message.strip_prefix(AT).and_then(|rest| rest.split_once("`: ")) {
+            let key = if path == "." { field.to_string() } else { join(&path, field) };
+            let value = find(error.path(), &value).and_then(|value| value.get(field));
+            return Error::config(key, value.unwrap_or(&Value::Null), rule);
         }
         let unknown =
             message.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
@@ -216,13 +221,25 @@ pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
             (None, Some((_, expected))) => format!("it must be {}", in_words(expected)),
             (None, None) => message,
         };
-        let found = error.path().iter().try_fold(&value, |value, segment| match segment {
-            serde_path_to_error::Segment::Map { key } => value.get(key),
-            serde_path_to_error::Segment::Seq { index } => value.get(index),
-            _ => None,
-        });
-        Error::config(path, found.unwrap_or(&Value::Null), rule)
+        Error::config(path, find(error.path(), &value).unwrap_or(&Value::Null), rule)
     })
+}
+
+/// The value at `path`.
+fn find<'a>(path: &serde_path_to_error::Path, value: &'a Value) -> Option<&'a Value> {
+    path.iter().try_fold(value, |value, segment| match segment {
+        serde_path_to_error::Segment::Map { key } => value.get(key),
+        serde_path_to_error::Segment::Seq { index } => value.get(index),
+        _ => None,
+    })
+}
+
+/// How the message of an error begins that names its key, because serde does not know the paths of flattened settings.
+const AT: &str = "at `";
+
+/// A message for serde about the setting `key`, which [`decode`] turns into [`Error::Config`].
+pub(crate) fn at(key: &str, rule: &str) -> String {
+    format!("{AT}{key}`: {rule}")
 }
 
 /// What serde expects, for readers who know no Rust.

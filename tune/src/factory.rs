@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use crate::loggers::Logger;
+use crate::trainable::short_name;
 use crate::{Config, Error, LoggerChoice, Resources, Result, Trainable};
 
 type Make = dyn Fn(&Config) -> Result<Box<dyn Trainable>> + Send + Sync;
@@ -78,8 +79,8 @@ impl TrainableFactory {
         self
     }
 
-    /// In the process of a rollout worker `sample` is the worker that the trainable at the other end of the socket wants.
-    #[doc(hidden)]
+    /// Makes `sample` the rollout worker of this trainable: it runs in a process of its own, and the socket leads to the
+    /// trainable that wants it.
     pub fn with_rollout_workers(
         mut self,
         sample: impl Fn(UnixStream) -> Result<()> + Send + Sync + 'static,
@@ -88,8 +89,7 @@ impl TrainableFactory {
         self
     }
 
-    /// Rollout workers are those of another trainable.
-    #[doc(hidden)]
+    /// Gives this trainable the rollout workers of another one.
     pub fn with_rollout_workers_of(mut self, other: &Self) -> Self {
         self.sample.clone_from(&other.sample);
         self
@@ -99,6 +99,11 @@ impl TrainableFactory {
     pub(crate) fn loggers(&self, standard: bool) -> LoggerChoice {
         let own = self.loggers.iter().map(|make| make()).collect();
         if standard { LoggerChoice::DefaultAnd(own) } else { LoggerChoice::Custom(own) }
+    }
+
+    /// The name of a type without its path and arguments, as trainables are named by default.
+    pub fn name_of<T: ?Sized>() -> String {
+        short_name::<T>()
     }
 
     /// The name of the trainable.

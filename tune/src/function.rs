@@ -15,7 +15,6 @@ use tempfile::TempDir;
 
 use crate::executor::{self, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
-use crate::track::StatusReporter;
 use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
 
 /// How long a function that was told to end is waited for.
@@ -107,26 +106,18 @@ impl TrainableFactory {
         name: impl Into<String>,
         function: impl Fn(&Config) -> Result<R> + Send + Sync + 'static,
     ) -> Self {
-        Self::running(name, Arc::new(move |config: &Config| function(config)?.into_report()))
+        Self::from_function(name, Arc::new(move |config: &Config| function(config)?.into_report()))
     }
 
-    /// A trainable that runs `function`, for `pavlov-train`.
-    #[doc(hidden)]
-    pub fn running(name: impl Into<String>, function: Arc<dyn Function>) -> Self {
+    /// A trainable that runs `function`, which may say more of itself than a closure can: its kind, its resources, and the
+    /// settings that it has by itself.
+    pub fn from_function(name: impl Into<String>, function: Arc<dyn Function>) -> Self {
         let worker = function.clone();
         let work = move |socket| {
             let function = worker.clone();
             executor::work(move |config| function.run(config), socket)
         };
         Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()), work)
-    }
-
-    /// A function or closure as trainable that reports through the [`StatusReporter`] it is given.
-    pub fn reporting_function<R: IntoReport>(
-        name: impl Into<String>,
-        function: impl Fn(&Config, &StatusReporter) -> Result<R> + Send + Sync + 'static,
-    ) -> Self {
-        Self::function(name, move |config| function(config, &StatusReporter::new()?)?.into_report())
     }
 }
 

@@ -65,7 +65,11 @@ fn choose<'a>(gpus: &'a [Gpu], gpu_id: Option<&str>) -> Result<&'a Gpu> {
     found.ok_or_else(|| {
         let known: Vec<String> = gpus.iter().map(|gpu| format!("{} ({})", gpu.index, gpu.uuid)).collect();
         let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-        Error::config("gpu_id", gpu_id.unwrap_or("absent"), format!("the GPUs of this machine are: {known}"))
+        let rule = format!("the GPUs of this machine are: {known}");
+        match gpu_id {
+            Some(id) => Error::config("gpu_id", id, rule),
+            None => Error::missing("gpu_id", rule),
+        }
     })
 }
 

@@ -1,22 +1,142 @@
-//! The trainable lifecycle: train step by step, stop, save, and continue as if never stopped.
+//! Hyperparameter sweeps: many trials of one thing that trains, whose settings are drawn, and which are stopped early,
+//! saved, and restored after any interruption. What Ray Tune and Optuna do for Python.
 //!
-//! * [`Trainable`] is what an author writes: `setup`, `step`, `save_checkpoint`, `load_checkpoint`.
-//! * [`Driver`] is what a caller gets around any of them: `train`, `save`, `restore`, `reset`, `stop`, the fields that
-//!   every result has, and the run directory.
-//! * [`checkpoint`]s are there whole or not at all, and a damaged one is refused before anything is loaded.
+//! ```no_run
+//! use pavlov_tune::search::loguniform;
+//! use pavlov_tune::{Config, Result, TrainableFactory, Tuner, session};
+//! use serde_json::json;
+//!
+//! fn descend(config: &Config) -> Result<()> {
+//!     let mut x = 1.0;
+//!     for _ in 0..10 {
+//!         x -= config["lr"].as_f64().unwrap_or(0.1) * 2.0 * x;
+//!         session::report(json!({"loss": x * x}), None)?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     let results = Tuner::new(TrainableFactory::function("descend", descend))
+//!         .space(json!({"lr": loguniform(1e-3, 1.0)}))
+//!         .minimize("loss")
+//!         .samples(20)
+//!         .stop("training_iteration", 8)
+//!         .fit()?;
+//!     println!("{}", results.best()?.config["lr"]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! With the crate `pavlov`, `ppo.as_trainable("CartPole-v1")` is such a trainable. A function reports through
+//! [`session`]; a [`Trainable`] trains step by step and can be paused, saved and restored at any step.
+//! [`validate_save_restore`] checks that it continues exactly.
+//!
+//! # What Ray Tune and Optuna call it
+//!
+//! | Ray Tune | Optuna | here |
+//! |---|---|---|
+//! | `Tuner(trainable, param_space=..)` | `create_study()` | [`Tuner::new`], [`Tuner::space`] |
+//! | `TuneConfig(metric=.., mode="max")` | `direction="maximize"` | [`Tuner::maximize`], [`Tuner::minimize`] |
+//! | `TuneConfig(num_samples=4)` | `optimize(f, n_trials=4)` | [`Tuner::samples`] |
+//! | `RunConfig(stop={"training_iteration": 10})` | | [`Tuner::stop`], [`Tuner::stopper`] |
+//! | `tune.loguniform(a, b)`, `tune.choice([..])` | `suggest_float(.., log=True)`, `suggest_categorical` | [`search::loguniform`], [`search::choice`] |
+//! | `tune.report({..})` | `trial.report(..)` | [`session::report`] |
+//! | `class MyTrainable(tune.Trainable)` | | [`Trainable`], [`TrainableFactory::new`] |
+//! | `ASHAScheduler()` | `SuccessiveHalvingPruner()` | [`schedulers::AsyncHyperBandScheduler`] |
+//! | `HyperBandScheduler()` | `HyperbandPruner()` | [`schedulers::HyperBandScheduler`] |
+//! | `MedianStoppingRule()` | `MedianPruner()` | [`schedulers::MedianStoppingRule`] |
+//! | `OptunaSearch()`, `HyperOptSearch()` | `TPESampler()` | [`search::TpeSearch`] |
+//! | `RunConfig(storage_path=.., name=..)` | `storage=..`, `study_name=..` | [`Tuner::storage_path`], [`Tuner::name`] |
+//! | `Tuner.restore(path, ..)` | `load_if_exists=True` | [`Tuner::can_restore`], [`Tuner::restore`] |
+//! | `results.get_best_result().config` | `study.best_params` | [`results.best()?.config`](ResultGrid::best) |
+//! | `results.get_dataframe()` | `study.trials_dataframe()` | [`ResultGrid::get_dataframe`] |
+//!
+//! What of Ray 0.8 and 1.x is gone from Ray 2 has its names in [`ray1`].
+//!
+//! # Which scheduler, which searcher
+//!
+//! | scheduler | when to take it |
+//! |---|---|
+//! | [`FifoScheduler`](schedulers::FifoScheduler), the default | every trial is to run to its end |
+//! | [`AsyncHyperBandScheduler`](schedulers::AsyncHyperBandScheduler) (ASHA) | bad trials show early; the first choice for long trials |
+//! | [`HyperBandScheduler`](schedulers::HyperBandScheduler) | nobody knows how early bad trials show; trials must be able to pause |
+//! | [`HyperBandScheduler::for_bohb`](schedulers::HyperBandScheduler::for_bohb) | with the searcher [`TuneBohb`](search::TuneBohb) |
+//! | [`MedianStoppingRule`](schedulers::MedianStoppingRule) | trials are of different lengths; only those below the median of the others end |
+//! | [`PopulationBasedTraining`](schedulers::PopulationBasedTraining) | the best settings change during training, and each trial can be saved |
+//! | [`ResourceChangingScheduler`](schedulers::ResourceChangingScheduler) | trials train faster with the cores that others leave |
+//!
+//! | searcher | when to take it |
+//! |---|---|
+//! | [`BasicVariantGenerator`](search::BasicVariantGenerator), the default | random and grid search: all trials may run at once |
+//! | [`TpeSearch`](search::TpeSearch) | trials are expensive, and later ones are to learn from earlier ones |
+//! | [`TuneBohb`](search::TuneBohb) | the same with HyperBand, which it learns from at each milestone |
+//! | [`Repeater`](search::Repeater) | around another one: results vary with the seed, and means are to be compared |
+//! | [`ConcurrencyLimiter`](search::ConcurrencyLimiter) | around another one: fewer trials at once, so that each suggestion knows more |
+//!
+//! # Your own
+//!
+//! A scheduler is a [`TrialScheduler`](schedulers::TrialScheduler): `on_trial_result` answers what becomes of the trial that
+//! reported.
+//!
+//! ```
+//! use pavlov_tune::schedulers::{Answer, Decision, TrialScheduler};
+//! use pavlov_tune::{Metrics, Result, Trial};
+//!
+//! /// Ends trials whose loss is above a bound.
+//! struct Below(f64);
+//!
+//! impl TrialScheduler for Below {
+//!     fn on_trial_result(&mut self, _: &Trial, result: &Metrics, _: &[Trial]) -> Result<Answer> {
+//!         let is_bad = result["loss"].as_f64().is_none_or(|loss| loss > self.0);
+//!         Ok(if is_bad { Decision::Stop } else { Decision::Continue }.into())
+//!     }
+//!     fn debug_string(&self) -> String {
+//!         format!("ends above {}", self.0)
+//!     }
+//! }
+//! ```
+//!
+//! A searcher is a [`Searcher`](search::Searcher): `suggest` answers with the settings of the next trial. A stop condition is a
+//! [`Stopper`](stoppers::Stopper), and a [`Callback`] is told what happens. All but callbacks must be functions of their
+//! settings and of the calls that they have seen, because a restored sweep makes new ones and repeats the calls.
+//! [`schedulers::register`], [`search::register`] and [`stoppers::register`] give them names for sweep files.
+//!
+//! # What a restored sweep guarantees
+//!
+//! * [`Tuner::restore`] takes up a sweep that ended in any way: Ctrl-C, `kill -9`, a power cut. Results that were written
+//!   are never lost; after a power cut the last second of them may be trained again.
+//! * Trials go on from their newest whole checkpoint. A checkpoint is there whole or not at all, and a damaged one gives way
+//!   to the one before it.
+//! * A sweep of trainables that continue exactly, without a scheduler that compares trials, ends with the results of an
+//!   undisturbed one. With one, the decisions are those of the order in which results came.
+//! * A restore that would have drawn or decided differently (another space, seed, searcher or scheduler) is refused with the
+//!   trial and the setting. More samples, and other stop conditions and limits, are fine.
+//!
+//! # Where files go
+//!
+//! ```text
+//! <storage path>/<experiment>/     ~/pavlov_results/<trainable>_<date>, unless the program says otherwise
+//!     journal.jsonl                everything that happened, one line per event: what a restore reads
+//!     results.csv                  a row for each trial, the best first
+//!     3f2a1_00000/                 a trial: result.json, progress.csv, params.json, TensorBoard events, error.txt
+//!         checkpoint_000010/       its checkpoints
+//! ```
+//!
+//! With a URL such as `s3://bucket/sweeps` as the storage path the same is kept there; see [`storage`].
+//!
+//! # One run
+//!
+//! * A [`Driver`] is what runs one [`Trainable`]: `train`, `save`, `restore`, `reset`, `stop`, the fields that every result
+//!   has, and the run directory.
 //! * [`config`] lays settings over defaults, remembers where each came from, and refuses unknown ones.
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
-//! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
-//!   by [`stoppers`]; in threads or processes, restored after any interruption.
-//! * [`session`] is for functions as trainables.
-//! * [`validate_save_restore`] checks a trainable's part of the bargain.
 //!
-//! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere.
-//! Names are those of Ray Tune. Nothing here knows reinforcement learning or libtorch. It runs on Unix systems.
+//! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere. Nothing
+//! here needs libtorch. What is for reinforcement learning are names: the fields `algorithm` and `env` of a [`SweepFile`], the
+//! tags that TensorBoard shows, and `episode_reward_mean` as the default metric of the best checkpoint. Unix systems only.
 
 pub mod checkpoint;
 pub mod config;
-mod diagnose;
 mod driver;
 mod error;
 mod executor;
@@ -26,16 +146,16 @@ mod files;
 mod function;
 mod gpu;
 mod held_folder;
-#[doc(hidden)]
-pub mod internal;
 mod limit;
 pub mod loggers;
 mod metric;
 mod named;
 mod node;
 mod options;
+pub mod processes;
+pub mod ray1;
 mod resources;
-mod rng;
+pub mod rng;
 mod run_log;
 pub mod schedulers;
 pub mod search;
@@ -43,22 +163,19 @@ pub mod session;
 pub mod stoppers;
 pub mod storage;
 mod sweep_file;
-pub mod track;
 mod trainable;
 mod trial;
 mod tuner;
 mod validate;
 mod worker_transport;
 
-pub use diagnose::diagnose_serialization;
-pub use driver::{Driver, DurableTrainable};
+pub use driver::Driver;
 pub use error::{Error, Result, in_words};
 pub use executor::child_main;
 pub use export::ExportFormat;
 pub use factory::TrainableFactory;
 pub use files::{LARGEST_FILE, read_file, replace_file, write_file};
-pub use function::IntoReport;
-pub use gpu::wait_for_gpu;
+pub use function::{Function, IntoReport};
 pub use metric::Objective;
 pub use node::available_memory;
 pub use options::{LoggerChoice, RunOptions};
@@ -67,8 +184,8 @@ pub use sweep_file::SweepFile;
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{
-    Callback, CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, ResultGrid, RunConfig, Scope,
-    Standings, TrialResult, TuneConfig, Tuner,
+    Callback, CheckpointConfig, ExecutorKind, ExperimentFile, FailFast, FailureConfig, Restore, ResultGrid,
+    RunConfig, Scope, Standings, TrialResult, TuneConfig, Tuner,
 };
 pub use validate::{difference, validate_save_restore};
 pub use worker_transport::{PlacementStrategy, WorkerTransport, Workers};

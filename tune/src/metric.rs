@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-use crate::config::nearest;
+use crate::config::{self, nearest};
 use crate::loggers::flatten;
 use crate::{Error, Metrics, Mode, Result};
 
@@ -75,17 +75,18 @@ impl Objective {
     /// function reports.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if there is a metric without a mode.
-    pub(crate) fn of_pair(metric: Option<String>, mode: Option<Mode>) -> Result<Option<Self>> {
+    /// Returns the rule for a metric without a mode.
+    pub(crate) fn of_pair(
+        metric: Option<String>,
+        mode: Option<Mode>,
+    ) -> std::result::Result<Option<Self>, &'static str> {
         match (metric, mode) {
             (None, None) => Ok(None),
             (metric, Some(mode)) => {
                 Ok(Some(Objective { metric: metric.unwrap_or_else(|| DEFAULT_METRIC.into()), mode }))
             }
-            (Some(metric), None) => {
-                let rule =
-                    "it needs a `mode` beside it: max if high values of it are better, min if low ones are";
-                Err(Error::config("metric", metric, rule))
+            (Some(_), None) => {
+                Err("it needs a `mode` beside it: max if high values of it are better, min if low ones are")
             }
         }
     }
@@ -114,12 +115,17 @@ pub(crate) fn best(scores: impl IntoIterator<Item = Option<f64>>) -> Option<usiz
 pub(crate) mod pair {
     use super::*;
 
-    #[derive(Default, Serialize, Deserialize)]
-    struct Pair {
-        #[serde(default)]
-        metric: Option<String>,
-        #[serde(default)]
+    #[derive(Serialize)]
+    struct Pair<'a> {
+        metric: Option<&'a str>,
         mode: Option<Mode>,
+    }
+
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Read {
+        metric: Value,
+        mode: Value,
     }
 
     pub(crate) fn serialize<S: Serializer>(
@@ -127,15 +133,19 @@ pub(crate) mod pair {
         serializer: S,
     ) -> std::result::Result<S::Ok, S::Error> {
         let objective = objective.as_ref();
-        let metric = objective.map(|objective| objective.metric.clone());
+        let metric = objective.map(|objective| &*objective.metric);
         Pair { metric, mode: objective.map(|objective| objective.mode) }.serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> std::result::Result<Option<Objective>, D::Error> {
-        let Pair { metric, mode } = Pair::deserialize(deserializer)?;
-        Objective::of_pair(metric, mode).map_err(de::Error::custom)
+        let Read { metric, mode } = Read::deserialize(deserializer)?;
+        let refuse = |key: &str, rule: &str| de::Error::custom(config::at(key, rule));
+        let mode = serde_json::from_value(mode).map_err(|_| refuse("mode", "it must be `min` or `max`"))?;
+        let metric = serde_json::from_value(metric)
+            .map_err(|_| refuse("metric", "it must be a key of the results"))?;
+        Objective::of_pair(metric, mode).map_err(|rule| refuse("metric", rule))
     }
 }
 

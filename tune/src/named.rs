@@ -44,9 +44,8 @@ impl<T: ?Sized> Registry<T> {
 /// The `type`, and the other settings.
 pub(crate) fn split<'a>(path: &str, config: &'a Config) -> Result<(&'a str, Config)> {
     let key = format!("{path}.type");
-    let rule = "it must be a name";
-    let name = config.get("type").ok_or_else(|| Error::config(&key, "missing", rule))?;
-    let name = name.as_str().ok_or_else(|| Error::config(&key, name, rule))?;
+    let name = config.get("type").ok_or_else(|| Error::missing(&key, "write a name there"))?;
+    let name = name.as_str().ok_or_else(|| Error::config(&key, name, "it must be a name"))?;
     let settings = config.iter().filter(|(key, _)| *key != "type");
     Ok((name, settings.map(|(key, value)| (key.clone(), value.clone())).collect()))
 }
@@ -87,6 +86,7 @@ pub(crate) fn settings_of<T: Serialize + DeserializeOwned>(
         Error::UnknownKey { key, origin, nearest, known } => {
             Error::UnknownKey { key: format!("{path}.{key}"), origin, nearest, known }
         }
+        Error::Missing { key, rule } => Error::Missing { key: format!("{path}.{key}"), rule },
         Error::Config { key, value, rule } => Error::Config { key: format!("{path}.{key}"), value, rule },
         error => error,
     };

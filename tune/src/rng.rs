@@ -1,4 +1,4 @@
-//! Random numbers from a seed.
+//! Random numbers from a seed, the same on every machine.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -145,13 +145,13 @@ impl Checkpoint {
         }
     }
 
-    /// As it can be found from another working directory; what a URL names is downloaded.
+    /// The same checkpoint with an absolute path, to be found from another working directory; what a URL names is
+    /// downloaded.
     ///
     /// # Errors
     /// Returns [`Error::Checkpoint`] if there is no such directory, and what [`fetch`](crate::checkpoint::fetch)
     /// returns.
-    #[doc(hidden)]
-    pub fn anchored(&self) -> Result<Self> {
+    pub fn with_absolute_paths(&self) -> Result<Self> {
         let Content::Directory(place) = &self.content else { return Ok(self.clone()) };
         let dir = crate::checkpoint::fetch(place)?;
         if !dir.is_dir() {
@@ -196,8 +196,7 @@ pub(crate) enum Message {
     End(Result<Option<Metrics>>),
 }
 
-/// The function's side of its trial.
-#[doc(hidden)]
+/// What [`current`] knows of the trial, for crates that run loops of their own in it.
 pub struct Session {
     pub(crate) context: TrialContext,
     pub(crate) reports: Sender<Message>,
@@ -215,8 +214,7 @@ pub struct Session {
 
 type Check = dyn Fn() -> Result<()>;
 
-/// The place of a worker among others.
-#[doc(hidden)]
+/// The place of a worker among the workers of its trial.
 pub struct Worker {
     /// Its number, from 0.
     pub rank: usize,
@@ -263,7 +261,6 @@ pub(crate) fn enter(session: Session) {
 }
 
 /// The session of the trial in whose thread this is called; `None` outside a trial.
-#[doc(hidden)]
 pub fn current() -> Option<Rc<Session>> {
     SESSION.with_borrow(Clone::clone)
 }
@@ -324,8 +321,8 @@ pub fn get_checkpoint() -> Option<Checkpoint> {
     current()?.checkpoint.borrow().clone()
 }
 
-/// What a training loop begins with: what all checkpoints get, and what to go on from if the trial has nothing.
-#[doc(hidden)]
+/// Begins a training loop: `metadata` goes into all checkpoints from now on, and `resume_from` is the checkpoint to go on
+/// from if the trial has none.
 pub fn begin(metadata: Config, resume_from: Option<Checkpoint>) {
     let Some(session) = current() else { return };
     session.metadata.replace(metadata);

@@ -174,7 +174,7 @@ pub trait Trainable: Send {
 }
 
 /// The name of a type without its path and arguments.
-pub fn short_name<T: ?Sized>() -> String {
+pub(crate) fn short_name<T: ?Sized>() -> String {
     let full = std::any::type_name::<T>();
     let plain = full.split('<').next().unwrap_or(full);
     plain.rsplit("::").next().unwrap_or(plain).to_string()

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pavlov_tune::ray1::track;
 use pavlov_tune::session::{self, Checkpoint};
-use pavlov_tune::{Config, Restore, Result, RunConfig, TrainableFactory, Tuner, track};
+use pavlov_tune::{Config, Restore, Result, RunConfig, TrainableFactory, Tuner};
 use serde_json::{Value, json};
 
 fn tuner(trainable: TrainableFactory, home: &Path) -> Tuner {

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use pavlov_tune::ray1::diagnose_serialization;
 use pavlov_tune::{
     Config, Error, ExecutorKind, Metrics, Restore, Result, ResultGrid, Trainable, TrainableFactory,
-    TrialContext, Tuner, child_main, diagnose_serialization,
+    TrialContext, Tuner, child_main,
 };
 use serde_json::Value;
 

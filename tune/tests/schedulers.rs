@@ -582,7 +582,7 @@ fn an_objective_is_given_once_to_the_scheduler_or_to_the_sweep() {
     assert_eq!(set(json!({"mode": "max"}), None).unwrap(), bare, "a trainable that reports bare numbers");
     assert!(error(set(json!({}), None)).contains("`AsyncHyperBandScheduler.metric` is missing: "));
     let halved = error(set(json!({"metric": "x"}), None));
-    assert!(halved.contains("`metric` is x, but it needs a `mode` beside it"), "{halved}");
+    assert!(halved.contains("metric` is \"x\", but it needs a `mode` beside it"), "{halved}");
     let twice = error(set(json!({"metric": "x", "mode": "max"}), Some(&high)));
     assert!(twice.contains("give it in one place"), "{twice}");
     let mut idle = PopulationBasedTraining::new(PbtConfig::default()).unwrap();

@@ -150,7 +150,7 @@ fn decode_names_the_key_the_value_and_the_rule() {
             json!([64, "x"]),
             "`model.hiddens[1]` is \"x\", but it must be a whole number, 0 or more",
         ),
-        (vec!["model"], json!({}), "`model.hiddens` is missing, but it has no default: give it a value"),
+        (vec!["model"], json!({}), "`model.hiddens` is missing: it has no default, so give it a value"),
         (vec!["mode"], json!("fats"), "`mode` is \"fats\", but it must be `fast` or `slow`"),
         (vec!["model"], json!(3), "`model` is 3, but it must be an object with settings"),
     ] {

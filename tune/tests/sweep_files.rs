@@ -96,7 +96,7 @@ fn what_a_sweep_file_cannot_say_is_told_with_the_nearest_name() {
     assert!(message("ASHA", "ASAH").contains("ASHA"));
     assert_eq!(
         message("algorithm = \"counter\"", ""),
-        "`algorithm` is missing, but it must say what to train"
+        "`algorithm` is missing: write the name of what to train, such as \"PPO\""
     );
 }
 

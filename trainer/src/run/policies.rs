@@ -136,6 +136,7 @@ fn placed(error: Error, place: &dyn Fn(&str) -> String) -> Error {
 fn placed_refusal(error: tune::Error, place: &dyn Fn(&str) -> String) -> tune::Error {
     match error {
         tune::Error::Config { key, value, rule } => tune::Error::Config { key: place(&key), value, rule },
+        tune::Error::Missing { key, rule } => tune::Error::Missing { key: place(&key), rule },
         tune::Error::UnknownKey { key, origin, nearest, known } => {
             tune::Error::UnknownKey { key: place(&key), origin, nearest, known }
         }

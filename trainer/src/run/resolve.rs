@@ -62,7 +62,9 @@ pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) 
 fn kinds<T: DeserializeOwned>(defaults: &Config, config: &mut Config) -> Result<()> {
     let mut checks = Vec::new();
     while let Err(error) = decode::<T>(config) {
-        let tune::Error::Config { key, .. } = &error else { return Err(error.into()) };
+        let (tune::Error::Config { key, .. } | tune::Error::Missing { key, .. }) = &error else {
+            return Err(error.into());
+        };
         let top = key.split(['.', '[']).next().unwrap_or_default().to_owned();
         let known = defaults.get(&top).filter(|default| config.get(&top) != Some(default)).cloned();
         checks.push(Err(error.into()));

@@ -6,7 +6,7 @@ use crate::learn::Moment;
 use crate::learn::engines::Together;
 use crate::policy::PolicyMap;
 use pavlov_train::SocketCollective;
-use pavlov_tune::internal::{Secret, listen_here, meet};
+use pavlov_tune::processes::{Secret, listen_here, meet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

@@ -13,7 +13,7 @@ use crate::sample::{Follow, Reply, Request, WorkerNames, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
 use pavlov_train::SocketCollective;
-use pavlov_tune::internal::{listen, listen_here, meet};
+use pavlov_tune::processes::{listen, listen_here, meet};
 use pavlov_tune::{WorkerTransport, Workers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -46,10 +46,6 @@ pub struct Driver<T: Trainable> {
     stopped: bool,
 }
 
-/// The name that Ray 0.8 had for a trainable whose checkpoints are kept on object storage: a [`Driver`] with
-/// [`remote_checkpoint_dir`](RunOptions::remote_checkpoint_dir).
-pub type DurableTrainable<T> = Driver<T>;
-
 /// A `setup` that takes longer is worth a hint that objects can be reused.
 const SLOW_SETUP: Duration = Duration::from_secs(10);
 
@@ -134,26 +130,6 @@ impl<T: Trainable> Driver<T> {
         // The first result makes the directory.
         self.run_dir.note(self.log.dir());
         Ok(result)
-    }
-
-    /// Trains until the time is spent, a result is `done` or wants a checkpoint, or there are `max_len` results; at
-    /// least once.
-    ///
-    /// # Errors
-    /// Returns the first error of [`train`](Driver::train); the results before it were logged but are not returned.
-    pub fn train_buffered(&mut self, time: Duration, max_len: usize) -> Result<Vec<Metrics>> {
-        let started = Instant::now();
-        let mut results = Vec::new();
-        loop {
-            let result = self.train()?;
-            let is_true = |key: &str| result.get(key) == Some(&Value::Bool(true));
-            let last =
-                is_true("done") || is_true("should_checkpoint") || result.contains_key("__duplicate__");
-            results.push(result);
-            if last || results.len() >= max_len || started.elapsed() >= time {
-                return Ok(results);
-            }
-        }
     }
 
     /// Starts afresh with other settings in the same object, which saves its setup. With `options` it becomes another

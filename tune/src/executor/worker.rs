@@ -193,7 +193,7 @@ pub(crate) fn work(
     for message in reports {
         let message = match message {
             Message::Report(metrics, None) => WorkerMessage::Report(metrics, None),
-            Message::Report(metrics, Some(checkpoint)) => match checkpoint.anchored() {
+            Message::Report(metrics, Some(checkpoint)) => match checkpoint.with_absolute_paths() {
                 Ok(checkpoint) => WorkerMessage::Report(metrics, Some(checkpoint)),
                 Err(error) => WorkerMessage::failed(&error),
             },

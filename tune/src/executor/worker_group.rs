@@ -145,7 +145,7 @@ impl WorkerGroup {
                 trial_resources: session.context.trial_resources.clone(),
                 logdir: session.context.logdir.clone(),
                 config: session.config.clone(),
-                checkpoint: setup.checkpoint.map(Checkpoint::anchored).transpose()?,
+                checkpoint: setup.checkpoint.map(Checkpoint::with_absolute_paths).transpose()?,
                 secret,
             };
             let socket = &group.workers[rank].socket;

@@ -127,16 +127,16 @@ impl<'a> Drawn<'a> {
             let last = path.rsplit('.').next().unwrap_or(path);
             let rule = match nearest(last, names.map(String::as_str)) {
                 Some(near) => format!("a closure reads it; nearest setting there: `{near}`"),
-                None => "a closure reads it and there is no such setting".into(),
+                None => "a closure reads it, so the space must have it".into(),
             };
-            Error::config(path, "missing", rule)
+            Error::missing(path, rule)
         })
     }
 
     /// The number at `path`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the value is no number, if no such setting exists, or if another closure computes
+    /// Returns [`Error::Config`] if the value is no number, [`Error::Missing`] if no such setting exists, and [`Error::Config`] if another closure computes
     /// it and has not done so yet: pass that error on, and this closure is called again.
     pub fn number(&self, path: &str) -> Result<f64> {
         let value = self.get(path)?;

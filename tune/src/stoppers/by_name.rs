@@ -97,19 +97,20 @@ pub fn from_config(config: &Config) -> Result<Box<dyn Stopper>> {
     Ok(match kind {
         Kind::MaximumIteration => {
             let MaximumIteration { max_iter } = named::settings_of(path, settings, &Default::default())?;
-            let max_iter = max_iter.filter(|max_iter| *max_iter > 0).ok_or_else(|| {
-                let value = max_iter.map_or("missing".into(), |max_iter| max_iter.to_string());
-                Error::config("stoppers.max_iter", value, "it must be 1 or more")
-            })?;
+            let missing = || Error::missing("stoppers.max_iter", "write after how many results a trial ends");
+            let max_iter = max_iter.ok_or_else(missing)?;
+            if max_iter == 0 {
+                return Err(Error::config("stoppers.max_iter", 0, "it must be 1 or more"));
+            }
             Box::new(MaximumIterationStopper::new(max_iter))
         }
         Kind::Timeout => {
             let Timeout { timeout } = named::settings_of(path, settings, &Default::default())?;
-            let duration = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            let duration = duration.ok_or_else(|| {
-                let value = timeout.map_or("missing".into(), |timeout| timeout.to_string());
-                Error::config("stoppers.timeout", value, "it must be seconds, 0 or more")
-            })?;
+            let missing =
+                || Error::missing("stoppers.timeout", "write after how many seconds the sweep ends");
+            let timeout = timeout.ok_or_else(missing)?;
+            let duration = Duration::try_from_secs_f64(timeout)
+                .map_err(|_| Error::config("stoppers.timeout", timeout, "it must be seconds, 0 or more"))?;
             Box::new(TimeoutStopper::new(duration))
         }
         Kind::TrialPlateau => {

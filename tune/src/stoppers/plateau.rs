@@ -70,7 +70,8 @@ impl TrialPlateauStopper {
             return refuse("num_results", "0".into(), "it must be 1 or more");
         }
         if config.metric_threshold.is_some() && config.mode.is_none() {
-            return refuse("mode", "missing".into(), "`metric_threshold` is given, so it must be min or max");
+            let rule = "`metric_threshold` is given, so write min or max";
+            return Err(Error::missing("TrialPlateauStopper.mode", rule));
         }
         Ok(Self { config, trials: HashMap::new() })
     }

@@ -156,11 +156,10 @@ impl Tuner {
         self.fit_with(None)
     }
 
-    /// Does the same as [`fit`](Tuner::fit); `file` is written before the experiment counts as begun.
+    /// Does the same as [`fit`](Tuner::fit), and writes `file` beside the journal before the experiment counts as begun.
     ///
     /// # Errors
     /// Fails in the same cases as [`fit`](Tuner::fit).
-    #[doc(hidden)]
     pub fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
         let root = files::results_root(self.run_config.storage_path.as_deref());
         let name = match &self.run_config.name {
@@ -221,11 +220,10 @@ impl Tuner {
         self.restore_with(dir.as_ref(), which, None)
     }
 
-    /// Does the same as [`restore`](Tuner::restore); `file` is written once nothing stands in the way.
+    /// Does the same as [`restore`](Tuner::restore), and writes `file` beside the journal once nothing stands in the way.
     ///
     /// # Errors
     /// Fails in the same cases as [`restore`](Tuner::restore).
-    #[doc(hidden)]
     pub fn restore_with(
         self,
         place: &Path,

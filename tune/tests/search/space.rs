@@ -180,7 +180,7 @@ fn a_closure_with_a_misspelt_setting_or_place_is_told() {
         .sample_from("x", |config, _| config.get("model.dept").cloned());
     assert_eq!(
         refusal(misspelt),
-        "`model.dept` is missing, but a closure reads it; nearest setting there: `depth`"
+        "`model.dept` is missing: a closure reads it; nearest setting there: `depth`"
     );
     let nothing = |_: &pavlov_tune::search::Drawn<'_>,
                    _: &mut pavlov_tune::search::Random|

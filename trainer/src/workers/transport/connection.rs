@@ -10,7 +10,7 @@ use crate::workers::transport::pool::{Completion, Fault};
 use crate::workers::wire;
 use crate::workers::wire::{Message, Op};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pavlov_tune::internal::Body;
+use pavlov_tune::processes::Body;
 use std::collections::VecDeque;
 use std::io;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};

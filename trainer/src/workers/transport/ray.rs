@@ -9,7 +9,7 @@ use crate::settings::Common;
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pavlov_tune::internal::{ChildCommand, RayEngine, rollout_command};
+use pavlov_tune::processes::{ChildCommand, RayEngine, rollout_command};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -144,8 +144,8 @@ impl Explore {
     ) -> Result<Config> {
         let mut new = config.clone();
         for (name, mutation) in mutations {
-            let rule = "population based training has to change it: it must not vanish from the settings";
-            let old = config.get(name).ok_or_else(|| Error::config(name, "missing", rule))?;
+            let rule = "population based training has to change it, so it must not vanish from the settings";
+            let old = config.get(name).ok_or_else(|| Error::missing(name, rule))?;
             let value = match mutation {
                 Mutation::Nested(inner) => match old {
                     Value::Object(old) => Value::Object(self.explore(old, inner, draws)?),

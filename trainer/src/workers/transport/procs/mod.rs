@@ -12,7 +12,7 @@ use crate::sample::{Request, WorkerSpec};
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pavlov_tune::internal::RolloutProcess;
+use pavlov_tune::processes::RolloutProcess;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The names of Ray 0.8: [`log`], [`trial_dir`], [`trial_name`], [`trial_id`] and [`StatusReporter`], over
+//! `tune.track` of Ray 0.8: [`log`], [`trial_dir`], [`trial_name`], [`trial_id`] and [`StatusReporter`], over
 //! [`session`].
 
 use std::path::PathBuf;
