@@ -1,4 +1,4 @@
-//! What a sweep file names by `type`: the names that a program registered, and how settings are read.
+//! What files name by `type`: schedulers, searchers and stoppers, those of this crate and those that a program registered.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,63 +10,100 @@ use crate::config::{Layer, decode, nearest, overlay};
 use crate::{Config, Error, Result};
 
 /// Makes a `T` from its settings, without `type`, and a seed.
-pub(crate) type Make<T> = dyn Fn(&Config, u64) -> Result<Box<T>> + Send + Sync;
+type Make<T> = dyn Fn(&Config, u64) -> Result<Box<T>> + Send + Sync;
 
-/// What a program registered, by name. Upper and lower case are the same.
-pub(crate) struct Registry<T: ?Sized> {
-    makers: Mutex<Vec<(String, Arc<Make<T>>)>>,
+/// One thing of this crate that files can name.
+pub(crate) struct Entry<T: ?Sized> {
+    /// Its names, of which the first is the one to write.
+    pub(crate) names: &'static [&'static str],
+    /// Makes it from where its settings are, for messages, its settings without `type`, and a seed.
+    pub(crate) make: fn(&str, Config, u64) -> Result<Box<T>>,
+}
+
+/// Everything of one kind that files can name. Upper and lower case are the same.
+pub(crate) struct Registry<T: ?Sized + 'static> {
+    /// The kind for messages: `scheduler`.
+    kind: &'static str,
+    entries: &'static [Entry<T>],
+    /// What a program registered, in that order.
+    registered: Mutex<Vec<(String, Arc<Make<T>>)>>,
 }
 
 impl<T: ?Sized> Registry<T> {
-    pub(crate) const fn new() -> Self {
-        Registry { makers: Mutex::new(Vec::new()) }
+    pub(crate) const fn new(kind: &'static str, entries: &'static [Entry<T>]) -> Self {
+        Registry { kind, entries, registered: Mutex::new(Vec::new()) }
     }
 
-    /// Replaces the maker of the same name.
-    pub(crate) fn register(&self, name: &str, make: Arc<Make<T>>) {
-        let mut makers = self.makers.lock().unwrap_or_else(PoisonError::into_inner);
-        makers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-        makers.push((name.into(), make));
+    /// Replaces what the program registered by the same name.
+    pub(crate) fn register(
+        &self,
+        name: &str,
+        make: impl Fn(&Config, u64) -> Result<Box<T>> + Send + Sync + 'static,
+    ) {
+        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        registered.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        registered.push((name.into(), Arc::new(make)));
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<Make<T>>> {
-        let makers = self.makers.lock().unwrap_or_else(PoisonError::into_inner);
-        makers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, make)| make.clone())
-    }
-
-    /// In the order in which they were registered.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let makers = self.makers.lock().unwrap_or_else(PoisonError::into_inner);
-        makers.iter().map(|(name, _)| name.clone()).collect()
-    }
-}
-
-/// The `type`, and the other settings.
-pub(crate) fn split<'a>(path: &str, config: &'a Config) -> Result<(&'a str, Config)> {
-    let key = format!("{path}.type");
-    let name = config.get("type").ok_or_else(|| Error::missing(&key, "write a name there"))?;
-    let name = name.as_str().ok_or_else(|| Error::config(&key, name, "it must be a name"))?;
-    let settings = config.iter().filter(|(key, _)| *key != "type");
-    Ok((name, settings.map(|(key, value)| (key.clone(), value.clone())).collect()))
-}
-
-/// The error for a `type` that does not exist. `names`: every spelling; `listed`: those that the message lists.
-pub(crate) fn unknown_type<'a>(
-    path: &str,
-    name: &str,
-    names: impl IntoIterator<Item = &'a str>,
-    listed: &[&str],
-    registered: &'a [String],
-) -> Error {
-    let own = registered.iter().map(String::as_str);
-    let way_out = match nearest(name, names.into_iter().chain(own.clone())) {
-        Some(near) => format!("there is no such one; nearest: {near}"),
-        None => {
-            let all: Vec<&str> = listed.iter().copied().chain(own).collect();
-            format!("it must be one of {}", all.join(", "))
+    /// Makes what `config` describes: its name under `type`, and its settings. `path` is where `config` is, for messages.
+    ///
+    /// # Errors
+    /// Returns [`Error::Missing`] without a `type`, [`Error::Config`] with an unknown one, and what the entry returns.
+    pub(crate) fn build(&self, path: &str, config: &Config, seed: u64) -> Result<Box<T>> {
+        let name = self.name(path, config)?;
+        let settings: Config = config.clone().into_iter().filter(|(key, _)| key != "type").collect();
+        if let Some(make) = self.find_registered(name) {
+            return make(&settings, seed);
         }
-    };
-    Error::config(format!("{path}.type"), format!("{name:?}"), way_out)
+        match self.entry(name) {
+            Some(entry) => (entry.make)(path, settings, seed),
+            None => Err(self.unknown(path, name)),
+        }
+    }
+
+    /// The `type` of `config`.
+    pub(crate) fn name<'a>(&self, path: &str, config: &'a Config) -> Result<&'a str> {
+        let key = format!("{path}.type");
+        let names = || self.listed().join(", ");
+        let name =
+            config.get("type").ok_or_else(|| Error::missing(&key, format!("write one of {}", names())))?;
+        name.as_str().ok_or_else(|| Error::config(&key, name, format!("it must be one of {}", names())))
+    }
+
+    /// The names to write, those that the program registered included.
+    pub(crate) fn listed(&self) -> Vec<String> {
+        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = registered.iter().map(|(name, _)| name.clone());
+        self.entries.iter().map(|entry| entry.names[0].into()).chain(own).collect()
+    }
+
+    /// The name to write for the entry of this crate that `name` means; `None`: there is none, or the program registered
+    /// another thing by that name.
+    pub(crate) fn canonical(&self, name: &str) -> Option<&'static str> {
+        if self.find_registered(name).is_some() {
+            return None;
+        }
+        self.entry(name).map(|entry| entry.names[0])
+    }
+
+    fn entry(&self, name: &str) -> Option<&'static Entry<T>> {
+        self.entries.iter().find(|entry| entry.names.iter().any(|known| known.eq_ignore_ascii_case(name)))
+    }
+
+    fn find_registered(&self, name: &str) -> Option<Arc<Make<T>>> {
+        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        registered.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, make)| make.clone())
+    }
+
+    fn unknown(&self, path: &str, name: &str) -> Error {
+        let listed = self.listed();
+        let all = self.entries.iter().flat_map(|entry| entry.names).copied();
+        let way_out = match nearest(name, all.chain(listed.iter().map(String::as_str))) {
+            Some(near) => format!("there is no such {}; nearest: {near}", self.kind),
+            None => format!("it must be one of {}", listed.join(", ")),
+        };
+        Error::config(format!("{path}.type"), format!("{name:?}"), way_out)
+    }
 }
 
 /// `settings` laid over `defaults`, decoded.

@@ -520,9 +520,12 @@ fn every_scheduler_has_its_name_in_a_sweep_file() {
 #[test]
 fn unknown_names_and_settings_are_refused_with_the_nearest() {
     for (config, expected) in [
-        (json!({"type": "ASHO"}), r#"`scheduler.type` is "ASHO", but there is no such one; nearest: ASHA"#),
+        (
+            json!({"type": "ASHO"}),
+            r#"`scheduler.type` is "ASHO", but there is no such scheduler; nearest: ASHA"#,
+        ),
         (json!({"type": "simplex"}), r#"`scheduler.type` is "simplex", but it must be one of FIFO, ASHA"#),
-        (json!({"grace_period": 5}), "`scheduler.type` is missing, but it must be a name"),
+        (json!({"grace_period": 5}), "`scheduler.type` is missing: write one of FIFO, ASHA"),
         (
             json!({"type": "ASHA", "grace_perid": 5}),
             "unknown setting `scheduler.grace_perid` (from the sweep); nearest: `grace_period`",

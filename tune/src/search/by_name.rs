@@ -1,8 +1,5 @@
 //! Searchers by name, as a sweep file has them: `{ type = "TPE", n_initial_points = 20, max_concurrent = 4 }`.
 
-use std::sync::Arc;
-
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -10,27 +7,41 @@ use super::{
     BasicVariantConfig, BasicVariantGenerator, ConcurrencyLimiter, Repeater, Searcher, TpeConfig, TpeSearch,
     TuneBohb, TuneBohbConfig,
 };
-use crate::config::{Layer, decode, nearest, overlay};
-use crate::named::Registry;
+use crate::config::{decode, nearest};
+use crate::named::{Entry, Registry, settings_of};
 use crate::{Config, Error, Result};
 
-/// Names and what they mean; the first of each kind is the one to write.
-const NAMES: [(&str, Kind); 14] = [
-    ("random", Kind::Random),
-    ("BasicVariant", Kind::Random),
-    ("BasicVariantGenerator", Kind::Random),
-    ("variant_generator", Kind::Random),
-    ("grid", Kind::Random),
-    ("TPE", Kind::Tpe),
-    ("TpeSearch", Kind::Tpe),
-    ("hyperopt", Kind::Tpe),
-    ("HyperOptSearch", Kind::Tpe),
-    ("optuna", Kind::Tpe),
-    ("OptunaSearch", Kind::Tpe),
-    ("BOHB", Kind::Bohb),
-    ("TuneBOHB", Kind::Bohb),
-    ("TuneBohb", Kind::Bohb),
-];
+/// Every searcher with its names.
+static REGISTRY: Registry<dyn Searcher> = Registry::new(
+    "searcher",
+    &[
+        Entry {
+            names: &["random", "BasicVariant", "BasicVariantGenerator", "variant_generator", "grid"],
+            make: |path, settings, seed| {
+                let defaults = BasicVariantConfig { seed, ..Default::default() };
+                Ok(Box::new(BasicVariantGenerator::new(settings_of(
+                    path,
+                    renamed(settings, &[]),
+                    &defaults,
+                )?)))
+            },
+        },
+        Entry {
+            names: &["TPE", "TpeSearch", "hyperopt", "HyperOptSearch", "optuna", "OptunaSearch"],
+            make: |path, settings, seed| {
+                let defaults = TpeConfig { seed, ..Default::default() };
+                Ok(Box::new(TpeSearch::new(settings_of(path, renamed(settings, &POINTS), &defaults)?)))
+            },
+        },
+        Entry {
+            names: &["BOHB", "TuneBOHB"],
+            make: |path, settings, seed| {
+                let defaults = TuneBohbConfig { seed, ..Default::default() };
+                Ok(Box::new(TuneBohb::new(settings_of(path, renamed(settings, &[]), &defaults)?)))
+            },
+        },
+    ],
+);
 
 /// Ray's searchers that are not here, and what they are.
 const ABSENT: [(&str, &str); 13] = [
@@ -49,21 +60,21 @@ const ABSENT: [(&str, &str); 13] = [
     ("sobol", "a start for TPE: write `type = \"TPE\"` with `sobol = true`"),
 ];
 
-/// What other libraries call a setting.
-const RENAMED: [(&str, &str); 4] = [
-    ("random_state", "seed"),
-    ("random_state_seed", "seed"),
-    ("n_startup_trials", "n_initial_points"),
-    ("n_startup_jobs", "n_initial_points"),
-];
+/// What other libraries call the seed of any searcher.
+const SEEDS: [(&str, &str); 2] = [("random_state", "seed"), ("random_state_seed", "seed")];
 
-static REGISTERED: Registry<dyn Searcher> = Registry::new();
+/// What other libraries call the number of trials before the model of TPE.
+const POINTS: [(&str, &str); 2] =
+    [("n_startup_trials", "n_initial_points"), ("n_startup_jobs", "n_initial_points")];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Random,
-    Tpe,
-    Bohb,
+/// The settings under the names that they have here.
+fn renamed(mut settings: Config, own: &[(&str, &str)]) -> Config {
+    for (theirs, ours) in SEEDS.iter().chain(own) {
+        if let Some(value) = settings.shift_remove(*theirs) {
+            settings.insert((*ours).into(), value);
+        }
+    }
+    settings
 }
 
 /// What may stand beside the settings of any searcher.
@@ -97,27 +108,22 @@ impl Default for Wrappers {
 /// [`Error::UnknownKey`] if the searcher has no such setting ([`Error::Refusals`] if several are wrong). Returns what a
 /// registered function returns.
 pub fn from_config(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
-    let name = name(settings)?;
-    if let Some(make) = REGISTERED.find(name) {
-        let (own, wrappers) = split(settings)?;
-        return wrap(make(&own, seed)?, wrappers);
+    let name = REGISTRY.name("search", settings)?;
+    let canonical = REGISTRY.canonical(name);
+    let bare = name.to_lowercase();
+    let bare = bare.strip_suffix("search").unwrap_or(&bare);
+    let absent = ABSENT.iter().find(|(absent, _)| *absent == bare);
+    if let (Some((_, what)), None, false) =
+        (absent, canonical, REGISTRY.listed().iter().any(|own| own.eq_ignore_ascii_case(name)))
+    {
+        let listed = REGISTRY.listed().join(", ");
+        let rule = format!("that is {what}, which is not here; there are {listed}. TPE is the nearest");
+        return Err(Error::config("search.type", format!("{name:?}"), rule));
     }
-    let kind = kind(name)?;
-    let (searcher, wrappers): (Box<dyn Searcher>, Wrappers) = match kind {
-        Kind::Random => {
-            let (own, wrappers) = read::<BasicVariantConfig>(settings, seed)?;
-            (Box::new(BasicVariantGenerator::new(own)), wrappers)
-        }
-        Kind::Tpe => {
-            let (own, wrappers) = read::<TpeConfig>(settings, seed)?;
-            (Box::new(TpeSearch::new(own)), wrappers)
-        }
-        Kind::Bohb => {
-            let (own, wrappers) = read::<TuneBohbConfig>(settings, seed)?;
-            (Box::new(TuneBohb::new(own)), wrappers)
-        }
-    };
-    if let (Some(limit), Kind::Bohb) = (wrappers.max_concurrent, kind) {
+    let (own, around) = split(settings)?;
+    let wrappers: Wrappers = decode(&around)?;
+    let searcher = REGISTRY.build("search", &own, seed).map_err(|error| near_wrapper(error, &around))?;
+    if let (Some(limit), Some("BOHB")) = (wrappers.max_concurrent, canonical) {
         let rule = "trials that HyperBand has paused would count: limit the sweep's `max_concurrent_trials`";
         return Err(Error::config("search.max_concurrent", limit, rule));
     }
@@ -145,7 +151,7 @@ pub fn register(
     name: &str,
     make: impl Fn(&Config, u64) -> Result<Box<dyn Searcher>> + Send + Sync + 'static,
 ) {
-    REGISTERED.register(name, Arc::new(make));
+    REGISTRY.register(name, make);
 }
 
 fn wrap(searcher: Box<dyn Searcher>, wrappers: Wrappers) -> Result<Box<dyn Searcher>> {
@@ -163,81 +169,27 @@ fn wrap(searcher: Box<dyn Searcher>, wrappers: Wrappers) -> Result<Box<dyn Searc
     }
 }
 
-/// The names to choose from, for messages.
-fn known() -> String {
-    let listed = ["random", "TPE", "BOHB"].map(str::to_owned).into_iter();
-    listed.chain(REGISTERED.names()).collect::<Vec<_>>().join(", ")
-}
-
-fn name(settings: &Config) -> Result<&str> {
-    let refuse = |value: &dyn std::fmt::Display| {
-        Err(Error::config("search.type", value, format!("it must be one of {}", known())))
+/// The settings of the searcher itself, and those around it.
+fn split(settings: &Config) -> Result<(Config, Config)> {
+    let Value::Object(mut around) = serde_json::to_value(Wrappers::default()).map_err(Error::other)? else {
+        return Err(Error::config("search", "no object", "settings are objects"));
     };
-    match settings.get("type") {
-        Some(Value::String(name)) => Ok(name),
-        Some(other) => refuse(other),
-        None => refuse(&"missing"),
-    }
-}
-
-fn kind(name: &str) -> Result<Kind> {
-    let is = |other: &str| other.eq_ignore_ascii_case(name);
-    if let Some((_, kind)) = NAMES.iter().find(|(known, _)| is(known)) {
-        return Ok(*kind);
-    }
-    let bare = name.to_lowercase();
-    let bare = bare.strip_suffix("search").unwrap_or(&bare);
-    let own = REGISTERED.names();
-    let rule = match ABSENT.iter().find(|(absent, _)| *absent == bare) {
-        Some((_, what)) => {
-            format!("that is {what}, which is not here; there are {}. TPE is the nearest", known())
-        }
-        None => {
-            match nearest(name, NAMES.iter().map(|(name, _)| *name).chain(own.iter().map(String::as_str))) {
-                Some(near) => format!("there is no such searcher; nearest: {near}"),
-                None => format!("there is no such searcher; there are {}", known()),
-            }
-        }
-    };
-    Err(Error::config("search.type", name, rule))
-}
-
-/// The settings of a registered searcher, and those around it.
-fn split(settings: &Config) -> Result<(Config, Wrappers)> {
-    let mut around = object(&Wrappers::default())?;
     let mut own = Config::new();
-    for (key, value) in settings.iter().filter(|(key, _)| *key != "type") {
+    for (key, value) in settings {
         let side = if around.contains_key(key) { &mut around } else { &mut own };
         side.insert(key.clone(), value.clone());
     }
-    Ok((own, decode(&around)?))
+    Ok((own, around))
 }
 
-/// The searcher's own settings and those around it.
-fn read<T: Default + Serialize + DeserializeOwned>(settings: &Config, seed: u64) -> Result<(T, Wrappers)> {
-    let (mut own, mut around) = (object(&T::default())?, object(&Wrappers::default())?);
-    own.insert("seed".into(), seed.into());
-    let defaults: Config = own.clone().into_iter().chain(around.clone()).collect();
-    let mut values = settings.clone();
-    values.shift_remove("type");
-    for (theirs, ours) in RENAMED {
-        if defaults.contains_key(ours)
-            && let Some(value) = values.shift_remove(theirs)
-        {
-            values.insert(ours.into(), value);
+/// An unknown setting may be a misspelt one of those around the searcher.
+fn near_wrapper(error: Error, around: &Config) -> Error {
+    match error {
+        Error::UnknownKey { key, origin, nearest: None, known } => {
+            let bare = key.rsplit('.').next().unwrap_or(&key);
+            let nearest = nearest(bare, around.keys().map(String::as_str)).map(String::from);
+            Error::UnknownKey { key, origin, nearest, known }
         }
-    }
-    let resolved = overlay(&defaults, vec![Layer { origin: "[search]".into(), values }], &[])?.config;
-    for (key, value) in resolved {
-        let side = if around.contains_key(&key) { &mut around } else { &mut own };
-        side.insert(key, value);
-    }
-    Ok((decode(&own)?, decode(&around)?))
-}
-
-fn object<T: Serialize>(settings: &T) -> Result<Config> {
-    match serde_json::to_value(settings).map_err(Error::other)? {
-        Value::Object(object) => Ok(object),
-        other => Err(Error::config("search", other, "settings must be an object")),
+        error => error,
     }
 }

@@ -1,6 +1,5 @@
 //! Stoppers as a sweep file names them: `{ type = "TrialPlateau", metric = "episode_reward_mean" }`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,32 +8,54 @@ use super::{
     ExperimentPlateauConfig, ExperimentPlateauStopper, MaximumIterationStopper, Stopper, TimeoutStopper,
     TrialPlateauConfig, TrialPlateauStopper,
 };
-use crate::named::{self, Registry};
+use crate::named::{Entry, Registry, settings_of};
 use crate::{Config, Error, Result};
 
-/// Every name of a stopper; upper and lower case are the same.
-const NAMES: [(&str, Kind); 8] = [
-    ("MaximumIteration", Kind::MaximumIteration),
-    ("MaximumIterationStopper", Kind::MaximumIteration),
-    ("Timeout", Kind::Timeout),
-    ("TimeoutStopper", Kind::Timeout),
-    ("TrialPlateau", Kind::TrialPlateau),
-    ("TrialPlateauStopper", Kind::TrialPlateau),
-    ("ExperimentPlateau", Kind::ExperimentPlateau),
-    ("ExperimentPlateauStopper", Kind::ExperimentPlateau),
-];
-
-const LISTED: [&str; 4] = ["MaximumIteration", "Timeout", "TrialPlateau", "ExperimentPlateau"];
-
-static REGISTERED: Registry<dyn Stopper> = Registry::new();
-
-#[derive(Clone, Copy)]
-enum Kind {
-    MaximumIteration,
-    Timeout,
-    TrialPlateau,
-    ExperimentPlateau,
-}
+/// Every stopper with its names.
+static REGISTRY: Registry<dyn Stopper> = Registry::new(
+    "stopper",
+    &[
+        Entry {
+            names: &["MaximumIteration", "MaximumIterationStopper"],
+            make: |path, settings, _| {
+                let MaximumIteration { max_iter } = settings_of(path, settings, &Default::default())?;
+                let missing =
+                    || Error::missing("stoppers.max_iter", "write after how many results a trial ends");
+                match max_iter.ok_or_else(missing)? {
+                    0 => Err(Error::config("stoppers.max_iter", 0, "it must be 1 or more")),
+                    max_iter => Ok(Box::new(MaximumIterationStopper::new(max_iter))),
+                }
+            },
+        },
+        Entry {
+            names: &["Timeout", "TimeoutStopper"],
+            make: |path, settings, _| {
+                let Timeout { timeout } = settings_of(path, settings, &Default::default())?;
+                let missing =
+                    || Error::missing("stoppers.timeout", "write after how many seconds the sweep ends");
+                let timeout = timeout.ok_or_else(missing)?;
+                let rule = "it must be seconds, 0 or more";
+                let duration = Duration::try_from_secs_f64(timeout)
+                    .map_err(|_| Error::config("stoppers.timeout", timeout, rule))?;
+                Ok(Box::new(TimeoutStopper::new(duration)))
+            },
+        },
+        Entry {
+            names: &["TrialPlateau", "TrialPlateauStopper"],
+            make: |path, settings, _| {
+                let config = settings_of(path, settings, &TrialPlateauConfig::default())?;
+                Ok(Box::new(TrialPlateauStopper::new(config)?))
+            },
+        },
+        Entry {
+            names: &["ExperimentPlateau", "ExperimentPlateauStopper"],
+            make: |path, settings, _| {
+                let config = settings_of(path, settings, &ExperimentPlateauConfig::default())?;
+                Ok(Box::new(ExperimentPlateauStopper::new(config)?))
+            },
+        },
+    ],
+);
 
 /// Lets sweep files name a stopper of yours: `make` gets its settings, without `type`.
 ///
@@ -56,7 +77,7 @@ enum Kind {
 /// // least = -200
 /// ```
 pub fn register(name: &str, make: impl Fn(&Config) -> Result<Box<dyn Stopper>> + Send + Sync + 'static) {
-    REGISTERED.register(name, Arc::new(move |settings: &Config, _| make(settings)));
+    REGISTRY.register(name, move |settings, _| make(settings));
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -81,45 +102,8 @@ struct Timeout {
 /// and what the program [registered](register).
 ///
 /// # Errors
-/// Returns [`Error::Config`] if `type` is missing or unknown, or if a setting has the wrong kind or is out of range,
-/// and [`Error::UnknownKey`] if the stopper has no such setting. Returns what a registered function returns.
+/// Returns [`Error::Missing`] without a `type`, [`Error::Config`] if it is unknown, or if a setting has the wrong kind or is
+/// out of range, and [`Error::UnknownKey`] if the stopper has no such setting. Returns what a registered function returns.
 pub fn from_config(config: &Config) -> Result<Box<dyn Stopper>> {
-    let path = "stoppers";
-    let (name, settings) = named::split(path, config)?;
-    if let Some(make) = REGISTERED.find(name) {
-        return make(&settings, 0);
-    }
-    let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-    let Some((_, kind)) = known else {
-        let names = NAMES.iter().map(|(known, _)| *known);
-        return Err(named::unknown_type(path, name, names, &LISTED, &REGISTERED.names()));
-    };
-    Ok(match kind {
-        Kind::MaximumIteration => {
-            let MaximumIteration { max_iter } = named::settings_of(path, settings, &Default::default())?;
-            let missing = || Error::missing("stoppers.max_iter", "write after how many results a trial ends");
-            let max_iter = max_iter.ok_or_else(missing)?;
-            if max_iter == 0 {
-                return Err(Error::config("stoppers.max_iter", 0, "it must be 1 or more"));
-            }
-            Box::new(MaximumIterationStopper::new(max_iter))
-        }
-        Kind::Timeout => {
-            let Timeout { timeout } = named::settings_of(path, settings, &Default::default())?;
-            let missing =
-                || Error::missing("stoppers.timeout", "write after how many seconds the sweep ends");
-            let timeout = timeout.ok_or_else(missing)?;
-            let duration = Duration::try_from_secs_f64(timeout)
-                .map_err(|_| Error::config("stoppers.timeout", timeout, "it must be seconds, 0 or more"))?;
-            Box::new(TimeoutStopper::new(duration))
-        }
-        Kind::TrialPlateau => {
-            let defaults = TrialPlateauConfig::default();
-            Box::new(TrialPlateauStopper::new(named::settings_of(path, settings, &defaults)?)?)
-        }
-        Kind::ExperimentPlateau => {
-            let defaults = ExperimentPlateauConfig::default();
-            Box::new(ExperimentPlateauStopper::new(named::settings_of(path, settings, &defaults)?)?)
-        }
-    })
+    REGISTRY.build("stoppers", config, 0)
 }

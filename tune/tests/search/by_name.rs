@@ -57,21 +57,25 @@ fn any_searcher_can_be_limited_and_repeated() {
 #[test]
 fn what_is_wrong_is_named_with_the_nearest() {
     for (settings, message) in [
-        (json!({}), "`search.type` is missing, but it must be one of random, TPE, BOHB"),
+        (json!({}), "`search.type` is missing: write one of random, TPE, BOHB"),
         (
             json!({"type": "ranodm"}),
-            "`search.type` is ranodm, but there is no such searcher; nearest: random",
+            "`search.type` is \"ranodm\", but there is no such searcher; nearest: random",
         ),
         (
             json!({"type": "BayesOptSearch"}),
-            "`search.type` is BayesOptSearch, but that is a Gaussian process, which is not here; there are random, TPE, \
+            "`search.type` is \"BayesOptSearch\", but that is a Gaussian process, which is not here; there are random, TPE, \
              BOHB. TPE is the nearest",
         ),
         (
             json!({"type": "TPE", "n_inital_points": 5}),
-            "unknown setting `n_inital_points` (from [search]); nearest: `n_initial_points`",
+            "unknown setting `search.n_inital_points` (from the sweep); nearest: `n_initial_points`",
         ),
-        (json!({"type": "TPE", "gamma": "much"}), "`gamma` is \"much\", but it must be a number"),
+        (
+            json!({"type": "TPE", "max_concurent": 4}),
+            "unknown setting `search.max_concurent` (from the sweep); nearest: `max_concurrent`",
+        ),
+        (json!({"type": "TPE", "gamma": "much"}), "`search.gamma` is \"much\", but it must be a number"),
         (
             json!({"type": "BOHB", "max_concurrent": 4}),
             "`search.max_concurrent` is 4, but trials that HyperBand has paused would count: limit the sweep's \
