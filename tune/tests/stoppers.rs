@@ -112,7 +112,7 @@ fn settings_of_plateaus_out_of_range_are_refused() {
         (trial(|config| config.metric.clear()), "it must name a key of the results"),
         (trial(|config| config.std = 0.0), "std` is 0, but it must be above 0"),
         (trial(|config| config.num_results = 0), "num_results` is 0"),
-        (trial(|config| config.metric_threshold = Some(1.0)), "it must be min or max"),
+        (trial(|config| config.metric_threshold = Some(1.0)), "mode` is missing: "),
         (sweep(|config| config.metric.clear()), "it must name a key of the results"),
         (sweep(|config| config.std = -1.0), "std` is -1, but it must be above 0"),
         (sweep(|config| config.top = 1), "top` is 1, but it must be 2 or more"),

@@ -48,6 +48,28 @@ fn a_sweep_file_is_a_sweep_and_each_of_its_trials_can_be_had_alone() {
 }
 
 #[test]
+fn a_file_without_limits_is_written_as_it_was_read() {
+    let text = FILE.replace("num_samples = 2", "num_samples = -1");
+    let text = text.replace("checkpoint_frequency = 1", "checkpoint_frequency = 0");
+    let file = SweepFile::parse(&(text + "[failure]\nmax_failures = -1\n"), "sweep.toml").unwrap();
+    assert_eq!((file.num_samples, file.failure.max_failures), (None, None));
+    assert_eq!(file.checkpoint.checkpoint_frequency, None);
+    let written = toml::to_string(&file).unwrap();
+    let lines = [
+        "metric = \"total\"",
+        "mode = \"max\"",
+        "num_samples = -1",
+        "max_failures = -1",
+        "checkpoint_frequency = 0",
+    ];
+    for line in lines {
+        assert!(written.lines().any(|written| written == line), "{line}: {written}");
+    }
+    let again = SweepFile::parse(&written, "sweep.toml").unwrap();
+    assert_eq!(format!("{again:?}"), format!("{file:?}"));
+}
+
+#[test]
 fn numbers_that_cannot_be_are_refused_with_their_key() {
     for (changed, expected) in [
         (
@@ -91,6 +113,15 @@ fn what_a_sweep_file_cannot_say_is_told_with_the_nearest_name() {
     );
     assert!(
         message("num_to_keep", "keep").starts_with("unknown setting `checkpoint.keep` (from sweep.toml)")
+    );
+    let halved = message("mode = \"max\"\n", "");
+    assert!(halved.starts_with("`metric` is \"total\", but it needs a `mode` beside it"), "{halved}");
+    assert_eq!(
+        message(
+            "num_to_keep = 2",
+            "checkpoint_score_attribute = \"total\"\ncheckpoint_score_order = \"low\""
+        ),
+        "`checkpoint.checkpoint_score_order` is \"low\", but it must be `min` or `max`"
     );
     assert_eq!(message("\"max\"", "\"best\""), "`mode` is \"best\", but it must be `min` or `max`");
     assert!(message("ASHA", "ASAH").contains("ASHA"));

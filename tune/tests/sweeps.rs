@@ -9,7 +9,7 @@ use pavlov_tune::schedulers::{PbtConfig, PopulationBasedTraining};
 use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::{
-    CheckpointConfig, Config, Error, FailFast, FailureConfig, Metrics, Mode, Objective, Restore, Result,
+    CheckpointConfig, Config, Error, FailFast, FailureConfig, Metrics, Objective, Restore, Result,
     ResultGrid, RunConfig, Scope, Trainable, TrainableFactory, TrialContext, TrialResult, TrialStatus,
     TuneConfig, Tuner, checkpoint, difference,
 };
@@ -372,11 +372,7 @@ fn the_best_checkpoints_and_the_newest_stay_and_a_byte_budget_holds() {
     };
     let newest = CheckpointConfig { num_to_keep: Some(2), ..CheckpointConfig::default() };
     assert_eq!(sweep("newest", newest.clone()), [4, 5]);
-    let lowest = CheckpointConfig {
-        checkpoint_score_attribute: Some("total".into()),
-        checkpoint_score_order: Some(Mode::Min),
-        ..newest
-    };
+    let lowest = CheckpointConfig { score: Some(Objective::minimize("total")), ..newest };
     assert_eq!(sweep("lowest", lowest), [1, 2, 5]);
     assert_eq!(sweep("bytes", CheckpointConfig { max_bytes: Some(1), ..CheckpointConfig::default() }), [5]);
 }

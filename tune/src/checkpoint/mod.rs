@@ -33,7 +33,7 @@ mod write;
 
 pub use fetch::fetch;
 pub(crate) use object::{pack, unpack};
-pub(crate) use retention::{Kept, Retention};
+pub(crate) use retention::{Kept, Retention, beyond};
 pub(crate) use set_aside::is_named_so;
 pub use set_aside::set_aside_damaged;
 pub use state_hash::{StateHash, chain};

@@ -2,17 +2,24 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::{Metadata, Written, list, metadata, name, read_manifest, write};
-use crate::{Metrics, Result, metric};
+use crate::{Objective, Result, metric};
+
+/// Those of `ranked`, iterations with the best first, that come after the first `keep` and that nothing needs.
+pub(crate) fn beyond(
+    ranked: impl IntoIterator<Item = u64>,
+    keep: usize,
+    is_needed: impl Fn(u64) -> bool,
+) -> Vec<u64> {
+    ranked.into_iter().skip(keep).filter(|iteration| !is_needed(*iteration)).collect()
+}
 
 /// Keeps the newest `keep` checkpoints and, besides, the best one.
 #[derive(Clone, Debug)]
 pub(crate) struct Retention {
     keep: Option<usize>,
-    attribute: String,
-    sign: f64,
+    /// What the best one is best at.
+    objective: Objective,
 }
 
 /// What the rule goes by.
@@ -27,11 +34,11 @@ pub(crate) struct Kept {
 
 impl Retention {
     pub(crate) fn new(keep: Option<usize>, score_attr: &str) -> Self {
-        let (attribute, sign) = match score_attr.strip_prefix("min-") {
-            Some(attribute) => (attribute, -1.0),
-            None => (score_attr, 1.0),
+        let objective = match score_attr.strip_prefix("min-") {
+            Some(metric) => Objective::minimize(metric),
+            None => Objective::maximize(score_attr),
         };
-        Retention { keep, attribute: attribute.into(), sign }
+        Retention { keep, objective }
     }
 
     /// Deletes what does not stay. `newest` was just written and always stays; damaged ones are left for their
@@ -58,7 +65,7 @@ impl Retention {
 
     /// A checkpoint as this rule sees it; `iteration` is that of its name.
     pub(crate) fn judge(&self, iteration: u64, written: Written, metadata: &Metadata) -> Kept {
-        let score = metadata.last_result.as_ref().and_then(|result| self.score(result));
+        let score = metadata.last_result.as_ref().and_then(|result| self.objective.finite_score(result));
         Kept { iteration, written, score }
     }
 
@@ -71,25 +78,10 @@ impl Retention {
         if best.is_none() {
             tracing::warn!(
                 "no checkpoint is kept as the best: no result has a number for `{}`",
-                self.attribute
+                self.objective.metric
             );
         }
         let best = best.map(|best| kept[best].iteration);
-        kept.iter()
-            .skip(keep)
-            .map(|kept| kept.iteration)
-            .filter(|iteration| Some(*iteration) != best)
-            .collect()
-    }
-
-    /// Higher is better.
-    fn score(&self, result: &Metrics) -> Option<f64> {
-        let whole = result.get(&self.attribute);
-        let nested = || {
-            let mut parts = self.attribute.split('/');
-            let first = result.get(parts.next()?)?;
-            parts.try_fold(first, |value, part| value.get(part))
-        };
-        whole.or_else(nested).and_then(Value::as_f64).map(|value| value * self.sign)
+        beyond(kept.iter().map(|kept| kept.iteration), keep, |iteration| Some(iteration) == best)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::checkpoint::beyond;
 use crate::executor::SavedCheckpoint;
 
 /// The checkpoints of one trial in the order of writing.
@@ -80,8 +81,8 @@ impl Checkpoints {
         if by_score {
             ranked.sort_by(|a, b| compare(b.score, a.score));
         }
-        let surplus = ranked.iter().skip(num_to_keep).map(|checkpoint| checkpoint.iteration);
-        surplus.filter(|iteration| !self.is_needed(*iteration)).collect()
+        let ranked = ranked.iter().map(|checkpoint| checkpoint.iteration);
+        beyond(ranked, num_to_keep, |iteration| self.is_needed(iteration))
     }
 
     /// The oldest one that nothing needs.

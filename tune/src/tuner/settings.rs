@@ -14,7 +14,7 @@ use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
 use crate::storage::SyncConfig;
-use crate::{Error, Mode, Objective, Result, limit};
+use crate::{Error, Objective, Result, limit};
 
 /// How trials are drawn and scheduled.
 pub struct TuneConfig {
@@ -177,13 +177,61 @@ pub struct CheckpointConfig {
     pub checkpoint_at_end: Option<bool>,
     /// How many of the best checkpoints of each trial stay, beside its newest. `None`: all.
     pub num_to_keep: Option<usize>,
-    /// The metric that says which checkpoint is best. `None`: the newer, the better.
-    pub checkpoint_score_attribute: Option<String>,
-    /// Whether high or low values of that metric are better. `None`: high ones.
-    pub checkpoint_score_order: Option<Mode>,
+    /// What the best checkpoint is best at. `None`: the newer, the better. Files have it as `checkpoint_score_attribute` and
+    /// `checkpoint_score_order`, which is `max` if it is absent.
+    #[serde(flatten, with = "score")]
+    pub score: Option<Objective>,
     /// When all checkpoints of the experiment together have more bytes, the oldest ones go; the newest of each trial and
     /// those that something still needs stay.
     pub max_bytes: Option<u64>,
+}
+
+/// The objective of checkpoints under Ray's two names.
+mod score {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+    use serde_json::Value;
+
+    use crate::{Mode, Objective, config};
+
+    const ATTRIBUTE: &str = "checkpoint_score_attribute";
+    const ORDER: &str = "checkpoint_score_order";
+
+    #[derive(Serialize)]
+    struct Written<'a> {
+        checkpoint_score_attribute: Option<&'a str>,
+        checkpoint_score_order: Option<Mode>,
+    }
+
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Read {
+        checkpoint_score_attribute: Value,
+        checkpoint_score_order: Value,
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        score: &Option<Objective>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let score = score.as_ref();
+        Written {
+            checkpoint_score_attribute: score.map(|score| &*score.metric),
+            checkpoint_score_order: score.map(|score| score.mode),
+        }
+        .serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Objective>, D::Error> {
+        let Read { checkpoint_score_attribute, checkpoint_score_order } = Read::deserialize(deserializer)?;
+        let refuse = |key, rule| de::Error::custom(config::at(key, rule));
+        let metric: Option<String> = serde_json::from_value(checkpoint_score_attribute)
+            .map_err(|_| refuse(ATTRIBUTE, "it must be a key of the results"))?;
+        let mode: Option<Mode> = serde_json::from_value(checkpoint_score_order)
+            .map_err(|_| refuse(ORDER, "it must be `min` or `max`"))?;
+        Ok(metric.map(|metric| Objective { metric, mode: mode.unwrap_or(Mode::Max) }))
+    }
 }
 
 impl CheckpointConfig {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pavlov_tune::storage::{SyncConfig, check_storage, open};
-use pavlov_tune::{Callback, Metrics, Mode, Objective, Restore, Result, Scope, Trial, Tuner, checkpoint};
+use pavlov_tune::{Callback, Metrics, Objective, Restore, Result, Scope, Trial, Tuner, checkpoint};
 use serde_json::{Value, json};
 
 mod kills;
@@ -166,8 +166,7 @@ apart! {
         watch(audit);
         let mut tuner = at(faulty::url(&bucket()));
         tuner.run_config.checkpoint_config.num_to_keep = Some(1);
-        tuner.run_config.checkpoint_config.checkpoint_score_attribute = Some("total".into());
-        tuner.run_config.checkpoint_config.checkpoint_score_order = Some(Mode::Min);
+        tuner.run_config.checkpoint_config.score = Some(Objective::minimize("total"));
         let grid = tuner.fit().unwrap();
         for trial in &grid {
             let there = checkpoint::list(&bucket().join("sweep").join(&trial.trial_id)).unwrap();

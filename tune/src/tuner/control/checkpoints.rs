@@ -15,7 +15,7 @@ impl Control {
     pub(super) fn delete_surplus(&mut self, i: usize) -> Result<()> {
         let config = &self.run_config.checkpoint_config;
         if let Some(num_to_keep) = config.num_to_keep {
-            let by_score = config.checkpoint_score_attribute.is_some();
+            let by_score = config.score.is_some();
             for iteration in self.sweep.runs[i].checkpoints.surplus(num_to_keep, by_score) {
                 self.delete(i, iteration)?;
             }

@@ -10,7 +10,7 @@ use crate::tuner::failures;
 use crate::tuner::journal::{Event, Verdict};
 use crate::tuner::settings::FailFast;
 use crate::tuner::sweep::{Next, Stage};
-use crate::{Error, Metrics, Mode, Result, TrialStatus, checkpoint, metric};
+use crate::{Error, Metrics, Result, TrialStatus, checkpoint};
 
 impl Control {
     pub(super) fn on_report(&mut self, actor: ActorId, report: Report) -> Result<()> {
@@ -114,14 +114,12 @@ impl Control {
     }
 
     fn score(&self, result: &Metrics) -> Option<f64> {
-        let config = &self.run_config.checkpoint_config;
-        let attribute = config.checkpoint_score_attribute.as_deref()?;
-        let order = config.checkpoint_score_order.unwrap_or(Mode::Max);
-        let value = metric::number(result, attribute).ok().flatten();
-        if value.is_none() {
-            tracing::debug!("no result has a number for `{attribute}`, the score of checkpoints");
+        let objective = self.run_config.checkpoint_config.score.as_ref()?;
+        let score = objective.finite_score(result);
+        if score.is_none() {
+            tracing::debug!("the result has no number for `{}`, the score of checkpoints", objective.metric);
         }
-        value.filter(|value| value.is_finite()).map(|value| order.score(value))
+        score
     }
 
     /// What comes next for a trial that has just `trained`, or else started or saved.
