@@ -1,5 +1,6 @@
 //! The two streams: results on standard output, everything else on standard error. Neither panics when its reader has closed it.
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
@@ -34,8 +35,18 @@ fn write_stderr(bytes: &[u8]) {
 pub(super) fn program() -> String {
     let typed = std::env::args().next().unwrap_or_default();
     match Path::new(&typed).file_name() {
-        Some(name) if name != "pavlov" => typed,
+        Some(name) if name != "pavlov" => quoted(&typed),
         _ => "pavlov".into(),
+    }
+}
+
+/// `word` as one word of a command in a shell: commands that a message proposes can be pasted.
+pub(super) fn quoted(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().to_string_lossy();
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -105,5 +116,23 @@ impl Write for Stderr {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_a_quoted_word_as_it_was() {
+        for word in ["runs/first", "mes projets/run", "it's", "a$HOME`b`\"c\"", "", "s3://bucket/run", "*?~"]
+        {
+            let echo = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", quoted(word))])
+                .output();
+            assert_eq!(String::from_utf8_lossy(&echo.expect("a shell").stdout), word);
+        }
+        assert_eq!(quoted("runs/first"), "runs/first");
+        assert_eq!(quoted("mes projets/run"), "'mes projets/run'");
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::exit::usage;
-use super::output::{program, say};
+use super::output::{program, quoted, say};
 use crate::load;
 use crate::tune::{
     Config, Error, Objective, Standings, SweepFile, checkpoint, read_file, replace_file, storage,
@@ -120,7 +120,7 @@ impl RunFile {
             Some(false) => {
                 return Err(usage(format!(
                     "{shown} is a trial that has not ended; go on with its whole sweep: `{program} tune --resume {}`",
-                    sweep.display()
+                    quoted(sweep)
                 )));
             }
         }
@@ -154,7 +154,7 @@ fn why_no_run(dir: &Path) -> String {
     }
     match dir.parent() {
         Some(parent) if parent.join(RUN).exists() => {
-            format!("this is a part of a run; resume it with `{program} resume {}`", parent.display())
+            format!("this is a part of a run; resume it with `{program} resume {}`", quoted(parent))
         }
         _ => format!("this is no run of `{program} train`: it has no {RUN}"),
     }
@@ -169,8 +169,9 @@ pub(super) fn place(out: &Path) -> anyhow::Result<(Option<PathBuf>, Option<Strin
     refuse_used(&storage::work_dir(url)?)?;
     if !storage::open(url)?.list("")?.is_empty() {
         return Err(usage(format!(
-            "something lies at {url} already; continue a run there with `{} resume {url}`, or give --out another URL",
-            program()
+            "something lies at {url} already; continue a run there with `{} resume {}`, or give --out another URL",
+            program(),
+            quoted(url)
         )));
     }
     Ok((None, Some(url.into())))
@@ -186,8 +187,9 @@ pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
     let shown = out.display();
     if out.join(RUN).exists() {
         return Err(usage(format!(
-            "{shown} holds a run already; continue it with `{} resume {shown}`, or give --out another directory",
-            program()
+            "{shown} holds a run already; continue it with `{} resume {}`, or give --out another directory",
+            program(),
+            quoted(out)
         )));
     }
     match fs::read_dir(out) {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::output::{print_json, program, say};
+use super::output::{print_json, program, quoted, say};
 use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
@@ -215,13 +215,13 @@ impl Session {
         }
         let Some(saved) = &self.saved else { return Ok(()) };
         self.report.say(&format!("checkpoint:    {}", saved.display()));
-        let trust = self.trust_flag();
-        self.report.say(&format!("evaluate it:   {program} evaluate {place}{trust}"));
+        let (trust, command_place) = (self.trust_flag(), quoted(place));
+        self.report.say(&format!("evaluate it:   {program} evaluate {command_place}{trust}"));
         self.report.say(&match end {
             End::Met(met) => {
-                format!("train longer:  {program} resume {place}{trust} --stop {}=VALUE", met.key)
+                format!("train longer:  {program} resume {command_place}{trust} --stop {}=VALUE", met.key)
             }
-            _ => format!("resume:        {program} resume {place}{trust}"),
+            _ => format!("resume:        {program} resume {command_place}{trust}"),
         });
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Session {
                 "the newest checkpoint is {}; go on from it with `{} resume {}{}`",
                 newest.display(),
                 program(),
-                dir.display(),
+                quoted(dir),
                 self.trust_flag()
             ));
         }

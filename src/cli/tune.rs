@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::exit::usage;
 use super::lines::Lines;
-use super::output::{print, print_json, program};
+use super::output::{print, print_json, program, quoted};
 use super::run_dir::SWEEP;
 use super::session::ReportArgs;
 use super::settings::known;
@@ -91,10 +91,11 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         (None, _) if url.is_some() => bring_sweep(url.unwrap_or_default())?,
         (None, Some(dir)) if dir.join(SWEEP).is_file() => dir.join(SWEEP),
         (None, Some(dir)) => {
-            let dir = dir.display();
             return Err(usage(format!(
-                "{dir}: there is no sweep in it; begin one with `{} tune FILE --out {dir}`",
-                program()
+                "{}: there is no sweep in it; begin one with `{} tune FILE --out {}`",
+                dir.display(),
+                program(),
+                quoted(dir)
             )));
         }
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
@@ -136,7 +137,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     tuner.run_config.stop = stopper.map_err(|error| lines.place(error))?;
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
     tuner.run_config.replay_command =
-        Some(format!("{} trial {} --number {{number}}", program(), path.display()));
+        Some(format!("{} trial {} --number {{number}}", program(), quoted(&path)));
     tuner.run_config.callbacks.push(Box::new(KeepFile(text)));
     tuner.run_config.interrupt = signals::watch("saving the trials; Ctrl-C again quits at once")?;
     let ran = match &args.resume {
@@ -196,8 +197,9 @@ fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
     }
     let Some(text) = storage::open(url)?.get(SWEEP)? else {
         return Err(usage(format!(
-            "{url}: there is no {SWEEP} in it; give the sweep's file too: `{} tune FILE --resume {url}`",
-            program()
+            "{url}: there is no {SWEEP} in it; give the sweep's file too: `{} tune FILE --resume {}`",
+            program(),
+            quoted(url)
         )));
     };
     let dir = path.parent().unwrap_or(Path::new("."));
@@ -302,7 +304,7 @@ fn summary(grid: &ResultGrid, trust: &str) -> String {
     if let Ok(best) = grid.best() {
         lines.push(format!("best trial:   {}", best.trial_id));
         if let Some(checkpoint) = &best.checkpoint {
-            lines.push(format!("evaluate it:  {program} evaluate {}{trust}", checkpoint.display()));
+            lines.push(format!("evaluate it:  {program} evaluate {}{trust}", quoted(checkpoint)));
         }
     }
     lines.push(format!("experiment:   {dir}"));
@@ -310,7 +312,8 @@ fn summary(grid: &ResultGrid, trust: &str) -> String {
         lines.push(format!("all results:  {dir}/results.csv"));
     }
     if grid.interrupted() {
-        lines.push(format!("go on:        {program} tune --resume {dir}{trust}"));
+        lines
+            .push(format!("go on:        {program} tune --resume {}{trust}", quoted(grid.experiment_path())));
     }
     lines.join("\n")
 }

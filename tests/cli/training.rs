@@ -30,6 +30,20 @@ fn workers_are_processes_where_a_flag_says_so_and_threads_again_after_a_resume()
 }
 
 #[test]
+fn a_command_that_a_run_proposes_can_be_pasted_where_its_path_has_a_space() {
+    let (dir, _) = scratch();
+    let out = dir.path().join("mes projets").join("l'essai");
+    let said = run(&mut train(&out, &["--stop", "training_iteration=1"])).ok().stderr;
+    let (_, proposed) = said.split_once("train longer:").expect("a proposal");
+    let proposed = proposed.lines().next().expect("a line").trim();
+    let proposed = proposed.replacen("pavlov", env!("CARGO_BIN_EXE_pavlov"), 1).replace("VALUE", "2");
+    let pasted = run(std::process::Command::new("sh").args(["-c", &proposed]));
+    assert!(pasted.ok().stderr.contains("training_iteration is 2"));
+    let refused = run(&mut train(&out, &[])).stderr;
+    assert!(refused.contains(r"/mes projets/l'\''essai'`, or give"), "{refused}");
+}
+
+#[test]
 fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_and_extended() {
     let (dir, out) = scratch();
     let stop = ["--json", "--stop", "training_iteration=3", "--checkpoint-freq", "2"];
