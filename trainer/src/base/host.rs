@@ -110,6 +110,21 @@ impl HostTensor {
     }
 }
 
+/// Copies numbers to a new tensor `shape` on the CPU. (`Tensor::from_slice` fills the memory with zeros before it copies.)
+///
+/// # Panics
+/// Panics if `shape` has another number of elements: a bug in this crate.
+pub(crate) fn tensor_of<T: Pod + tch::kind::Element>(numbers: &[T], shape: &[i64]) -> Tensor {
+    tensor_of_bytes(bytemuck::cast_slice(numbers), shape, T::KIND)
+}
+
+/// Copies bytes to a new tensor `shape` of scalars of `kind` on the CPU; see [`tensor_of`].
+pub(crate) fn tensor_of_bytes(from: &[u8], shape: &[i64], kind: Kind) -> Tensor {
+    let mut tensor = Tensor::empty(shape, (kind, Device::Cpu));
+    bytes_mut(&mut tensor).copy_from_slice(from);
+    tensor
+}
+
 /// Reads a contiguous CPU tensor's memory.
 ///
 /// # Panics

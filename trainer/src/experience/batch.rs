@@ -1,6 +1,6 @@
 //! Experience as named columns.
 
-use crate::base::{Array, Error, Result, State, Stream, array};
+use crate::base::{Array, Error, Result, State, Stream, array, host};
 use crate::experience::columns::Column;
 use crate::experience::trajectories;
 use crate::experience::trajectories::Trajectory;
@@ -161,7 +161,7 @@ impl SampleBatch {
     /// Adds a column of one number per row and returns the batch, for chained calls.
     #[must_use]
     pub fn with_f32s(self, column: Column, data: &[f32]) -> Self {
-        self.with(column, Tensor::from_slice(data))
+        self.with(column, host::tensor_of(data, &[data.len() as i64]))
     }
 
     /// Adds or replaces a column of one number per row.
@@ -365,7 +365,15 @@ impl SampleBatch {
 pub fn env_major(t: &Tensor) -> Tensor {
     let size = t.size();
     let rows: Vec<i64> = std::iter::once(size[0] * size[1]).chain(size[2..].iter().copied()).collect();
-    if size[0] == 1 || size[1] == 1 { t.reshape(&rows).copy() } else { t.transpose(0, 1).reshape(&rows) }
+    if size[0] != 1 && size[1] != 1 {
+        return t.transpose(0, 1).reshape(&rows);
+    }
+    // The order stays: a fragment of one row is copied without libtorch's views.
+    if t.device() == Device::Cpu && t.is_contiguous() {
+        host::tensor_of_bytes(host::bytes(t), &rows, t.kind())
+    } else {
+        t.reshape(&rows).copy()
+    }
 }
 
 /// The numbers of a contiguous f32 tensor on the CPU, without a copy.

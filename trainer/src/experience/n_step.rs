@@ -61,17 +61,17 @@ impl Fragment<'_> {
         let gather = |index: &mut dyn Iterator<Item = usize>| {
             let mut data = Vec::with_capacity(rows * width);
             index.for_each(|i| data.extend_from_slice(row(i)));
-            Tensor::from_data_size(&data, &shape, f.obs.kind())
+            host::tensor_of_bytes(&data, &shape, f.obs.kind())
         };
         let new_obs = gather(&mut next.iter().copied());
         let obs = gather(&mut from.iter().copied());
         let mut batch = SampleBatch::default()
             .with(Column::OBS, obs)
             .with(Column::ACTIONS, f.env_major(&f.actions))
-            .with(Column::REWARDS, Tensor::from_slice(&rewards))
+            .with_f32s(Column::REWARDS, &rewards)
             .with(Column::NEW_OBS, new_obs)
-            .with(Column::TERMINATED, Tensor::from_slice(&terminated))
-            .with(Column::DISCOUNTS, Tensor::from_slice(&discounts));
+            .with_f32s(Column::TERMINATED, &terminated)
+            .with_f32s(Column::DISCOUNTS, &discounts);
         if let Some(masks) = &f.masks {
             // Masks are indexed as observations are.
             let all = Tensor::cat(&[masks.rows.flatten(0, 1), masks.behind.shallow_clone()], 0);

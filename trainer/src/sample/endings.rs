@@ -1,5 +1,6 @@
 //! The ends of episodes in a fragment: their rows, last observations, masks and recurrent states.
 
+use crate::base::host;
 use crate::learn::params::Encoding;
 use tch::Tensor;
 
@@ -55,7 +56,7 @@ impl Endings {
     /// Last observations of the episodes, `[ended, ...]`.
     pub(crate) fn obs(&self, encoding: &Encoding) -> Tensor {
         let shape = [&[self.rows.len() as i64], encoding.shape()].concat();
-        Tensor::from_data_size(&self.obs, &shape, encoding.kind())
+        host::tensor_of_bytes(&self.obs, &shape, encoding.kind())
     }
 
     /// Last observations of the episodes, if they are stored as f32.

@@ -75,3 +75,34 @@ pub fn chain(previous: Option<&str>, state: &str) -> String {
 fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{name, write};
+    use crate::{Error, Result};
+
+    fn save(home: &Path, iteration: u64, state: &str, time: &str) -> Result<StateHash> {
+        let dir = write(&home.join(name(iteration)), "Counter", |to| {
+            let write = |file: &str, text: &str| std::fs::write(to.join(file), text).map_err(Error::io("write", to));
+            write("state", state)?;
+            write(METADATA, time)
+        })?;
+        Ok(read_manifest(&dir)?.hash.expect("a hash"))
+    }
+
+    #[test]
+    fn times_do_not_count_and_every_checkpoint_follows_the_one_before() {
+        let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let hashes = |home: &Path, time: &str| ["a", "b"].map(|state| save(home, 1, state, time).unwrap());
+        assert_eq!(hashes(one.path(), "1 s"), hashes(two.path(), "2 s"));
+        let first = save(one.path(), 2, "c", "3 s").unwrap();
+        let second = save(one.path(), 3, "c", "4 s").unwrap();
+        assert_eq!(first.state, second.state);
+        assert_ne!(first.chain, second.chain);
+        assert_eq!(second.chain, chain(Some(&first.chain), &second.state));
+        // A checkpoint does not follow the one that it replaces.
+        let again = save(one.path(), 3, "c", "5 s").unwrap();
+        assert_eq!((again.after, &again.chain), (second.after, &second.chain));
+    }
+}

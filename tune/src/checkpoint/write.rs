@@ -258,13 +258,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let target = home.path().join("checkpoint_000001");
         save(&target, "old").unwrap();
-        let mut files = read_manifest(&target).unwrap().files;
+        let Manifest { mut files, hash, .. } = read_manifest(&target).unwrap();
         // The content of the first file does not fit its checksum, which would be found first.
         files[0].crc32c += 1;
         let bytes = crate::LARGEST_FILE + 1;
         File::create(target.join("metadata.json")).unwrap().set_len(bytes).unwrap();
         files.push(ManifestFile { path: "metadata.json".into(), bytes, crc32c: 0 });
-        let manifest = serde_json::to_vec(&Manifest::new("Counter", 1, files)).unwrap();
+        let manifest = serde_json::to_vec(&Manifest::new("Counter", 1, files, hash.unwrap())).unwrap();
         fs::write(target.join(MANIFEST), manifest).unwrap();
         let message = verify(&target, None).unwrap_err().to_string();
         assert!(
