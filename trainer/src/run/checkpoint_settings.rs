@@ -5,7 +5,6 @@ use crate::base::{Error, Result, State, StreamState};
 use pavlov_envs::DType;
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::Path;
 
 /// Name of the file, without its ending.
@@ -41,11 +40,9 @@ impl CheckpointSettings {
     /// # Errors
     /// Fails if the file cannot be written.
     pub(crate) fn write(&self, dir: &Path) -> Result<()> {
-        match serde_json::to_value(self) {
-            Ok(Value::Object(values)) => State::from_parts(values, Vec::new()).write(dir, FILE),
-            Ok(other) => Err(Error::state(FILE, format!("{other} is no object"))),
-            Err(error) => Err(Error::state(FILE, error.to_string())),
-        }
+        let values = serde_json::to_value(self).and_then(serde_json::from_value);
+        let values = values.map_err(|error| Error::state(FILE, error.to_string()))?;
+        State::from_parts(values, Vec::new()).write(dir, FILE)
     }
 
     /// Reads the file in the folder of a checkpoint.

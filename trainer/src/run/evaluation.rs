@@ -19,9 +19,9 @@ const MOST_PICTURES: usize = 1000;
 pub(crate) struct Evaluations {
     workers: Option<WorkerSet>,
     /// The block of the last evaluation in results; null before the first evaluation.
-    last: Value,
+    pub(super) last: Value,
     /// Pictures of the last iteration's evaluation, until they are taken.
-    pictures: Option<Pictures>,
+    pub(super) pictures: Option<Pictures>,
 }
 
 /// An evaluation that can be played on any thread.
@@ -72,16 +72,6 @@ impl Evaluations {
     pub(crate) fn keep(&mut self, metrics: Metrics, pictures: Option<Pictures>) {
         self.last = Value::Object(metrics);
         self.pictures = pictures;
-    }
-
-    /// The block of the last evaluation in results; null before the first evaluation.
-    pub(crate) fn last(&self) -> &Value {
-        &self.last
-    }
-
-    /// Takes the pictures of the last iteration's evaluation.
-    pub(crate) fn take_pictures(&mut self) -> Option<Pictures> {
-        self.pictures.take()
     }
 
     /// Saves the results of the last evaluation.

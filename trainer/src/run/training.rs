@@ -151,7 +151,7 @@ impl Run {
             };
             self.evaluations.keep(metrics, pictures);
         }
-        let last = self.evaluations.last();
+        let last = &self.evaluations.last;
         if due || (self.common().always_attach_evaluation_results && !last.is_null()) {
             result.insert("evaluation".into(), last.clone());
         }
@@ -179,7 +179,7 @@ impl Run {
 
     /// Takes the pictures of the last iteration's evaluation, with the iteration's number; `None` without pictures.
     pub(crate) fn take_pictures(&mut self) -> Option<(u64, Pictures)> {
-        self.evaluations.take_pictures().map(|pictures| (self.iteration, pictures))
+        self.evaluations.pictures.take().map(|pictures| (self.iteration, pictures))
     }
 
     fn train(&mut self) -> Result<Metrics> {

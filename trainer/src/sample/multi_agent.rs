@@ -70,11 +70,7 @@ impl MultiAgentSampler {
             let settings = policies.settings(id, common);
             let own =
                 Seats::new((id.clone(), policy), (own, spaces), &copies, (settings, worker), rngs, steps)?;
-            teams.push(Team {
-                learns,
-                clip_rewards: settings.clip_rewards,
-                seats: own.filtered(common.observation_filter),
-            });
+            teams.push(Team { learns, clip_rewards: settings.clip_rewards, seats: own });
         }
         let counting = RunningEpisodes::new(run_seed, first_env, copies.len());
         let counting = counting.with_agents(PolicyAssignment::new(agents, policies));

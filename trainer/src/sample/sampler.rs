@@ -52,8 +52,7 @@ impl Sampler {
         let (n, t) = (env.num_envs(), common.rollout_fragment_length);
         let rngs = (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect();
         let spaces = Spaces::of(env.as_ref());
-        let pilot = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?
-            .filtered(common.observation_filter);
+        let pilot = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
         let mut sampler = Self {
             policy: id,
             storage: pilot.steps(t)?,

@@ -15,7 +15,7 @@ use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::masks::Masks;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::not_finite_at;
-use crate::settings::{ClipRewards, Common, ObservationFilter};
+use crate::settings::{ClipRewards, Common};
 use tch::Kind;
 
 /// State of all slots, ordered by copy and then by agent.
@@ -70,7 +70,7 @@ impl Seats {
             agents: agents.len(),
             storage: pilot.steps(steps)?,
             gathered: pilot.gathered()?,
-            learning: false,
+            learning: true,
             plays: vec![true; slots],
             closed: vec![0; slots],
             due: vec![false; slots],
@@ -82,14 +82,10 @@ impl Seats {
         })
     }
 
-    /// Adds the filter of the settings, if they have one; the observations that are stored update it.
-    pub(crate) fn filtered(self, filter: ObservationFilter) -> Self {
-        Self { pilot: self.pilot.filtered(filter), learning: true, ..self }
-    }
-
     /// Normalises observations by these statistics; without statistics observations stay as they are.
     pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
         self.pilot = self.pilot.filtered_by(running)?;
+        self.learning = false;
         Ok(self)
     }
 

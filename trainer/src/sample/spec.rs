@@ -9,6 +9,7 @@ use crate::settings::Common;
 use pavlov_envs::EnvCreator;
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The names and numbers of a worker: another process of the same executable makes the same worker from them.
@@ -127,34 +128,28 @@ impl WorkerSpec {
         })
     }
 
-    /// Which code the run has: it is equal in every process that has the same builder.
-    pub(crate) fn code_names(&self) -> Vec<(String, String)> {
-        let classes: Vec<String> =
-            self.policies.classes().map(|(id, class)| format!("{id}: {}", class.name())).collect();
-        [
-            ("callbacks", self.code.callbacks.is_some().to_string()),
-            ("custom model", self.code.custom_model.is_some().to_string()),
-            ("policy classes", classes.join(", ")),
-        ]
-        .map(|(what, name)| (what.to_owned(), name))
-        .into()
+    /// Which code the run has, by its kind: equal in every process that has the same builder.
+    pub(crate) fn code_names(&self) -> BTreeMap<String, String> {
+        let classes = self.policies.classes().map(|(id, class)| format!("{id}: {}", class.name()));
+        BTreeMap::from([
+            ("callbacks".into(), self.code.callbacks.is_some().to_string()),
+            ("custom model".into(), self.code.custom_model.is_some().to_string()),
+            ("policy classes".into(), classes.collect::<Vec<_>>().join(", ")),
+        ])
     }
 
     /// Returns an error if the code of this process differs from the run's, which is `wanted`.
     ///
     /// # Errors
     /// Returns [`Error::State`] with the difference and the way out.
-    pub(crate) fn check_code(&self, wanted: &[(String, String)]) -> Result<()> {
+    pub(crate) fn check_code(&self, wanted: &BTreeMap<String, String>) -> Result<()> {
         let found = self.code_names();
-        match found.iter().zip(wanted).find(|(found, wanted)| found != wanted) {
-            None => Ok(()),
-            Some(((what, _), _)) => {
-                let reason = format!(
-                    "it has other {what} in a worker's process than in the run: give `child_main` what \
-                     `Builder::as_trainable` of the run's own builder returns"
-                );
-                Err(Error::state(format!("the trainable {}", self.trainable()?), reason))
-            }
-        }
+        let differs = found.iter().find(|(what, name)| wanted.get(*what) != Some(*name));
+        let Some((what, _)) = differs else { return Ok(()) };
+        let reason = format!(
+            "it has other {what} in a worker's process than in the run: give `child_main` what \
+             `Builder::as_trainable` of the run's own builder returns"
+        );
+        Err(Error::state(format!("the trainable {}", self.trainable()?), reason))
     }
 }

@@ -17,7 +17,8 @@ fn row_bytes(encoding: &Encoding) -> usize {
 }
 
 impl Connector {
-    /// Makes a connector with one copy per random stream; `act_dtype` is the scalar type of actions.
+    /// Makes a connector with one copy per random stream, and with an empty filter if the settings have one;
+    /// `act_dtype` is the scalar type of actions.
     pub(crate) fn new(
         spaces: &Spaces,
         act_dtype: DType,
@@ -43,7 +44,8 @@ impl Connector {
             masked: common.mask_actions,
             gamma: common.gamma,
             random_timesteps: common.exploration_config.random_timesteps(),
-            filter: None,
+            filter: (common.observation_filter == ObservationFilter::MeanStdFilter)
+                .then(|| MeanStdFilter::new(encoding.width())),
             names: columns.iter().map(|(name, _)| *name).collect(),
             columns,
             memory: vec![0.0; copies * memory_width],
@@ -69,12 +71,6 @@ impl Connector {
             filter.set_running(running)?;
         }
         Ok(self)
-    }
-
-    /// Adds the filter of the settings, if they have one; the observations that are stored update it.
-    pub(crate) fn filtered(mut self, filter: ObservationFilter) -> Self {
-        self.filter = (filter == ObservationFilter::MeanStdFilter).then(|| self.new_filter());
-        self
     }
 
     /// A filter that has not seen anything.

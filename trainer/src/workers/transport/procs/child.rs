@@ -6,6 +6,7 @@ use crate::workers::transport::pool::Fault;
 use crate::workers::wire;
 use crate::workers::wire::Op;
 use crossbeam_channel::{Receiver, unbounded};
+use std::collections::BTreeMap;
 use std::io::{BufReader, BufWriter, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -36,7 +37,7 @@ pub(crate) fn serve(
     }
     let (start, worker): (u64, usize) = (first.request, first.message.get("worker")?);
     let names: WorkerNames = first.message.get("names")?;
-    let code: Vec<(String, String)> = first.message.get("code")?;
+    let code: BTreeMap<String, String> = first.message.get("code")?;
     let (requests, inbox) = unbounded();
     let to = Arc::new(Answers(Mutex::new(BufWriter::new(socket))));
     let lent = Arc::clone(&to);
