@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mixing {
-    /// Mixes by a network whose weights are computed from the state, and which rises in every member's value.
+    /// Mixes by a network with weights computed from the state; if a member's value rises, the team's never falls.
     Qmix,
     /// Adds the members' values.
     Vdn,

@@ -56,7 +56,7 @@ pub struct Sac {
     pub target_entropy: Option<f64>,
     /// Bound of the norm of each network's gradient; null: none.
     pub grad_clip: Option<f64>,
-    /// The critics' loss of an error.
+    /// How a critic's error becomes a loss: `huber` or `mse`.
     pub critic_loss: CriticLoss,
 }
 

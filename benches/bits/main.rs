@@ -13,8 +13,9 @@
 //! | `actions` | in some cases: actions for fixed observations, and episodes of `evaluate` and of `play` |
 //!
 //! `cargo xtask bits REV` builds and runs this program on top of an older revision and in the checkout, and prints the
-//! lines that differ. By hand: run it in both on one machine and compare with `diff`; the hashes depend on the
-//! processor's vectors and on libtorch, so recorded ones are worth nothing elsewhere.
+//! lines that differ; `cargo xtask bits --widths` runs it in the checkout with each kind of vector instructions that the
+//! processor has. By hand: run it in both on one machine and compare with `diff`. The hashes of the fused engine are the
+//! same on every processor with the same libtorch; those of libtorch are not.
 //!
 //! `--case TEXT` runs the cases whose name contains TEXT, `--verbose` prints a hash for every array, column, statistic
 //! and group of actions, `--skip-column NAME` and `--skip-stat NAME` leave out what changes on purpose.

@@ -25,9 +25,10 @@ pub(crate) fn bits(root: &Path, revision: Option<&str>, options: &[&str]) -> Res
     let path = tree.to_str().ok_or_else(|| format!("{} is not UTF-8", tree.display()))?;
     // Forced: a call that was interrupted leaves its registration.
     git(root, &["worktree", "add", "--quiet", "--force", "--detach", path, &revision])?;
-    let before = prepare(root, &tree).and_then(|()| run(&tree, &steps::built("bits", "build")?, options));
+    let before =
+        prepare(root, &tree).and_then(|()| run(&tree, &steps::built("bits", "build")?, options, None));
     let removed = git(root, &["worktree", "remove", "--force", path]);
-    let (before, now) = (before?, run(root, &steps::built("", "")?, options)?);
+    let (before, now) = (before?, run(root, &steps::built("", "")?, options, None)?);
     removed?;
 
     let differences = differences(&before, &now);
@@ -37,6 +38,34 @@ pub(crate) fn bits(root: &Path, revision: Option<&str>, options: &[&str]) -> Res
         return Ok(());
     }
     Err(format!("{} lines differ (- {revision}, + the checkout)", differences.len()))
+}
+
+/// Vector instructions that the fused engine can be held to with the environment variable `PAVLOV_SIMD`, and whether this
+/// processor has them.
+fn widths() -> Vec<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    let vectors = [
+        ("avx512", is_x86_feature_detected!("avx512f")),
+        ("avx2", is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let vectors: [(&'static str, bool); 0] = [];
+    vectors.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).chain(["scalar"]).collect()
+}
+
+/// Runs the checkout's `benches/bits` with the processor's widest vectors and with each narrower kind, down to one number
+/// at a time; an error if a line differs.
+pub(crate) fn bits_of_widths(root: &Path, options: &[&str]) -> Result<()> {
+    let target = steps::built("", "")?;
+    let widest = run(root, &target, options, None)?;
+    let mut count = 0;
+    for width in widths() {
+        let differences = differences(&widest, &run(root, &target, options, Some(width))?);
+        differences.iter().for_each(|line| println!("{line}"));
+        println!("{width}: {} of {} lines differ", differences.len().div_ceil(2), widest.lines().count());
+        count += differences.len();
+    }
+    if count == 0 { Ok(()) } else { Err("the bits depend on the vectors".into()) }
 }
 
 /// Puts the checkout's program into the tree of an older revision.
@@ -65,11 +94,14 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the program prints in `tree`, built in `target`. Each tree has its own: cargo tells packages by their place in
+/// What the program prints in `tree`, built in `target`, with the vector instructions `width`. Each tree has its own: cargo tells packages by their place in
 /// the workspace, so it would take those of the one for those of the other.
-fn run(tree: &Path, target: &Path, options: &[&str]) -> Result<String> {
+fn run(tree: &Path, target: &Path, options: &[&str], width: Option<&str>) -> Result<String> {
     let mut command = steps::cargo_command(tree, &["bench", "--bench", "bits", "--"]);
     command.args(options).env("CARGO_TARGET_DIR", target);
+    if let Some(width) = width {
+        command.env("PAVLOV_SIMD", width);
+    }
     steps::output_of(&mut command)
 }
 

@@ -35,6 +35,8 @@ usage: cargo xtask COMMAND
   bits [REV] [OPTION..]
                    train with REV (where this branch left main) and with the checkout; print the hashes that differ;
                    options go to benches/bits: --case TEXT, --skip-column NAME, --skip-stat NAME, --verbose
+  bits --widths [OPTION..]
+                   train with each kind of vector instructions that the processor has; print the hashes that differ
   executed [ALGORITHM]
                    count the lines that one iteration of PPO, DQN and SAC executes; of one with its files
 
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["bench", names @ ..] if are_names(names) => bench::bench(root, names),
         ["executed"] => executed::executed(root, None),
         ["executed", algorithm] => executed::executed(root, Some(algorithm)),
+        ["bits", "--widths", options @ ..] if are_options(options) => bits::bits_of_widths(root, options),
         ["bits", options @ ..] if are_options(options) => bits::bits(root, None, options),
         ["bits", revision, options @ ..] if are_options(options) => bits::bits(root, Some(revision), options),
         [] | ["help" | "-h" | "--help"] => {

@@ -7,17 +7,17 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Number of environment copies, and of episodes of each, for which a mapping function is called beforehand to learn
-/// its answers.
+/// Number of the first environment copies for which a mapping function is called before the run, to learn its answers;
+/// the next constant is the number of episodes of each.
 const TRIED_COPIES: u64 = 8;
 const TRIED_EPISODES: u64 = 32;
-/// Number of episodes of each copy that are checked at the start of a run for answers that name no policy.
+/// A run checks at its start that the mapping function names known policies in this many episodes of each tried copy.
 const FORESEEN_EPISODES: u64 = 4096;
 
 /// Maps the name of an agent, and the episode that begins, to the id of a policy.
 type Answer = dyn Fn(&str, &Episode) -> PolicyId + Send + Sync;
 
-/// Which policy an agent acts by.
+/// Maps agents to policies: by the agent's name alone, or anew for each episode.
 #[derive(Clone)]
 pub(crate) struct Mapping {
     answer: Arc<Answer>,

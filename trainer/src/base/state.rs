@@ -54,7 +54,7 @@ impl Array {
         Self::lent(&Tensor::from_data_size(bytes, shape, kind))
     }
 
-    /// Reads as many bytes of `from` as the shape needs.
+    /// Reads an array of this kind and shape from the next bytes of `from`.
     pub(crate) fn read_from(from: &mut impl Read, kind: Kind, shape: &[i64]) -> std::io::Result<Self> {
         Ok(Self::lent(&host::read_from(from, kind, shape)?))
     }

@@ -34,7 +34,7 @@ pub(crate) struct Cuts {
     pub(super) behind: SampleBatch,
 }
 
-/// A whole column, the number of scalars per row, and which rows belong to the batch.
+/// A column of a batch: the tensor it is taken from, the number of scalars per row, and the rows that belong to it.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) base: &'a Tensor,

@@ -9,7 +9,7 @@ pub struct Column(pub(super) &'static str);
 impl Column {
     /// Observations, `[rows, ...]` in the shape and type of the space; after a filter `[rows, width]` f32.
     pub const OBS: Self = Self("obs");
-    /// The observation after the action; at the end of an episode its last one, never the next episode's first.
+    /// The observation after the action; at the end of an episode the last of that episode, not the first of the next.
     pub const NEW_OBS: Self = Self("new_obs");
     /// The actions as the policy chose them, before unsquashing or clipping: i64 or f32.
     pub const ACTIONS: Self = Self("actions");

@@ -22,7 +22,7 @@ pub struct TrainBatch {
 pub struct Source {
     /// The worker that sampled the fragment; 0 is the trainer itself.
     pub worker: usize,
-    /// Version of the weights that the fragment was sampled with: the number of publications before them.
+    /// Version of the weights that the fragment was sampled with: 0 for the initial ones, `n` for the `n`-th published.
     pub version: u64,
     /// Number of environment steps of the fragment.
     pub env_steps: u64,

@@ -1,5 +1,5 @@
 //! V-trace (Espeholt et al. 2018, equation 1 and section 4.2): values and advantages of experience that an older policy
-//! made, with terminated and cut apart.
+//! made. After a trajectory that was cut comes the value of its next observation; after one that terminated, 0.
 
 use crate::base::Result;
 use crate::experience::batch::SampleBatch;

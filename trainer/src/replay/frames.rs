@@ -96,7 +96,7 @@ impl Frames {
         }
     }
 
-    /// Number of bytes of the frames and of the tables about them.
+    /// Number of bytes that the stored frames take, with the tables of their hashes and uses.
     pub(super) fn held(&self) -> usize {
         let about = size_of::<u32>() * (self.uses.capacity() + self.free.capacity());
         let known = self.known.capacity() * size_of::<(u64, u32)>();

@@ -12,7 +12,7 @@ use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Methods that every [`Trainer`] has for its users. Implemented for all; do not implement it.
+/// Methods that every [`Trainer`] has for its users. Every `Trainer` implements the trait already; do not do it again.
 pub trait TrainerExt: Trainer {
     /// Makes a run that is ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
     ///

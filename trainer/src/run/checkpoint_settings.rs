@@ -20,7 +20,7 @@ pub(crate) struct CheckpointSettings {
     pub(crate) action_space: String,
     /// The agents with their spaces; checkpoints of the first layout have none.
     pub(crate) spaces: Option<Vec<Agent>>,
-    /// Scalar types of observations and actions; checkpoints of the first layout have none.
+    /// Scalar types of observations and actions; `None` in checkpoints of the first format, which did not store them.
     pub(crate) dtypes: Option<(DType, DType)>,
     /// Each agent and its policy, where there are several agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

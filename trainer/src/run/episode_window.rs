@@ -1,4 +1,4 @@
-//! The last episodes, and their summary in results.
+//! The most recent episodes of a run, and the statistics of them in its results.
 
 use crate::base::Episode;
 use pavlov_tune::Metrics;

@@ -31,7 +31,7 @@ struct Part {
 }
 
 impl Memory {
-    /// The memory that the settings of all algorithms require.
+    /// The memory that every algorithm needs with these settings: for sampling, evaluation and the model.
     pub(crate) fn of(common: &Common, spaces: &Spaces) -> Self {
         let mut memory = Self::default();
         memory.add_sampling(common, spaces);

@@ -4,7 +4,7 @@ use crate::base::Stream;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use tch::Tensor;
 
-/// Rows of the copies that act in one step. All buffers exist before the first step, for at most all copies.
+/// Buffers with a row for each copy that acts in a step, allocated before the first step with room for all copies.
 #[derive(Debug)]
 pub(crate) struct ActingRows {
     /// The copy that each row belongs to.

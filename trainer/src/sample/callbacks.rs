@@ -196,7 +196,7 @@ impl<'a> RunHandle<'a> {
 pub(crate) struct CallbacksMaker(std::sync::Arc<dyn Fn() -> Box<dyn Callbacks> + Send + Sync>);
 
 impl CallbacksMaker {
-    /// Makes every instance by this constructor.
+    /// Keeps the constructor `make`; every instance is made with it.
     pub(crate) fn new<C: Callbacks + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         Self(std::sync::Arc::new(move || Box::new(make())))
     }

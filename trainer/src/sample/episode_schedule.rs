@@ -14,7 +14,7 @@ pub(crate) struct EpisodeSchedule<'a> {
     seed: u64,
     seating: Option<PolicyAssignment>,
     worker: usize,
-    /// For each copy: the position of its episode, the episode itself, and the seed of its next episode.
+    /// For each copy: the position in `episodes` of the episode that it plays, the episode itself, and its next seed.
     at: Vec<usize>,
     running: Vec<Episode>,
     next_seeds: Vec<u64>,

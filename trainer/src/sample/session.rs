@@ -118,7 +118,7 @@ pub(crate) struct Inference {
     pub(super) pilot: Connector,
     pub(super) storage: RolloutBuffer,
     pub(super) space: Space,
-    /// The observation space as the policy gets it.
+    /// The space of the observations that the policy gets, converted and filtered; `space` is the environment's.
     pub(super) stored: Space,
     obs_dtype: DType,
     action_width: usize,

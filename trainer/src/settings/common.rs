@@ -117,7 +117,7 @@ pub struct Common {
     /// Draw the first episode of each evaluation during training, at most 1000 steps of it, as an animation: in
     /// `videos/` of the run directory, and in TensorBoard as `eval/video`.
     pub render_env: bool,
-    /// Length of an evaluation: a number, or `"auto"`, which lasts as long as training and so depends on the machine.
+    /// Length of an evaluation: a number, or `"auto"`: until the training iteration beside it ends, whenever that is.
     pub evaluation_duration: EvaluationDuration,
     /// Unit of `evaluation_duration`.
     pub evaluation_duration_unit: DurationUnit,
@@ -236,7 +236,7 @@ impl Default for Common {
     }
 }
 
-/// Keys whose objects may contain any names.
+/// Settings whose value is a table with keys of the user's own, which are not checked against known names.
 pub const OPEN_KEYS: &[&str] = &[
     "env_config",
     "evaluation_config.env_config",

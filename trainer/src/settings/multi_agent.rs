@@ -30,8 +30,8 @@ pub struct MultiAgentConfig {
     pub policies: BTreeMap<PolicyId, Config>,
     /// The policy of each agent: a table of agents' names, or the name of a function that is called for each episode.
     pub policy_mapping_fn: PolicyMapping,
-    /// After each episode of a copy, every agent takes the policy of the next agent, so that policies take turns in
-    /// all seats; `policy_mapping_fn` gives the policies in episode 0 of copy 0. All agents must have equal spaces.
+    /// After each episode of a copy, every agent takes the policy of the next agent, so that each policy acts for each
+    /// agent in turn; `policy_mapping_fn` holds in episode 0 of copy 0. All agents must have equal spaces.
     pub rotate_policies: bool,
     /// Ids of the policies that learn; null: all. The others act, and their rows are not stored.
     pub policies_to_train: Option<Vec<PolicyId>>,

@@ -136,8 +136,8 @@ impl WorkerSet {
     /// state starts new episodes.
     ///
     /// # Errors
-    /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part does not fit; some
-    /// parts are restored by then, and others are not.
+    /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part is not of a run like
+    /// this one. After an error some parts are restored, and others are not.
     pub fn set_state(&self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
         let run = read("run")?;
         self.ledger.restore(&run)?;

@@ -44,7 +44,7 @@ struct WorkerStatus {
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct PendingRequest {
-    /// Number of the request that stays the same when the request is sent again; `None` if nobody waits for the
+    /// Number of the request, which it keeps when it is sent again, unlike `number`; `None` if nobody waits for the
     /// answer.
     ticket: Option<u64>,
     /// The transport's number of the request; 0 while the worker rests.
@@ -88,7 +88,7 @@ impl Health {
         self.workers.iter().enumerate().filter(|(_, w)| w.up).map(|(worker, _)| worker)
     }
 
-    /// Number of workers that are up and do not rest.
+    /// Number of workers that are up, without those that rest before they are replaced.
     pub(crate) fn healthy(&self) -> usize {
         self.workers.iter().filter(|w| w.up && w.rests_until.is_none()).count()
     }
@@ -155,7 +155,7 @@ impl Health {
         }
     }
 
-    /// Time until the first worker misses its deadline or has rested.
+    /// Time until the first deadline of a worker, or the first end of a rest; `None` if there is neither.
     fn patience(&self) -> Option<Duration> {
         let until = self.workers.iter().filter_map(|w| w.rests_until.or_else(|| self.deadline(w))).min()?;
         Some(until.saturating_duration_since(Instant::now()))

@@ -20,7 +20,7 @@ struct Book {
     perf: SamplerPerf,
     episodes: Vec<Episode>,
     lag: Lag,
-    /// Number of batches that waited for the learner thread; `None` without one.
+    /// Numbers of batches that waited for the learner thread, one number per learned batch; `None` without the thread.
     learner_queue: Option<Sizes>,
     /// Number of environment steps since the last row of a policy that learns.
     steps_without_rows: u64,
@@ -55,8 +55,8 @@ impl Ledger {
         lock(&self.0).timers.report()
     }
 
-    /// Records fragments that `workers` workers sampled in parallel: their steps, their episodes, and the time of the
-    /// mean worker by phase.
+    /// Records fragments that `workers` workers sampled in parallel: their steps, their episodes, and the time by phase
+    /// as a mean over the workers.
     pub(crate) fn sampled(&self, parts: &mut [Sampled], workers: usize) {
         let mut book = lock(&self.0);
         let mut perf = SamplerPerf::default();

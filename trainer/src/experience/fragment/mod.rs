@@ -36,7 +36,7 @@ pub struct Fragment<'a> {
     pub truncated: &'a [bool],
     /// Columns that the policy computed while acting, `[T, N, width]`.
     pub columns: Vec<(Column, Tensor)>,
-    /// Steps (`t * N + copy`) at which an episode ended, either way.
+    /// Indices `t * N + copy` of the steps at which an episode terminated or was truncated.
     pub ended: &'a [usize],
     /// The last observation of each episode in `ended`, `[ended, ...]`.
     pub final_obs: Tensor,

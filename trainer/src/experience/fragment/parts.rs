@@ -33,7 +33,7 @@ pub struct Values {
     pub(crate) lengths: Option<Vec<usize>>,
     /// Numbers of the time-major observations, `[(T + 1) * N]`.
     pub(crate) at_rows: Vec<f32>,
-    /// Numbers of the last observations of episodes that ended.
+    /// One number for the last observation of each episode that ended, in the order of `Fragment::ended`.
     pub(crate) at_ends: Vec<f32>,
 }
 

@@ -1,4 +1,4 @@
-//! Rows of recurrent policies: sequences, with the recurrent state before each.
+//! Rows of recurrent policies as sequences, with the recurrent state before the first row of each sequence.
 
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;

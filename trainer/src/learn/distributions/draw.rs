@@ -13,7 +13,7 @@ use crate::learn::loss::MASKED;
 /// The actions of several copies, written in place.
 #[derive(Debug)]
 pub enum ActionRows<'a> {
-    /// Discrete choices, `[copies, choices]`.
+    /// Discrete actions, `[copies, components]`: the index of one choice per component.
     Int(&'a mut [i64]),
     /// Real components, `[copies, components]`.
     Float(&'a mut [f32]),

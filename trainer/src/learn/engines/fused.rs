@@ -59,7 +59,7 @@ struct Part<'a> {
 struct Joined {
     name: &'static str,
     join: Reduction,
-    /// The joined number, or the sums for an explained variance.
+    /// The joined statistic in `sums[0]`; an explained variance is computed from all five sums.
     sums: [f64; 5],
 }
 
@@ -345,7 +345,7 @@ fn pieces_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
     }
 }
 
-/// Runs `f` on the rows of every slot (`bounds`); each writes to its own part of `out` (`columns` numbers per row).
+/// Runs `f` for every slot, in parallel: on its rows (`bounds`) and its part of `out`, `columns` numbers per row.
 fn on_slots<F>(
     slots: &mut [Slot],
     bounds: impl ExactSizeIterator<Item = (usize, usize)>,

@@ -39,8 +39,8 @@ impl Tape {
         self.push(Made::Norm(NormPlace { moments, ..place }), place.width, out, wants)
     }
 
-    /// The backward pass of [`norm`](Self::norm): with `z` the normalised row and `h = g * weight`, the row's
-    /// gradient is `(h - mean(h) - z mean(h z)) / deviation`.
+    /// The backward pass of [`norm`](Self::norm): with `g` the gradient of the output, `z` the normalised row and
+    /// `h = g * weight`, the gradient of the input row is `(h - mean(h) - z mean(h z)) / deviation`.
     pub(crate) fn through_norm(
         &self,
         place: NormPlace,

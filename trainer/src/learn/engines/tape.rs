@@ -86,7 +86,7 @@ pub(crate) struct Node {
     pub(crate) data: Buffer,
     /// Gradient of the node; empty until the backward pass reaches the node.
     pub(crate) grad: Buffer,
-    /// Whether the node depends on anything that is differentiated.
+    /// Whether the node needs a gradient: the backward pass gets from it to a parameter that learns.
     pub(crate) wants: bool,
 }
 
@@ -176,7 +176,7 @@ impl Tape {
         self.push(Made::Layer(place), place.out, out, wants)
     }
 
-    /// Adds a node of the parameters from `start` on, repeated for every row.
+    /// Adds a node that holds `values`, the parameters from index `start` on, repeated for every row.
     pub(crate) fn param(&self, start: usize, values: &[f32], learns: bool) -> usize {
         let mut out = self.buffer(values.len());
         for (column, &value) in out.chunks_exact_mut(self.stride).zip(values) {

@@ -260,7 +260,7 @@ impl Torch {
         Self { threads: (0..threads).map(|_| Mutex::new(Leaves::new(sets, encoding))).collect() }
     }
 
-    /// Runs `f` on every input in parallel, each with its thread's leaf tensors; results are in order.
+    /// Runs `f` on all inputs in parallel, with the leaf tensors of each thread; results are in the order of `inputs`.
     fn on_threads<I: Send, O: Send>(
         &self,
         inputs: Vec<I>,

@@ -55,7 +55,7 @@ impl WithSimd for Outer<'_> {
 }
 
 impl Outer<'_> {
-    /// Computes all gradients with sums in [`LANES`] lanes, which are `H` vectors of the processor.
+    /// Computes all gradients. Every sum runs in [`LANES`] lanes, which fill `H` vectors of this processor.
     ///
     /// Every processor adds the same numbers in the same order, so gradients have the same bits with all vectors.
     #[inline(always)]

@@ -21,7 +21,7 @@ pub struct Loss<'t> {
     pub(crate) td_errors: Option<Value<'t>>,
 }
 
-/// A statistic of some rows. [`Reduction`] joins the statistics of pieces.
+/// A number to report about some rows, by name. `join` says how the numbers of several pieces become that of all rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat<'t> {
     pub(crate) name: &'static str,

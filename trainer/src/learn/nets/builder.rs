@@ -36,7 +36,7 @@ impl PolicySpec {
     /// Height, width and channels of the observations, which must be images.
     ///
     /// # Errors
-    /// Returns [`Error::Space`] if the observations are no images: not a Box of three dimensions, or filtered.
+    /// Returns [`Error::Space`] if the observations are no Box of three dimensions, or if the filter flattened them.
     pub fn image(&self) -> Result<[usize; 3]> {
         let space = &self.spaces.observation_space;
         image(space).ok_or_else(|| Error::Space {

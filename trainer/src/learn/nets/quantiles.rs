@@ -24,8 +24,8 @@ pub struct Quantiles {
     pub n_critics: Option<usize>,
     /// Number of quantiles of the return per critic. 1 learns the mean, as in SAC; more is TQC. Typical: 25.
     pub n_quantiles: usize,
-    /// Number of the largest quantiles per critic that a target drops: more lower the values. It counts only
-    /// with several quantiles.
+    /// Number of quantiles per critic that a target drops, the largest of all critics together: a higher number lowers
+    /// the values. With one quantile per critic it has no effect.
     pub top_quantiles_to_drop_per_net: usize,
 }
 

@@ -140,7 +140,7 @@ impl Optimizer {
         Self { config, first: zeros(), second: zeros(), mean, scaled: Vec::new(), steps: 0 }
     }
 
-    /// Steps as [`step`](Self::step) does, for one range of both buffers.
+    /// Steps as [`step`](Self::step) does, but only for the range `part` of parameters and gradient.
     pub(crate) fn step_part(&mut self, params: &mut Tensor, grad: &Tensor, part: Range<usize>, lr: f64) {
         if params.device() == Device::Cpu {
             // Without libtorch: four views of a buffer cost a small network's update 6 % of its time.

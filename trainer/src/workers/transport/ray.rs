@@ -100,11 +100,11 @@ fn resources(common: &Common) -> Map<String, Value> {
     own.into_iter().chain(custom.map(|(name, amount)| (name.clone(), (*amount).into()))).collect()
 }
 
-/// Names of settings for errors about a pool that has no room.
+/// The settings that errors name when Ray does not start, or its cluster has no room for a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     by: &'static str,
-    /// Settings that make room when they are lowered.
+    /// The settings that such an error advises to lower, so that the pool has room.
     less: &'static str,
 }
 

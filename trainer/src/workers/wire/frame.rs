@@ -38,7 +38,7 @@ pub(crate) enum Op {
     FlushFilters,
     SetFilters,
     SetTask,
-    /// To a process: asks whether it lives; it answers at once, even while its worker is busy.
+    /// To a process: asks whether it lives. The process answers at once, even while its worker is busy.
     Probe,
     /// To a learner: a step that it takes together with the trainer.
     Follow,
