@@ -49,11 +49,16 @@ fn has_keys<T: Trainer>(mut settings: T, stats: &str) -> Metrics {
 fn ppo_results_have_rays_keys() {
     let result = has_keys(tiny_ppo(), PPO_STATS);
     assert_eq!(number(&result, "info.learner.default_policy.num_agent_steps_trained"), 32.0);
+    assert_eq!(at(&result, "info.learner.default_policy.engine"), "fused");
+    assert_eq!(at(&result, "info.learner.default_policy.same_bits_on"), "every processor");
 }
 
 #[test]
 fn dqn_results_have_rays_keys() {
-    let result = has_keys(tiny_dqn(), DQN_STATS);
+    let mut dqn = tiny_dqn();
+    dqn.common.model.fused = false;
+    let result = has_keys(dqn, DQN_STATS);
+    assert_eq!(at(&result, "info.learner.default_policy.same_bits_on"), "this kind of processor");
     assert!(number(&result, "info.learner.default_policy.mean_td_error").is_finite());
 }
 

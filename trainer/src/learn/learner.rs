@@ -228,6 +228,11 @@ impl Learner {
         self.noise = moment.noise.map(Stream::from_state);
     }
 
+    /// The engine that computes: `fused`, whose numbers have the same bits on every processor, or `torch`.
+    pub fn engine(&self) -> &'static str {
+        self.backend.name()
+    }
+
     /// Sets the vector instructions of the fused engine, for tests; the default is the best that the processor has.
     #[doc(hidden)]
     pub fn set_arch(&mut self, arch: pulp::Arch) {

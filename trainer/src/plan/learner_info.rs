@@ -1,9 +1,9 @@
 //! The reports of learning steps, by policy; their tensors are not read until a result is made.
 
-use crate::base::{PolicyId, Stats};
+use crate::base::{PolicyId, Stats, host};
 use crate::policy::Learned;
 use std::collections::BTreeMap;
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 
 /// The reports of one or more learning steps, by policy.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl PolicyInfo {
         let alike = |step: &Stats| step.names() == first.names();
         let unread: Option<Vec<&Tensor>> = self.steps.iter().map(Stats::tensor).collect();
         if let Some(unread) = unread.filter(|_| self.steps.iter().all(alike)) {
-            let means = Tensor::stack(&unread, 0).mean_dim(0, false, tch::Kind::Double);
+            let means = Tensor::stack(&unread, 0).mean_dim(0, false, Kind::Double);
             let means: Vec<f64> = Vec::try_from(means).unwrap_or_default();
             return first.names().iter().map(|name| (*name).to_owned()).zip(means).collect();
         }
@@ -105,6 +105,9 @@ impl PolicyInfo {
 
     /// Mean temporal-difference error of the last replayed batch.
     pub fn mean_td_error(&self) -> Option<f64> {
-        self.td_error.as_ref().map(|t| t.mean(tch::Kind::Double).double_value(&[]))
+        let errors = self.td_error.as_ref()?.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
+        // One after the other: libtorch's sum depends on the processor's vectors.
+        let errors = host::read::<f32>(&errors);
+        Some(errors.iter().map(|&error| f64::from(error)).sum::<f64>() / errors.len() as f64)
     }
 }

@@ -126,14 +126,21 @@ fn of_learners(workers: &WorkerSet, info: &LearnerInfo, timestep: u64) -> Result
             let what = format!("the statistic `{name}` of the learner of `{id}`");
             return Err(Error::NotFinite { what, value: *value, step: timestep, hint });
         }
-        let current = workers
-            .learners
-            .lend(|policies, _| Ok::<_, Error>(policies.get_mut(id)?.current_values(timestep)))?;
+        let (current, engine) = workers.learners.lend(|policies, _| {
+            let policy = policies.get_mut(id)?;
+            let engine = policy.learner_mut().map(|learner| learner.engine());
+            Ok::<_, Error>((policy.current_values(timestep), engine))
+        })?;
         let mut stats = json!(means);
         if let Some(stats) = stats.as_object_mut() {
             stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
         }
         let mut policy = Map::new();
+        if let Some(engine) = engine {
+            policy.insert("engine".into(), json!(engine));
+            let processors = if engine == "fused" { "every processor" } else { "this kind of processor" };
+            policy.insert("same_bits_on".into(), json!(processors));
+        }
         policy.insert("learner_stats".into(), stats);
         policy.insert("custom_metrics".into(), json!(info.custom_means()));
         policy.insert("num_agent_steps_trained".into(), json!(info.rows()));

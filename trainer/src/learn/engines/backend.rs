@@ -98,6 +98,9 @@ pub(crate) trait Backend: Send + Debug {
         out: &mut [f32],
     ) -> Result<()>;
 
+    /// Name of the engine: `fused` or `torch`.
+    fn name(&self) -> &'static str;
+
     /// Sets the vector instructions, for tests; the default is the best that the processor has.
     fn set_arch(&mut self, _arch: Arch) {}
 }

@@ -246,6 +246,10 @@ impl Backend for Fused {
         Ok(())
     }
 
+    fn name(&self) -> &'static str {
+        "fused"
+    }
+
     fn set_arch(&mut self, arch: Arch) {
         self.slots.iter_mut().for_each(|slot| slot.tape = Tape::new(arch));
     }

@@ -315,6 +315,10 @@ fn piece_size(rows: usize, device: Device) -> usize {
 }
 
 impl Backend for Torch {
+    fn name(&self) -> &'static str {
+        "torch"
+    }
+
     fn gradient(
         &mut self,
         sets: &Sets,
