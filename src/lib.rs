@@ -143,3 +143,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The Rust blocks of the page about installing, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/install.md")]
+struct Install;

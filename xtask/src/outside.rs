@@ -16,7 +16,7 @@ pub(crate) fn outside(root: &Path, steps: &mut Steps) -> Result<()> {
     outside.remove()
 }
 
-/// A package outside of the checkout that holds what the README prints: its manifest, its build script and its programs.
+/// A package outside of the checkout: the manifest and the build script of `docs/install.md`, the programs of the README.
 #[derive(Debug)]
 struct Outside {
     package: PathBuf,
@@ -27,25 +27,23 @@ impl Outside {
     /// Writes the package.
     fn new(root: &Path) -> Result<Self> {
         let package = env::temp_dir().join(format!("pavlov-outside-{}", std::process::id()));
+        let install = read(&root.join("docs/install.md"))?;
         let page = read(&root.join("README.md"))?;
         let libtorch = env::var("LIBTORCH").unwrap_or_else(|_| root.join(".libtorch").display().to_string());
         let manifest =
-            printed(&page, "toml", "# Cargo.toml")?.replace("../pavlov", &root.display().to_string());
+            printed(&install, "toml", "# Cargo.toml")?.replace("../pavlov", &root.display().to_string());
         let header = "[package]\nname = \"outside\"\nedition = \"2024\"\n\n[workspace]\n\n";
         write(&package.join("Cargo.toml"), &format!("{header}{manifest}"))?;
         // The versions that the workspace was tested with.
         write(&package.join("Cargo.lock"), &read(&root.join("Cargo.lock"))?)?;
-        let config = printed(&page, "toml", "# .cargo/config.toml")?;
+        let config = printed(&install, "toml", "# .cargo/config.toml")?;
         write(
             &package.join(".cargo/config.toml"),
             &config.replace("/the/path/that/setup/printed", &libtorch),
         )?;
-        write(&package.join("build.rs"), printed(&page, "rust,no_run", "// build.rs")?)?;
+        write(&package.join("build.rs"), printed(&install, "rust,no_run", "// build.rs")?)?;
         let mut programs = Vec::new();
         for text in blocks(&page, "rust,no_run") {
-            if text.starts_with("// build.rs") {
-                continue;
-            }
             let name = format!("readme_{}", programs.len());
             write(&package.join(format!("src/bin/{name}.rs")), text)?;
             programs.push(name);
@@ -99,7 +97,7 @@ fn printed<'a>(page: &'a str, language: &str, first: &str) -> Result<&'a str> {
     blocks(page, language)
         .into_iter()
         .find(|block| block.starts_with(first))
-        .ok_or_else(|| format!("the README has no block `{language}` that begins with `{first}`"))
+        .ok_or_else(|| format!("docs/install.md has no block `{language}` that begins with `{first}`"))
 }
 
 /// Leaves nothing in the environment of `command` but PATH and HOME.
@@ -112,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_prints_a_whole_package_with_programs_to_run() {
+    fn the_pages_print_a_whole_package_with_programs_to_run() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let outside = Outside::new(root).unwrap();
         assert!(outside.programs.len() >= 4, "{outside:?}");
