@@ -55,9 +55,7 @@ static FIND: Mutex<Option<Find>> = Mutex::new(None);
 /// fn main() -> pavlov_tune::Result<()> {
 ///     let newton = TrainableFactory::new("newton", |_| Ok(Newton));
 ///     child_main(&[&newton]);
-///     let mut tuner = Tuner::new(newton);
-///     tuner.tune_config.executor = ExecutorKind::Processes;
-///     tuner.fit()?;
+///     Tuner::new(newton).executor(ExecutorKind::Processes).fit()?;
 ///     Ok(())
 /// }
 /// ```

@@ -15,7 +15,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -23,12 +22,13 @@ use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::metric::DEFAULT_METRIC;
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
-use crate::{Config, Error, Result, TrainableFactory, files, node, read_file, storage};
+use crate::{Config, Error, Result, TrainableFactory, files, node, storage};
 
 mod builder;
 mod callback;
 mod checkpoints;
 mod control;
+mod experiment_file;
 mod failures;
 mod fill;
 pub(crate) mod journal;
@@ -43,6 +43,7 @@ mod sweep;
 mod table;
 
 pub use callback::Callback;
+pub use experiment_file::ExperimentFile;
 pub use results::{ResultGrid, Scope, TrialResult};
 pub use settings::{CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, RunConfig, TuneConfig};
 pub use standings::Standings;
@@ -58,44 +59,6 @@ use table::Columns;
 /// Pending trials in a sweep whose draws do not depend on results: schedulers that compare a population see it whole. Ray
 /// has 16 as well, or a little more than there are CPUs.
 const DRAWS_AHEAD: usize = 16;
-
-/// A file of an experiment beside its journal.
-#[derive(Debug)]
-pub struct ExperimentFile {
-    /// The name of the file in the experiment's directory.
-    pub name: &'static str,
-    /// The bytes to write.
-    pub content: Vec<u8>,
-}
-
-impl ExperimentFile {
-    fn write(&self, dir: &Path) -> Result<()> {
-        let path = dir.join(self.name);
-        crate::files::replace_durably(&path, |file| {
-            file.write_all(&self.content).map_err(Error::io("write", &path))
-        })
-    }
-
-    /// The content of the file `name` of the experiment in `dir`, a directory or a URL; `None`: it has none.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`] if the file cannot be read, and [`Error::Storage`] if the storage cannot be used.
-    pub fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
-        let mut dir = Cow::Borrowed(dir);
-        if let Some(url) = dir.to_str().filter(|_| storage::scheme(&dir).is_some()) {
-            if let Some(content) = storage::open(url)?.get(name)? {
-                return Ok(Some(content));
-            }
-            // Killed before it was uploaded.
-            dir = Cow::Owned(storage::work_dir(url)?);
-        }
-        let path = dir.join(name);
-        match read_file(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            content => content.map(Some).map_err(Error::io("read", &path)),
-        }
-    }
-}
 
 /// A sweep to be run.
 ///
