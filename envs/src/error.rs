@@ -167,26 +167,6 @@ impl Error {
         Self::unsupported(env, "tasks to choose from", "implement `set_task` for it")
     }
 
-    /// For `send` and `step` before a `recv`.
-    pub(crate) fn second_send(env: &str) -> Self {
-        Self::unsupported(env, "room for a second `send`", "call `recv` first")
-    }
-
-    /// For `recv` without `send`.
-    pub(crate) fn not_sent(env: &str) -> Self {
-        Self::unsupported(env, "step in flight", "call `send` first")
-    }
-
-    /// For pictures before a `recv`.
-    pub(crate) fn picture_in_flight(env: &str) -> Self {
-        Self::unsupported(env, "picture of a step in flight", "call `recv` first")
-    }
-
-    /// For `save_state` before a `recv`.
-    pub(crate) fn state_in_flight() -> Self {
-        Self::state("a step is in flight; call `recv` first")
-    }
-
     pub(crate) fn state(message: impl Into<String>) -> Self {
         Self::State { message: message.into() }
     }

@@ -6,7 +6,8 @@
 //! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
 //!   [`EnvCreator`] by id or closure.
 //! * Wrappers such as [`TimeLimit`], [`FrameStack`] or [`NormalizeObservation`] change one thing each; they stand around
-//!   an [`Env`] or a [`VectorEnv`], a registered one included ([`TypedVectorEnv`]).
+//!   an [`Env`] or a [`VectorEnv`], a registered one included ([`TypedVectorEnv`]). One of your own is a [`Wrapper`], and
+//!   [`register_wrapper`] gives it a name.
 //! * [`PyVec`] is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
 //! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and
 //!   [`check_multi_agent_env`] tests it. [`PyMultiAgentEnv`] is a PettingZoo environment, by ids such as
@@ -53,7 +54,6 @@ mod nearest;
 mod np_random;
 mod py;
 mod registry;
-mod sent;
 mod space;
 mod spec;
 mod speed;

@@ -136,16 +136,6 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
         self.bridge.step(bytemuck::cast_slice(actions), reset_seeds, out.into_bytes())
     }
 
-    fn send(&mut self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
-        self.check_send(actions, reset_seeds)?;
-        self.bridge.send(bytemuck::cast_slice(actions), reset_seeds)
-    }
-
-    fn recv(&mut self, out: StepOut<'_, O>) -> Result<()> {
-        out.check(self.num_envs(), self.observation_space().width())?;
-        self.bridge.recv(out.into_bytes())
-    }
-
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         self.bridge.action_masks(masks)
     }

@@ -8,7 +8,6 @@ use std::{
 use crate::{
     Element, Env, Error, Frame, Result, Space, Step, StepOut, VectorEnv,
     info_rows::InfoRows,
-    sent::Sent,
     state::{StateReader, StateWriter},
     type_name::short_type_name,
     vector::{check_actions, check_len, mask_width},
@@ -22,7 +21,7 @@ const TAG: &str = "sync_vector";
 /// [`Env::save_state`], or by replaying the seed and the actions of the running episode, which are
 /// kept for that purpose. An error or a panic in a copy becomes [`Error::Env`].
 ///
-/// `send` keeps the actions and `recv` steps. A row of `action_masks` whose copy has no mask is all `true`.
+/// A row of `action_masks` whose copy has no mask is all `true`.
 #[derive(Debug)]
 pub struct SyncVectorEnv<E: Env> {
     name: String,
@@ -33,7 +32,6 @@ pub struct SyncVectorEnv<E: Env> {
     act_width: usize,
     max_episode_steps: usize,
     autoreset: bool,
-    sent: Sent<E::Act>,
     info: InfoRows,
     /// A caller has asked for masks: from the next step on, the masks of ended episodes are kept.
     masks_read: Cell<bool>,
@@ -91,7 +89,6 @@ impl<E: Env> SyncVectorEnv<E> {
             act_width,
             max_episode_steps: limit.unwrap_or(usize::MAX),
             autoreset: true,
-            sent: Sent::new(num_envs, num_envs * act_width),
             info: InfoRows::default(),
             masks_read: Cell::new(false),
             final_masks: Vec::new(),
@@ -131,11 +128,6 @@ impl<E: Env> SyncVectorEnv<E> {
         };
         let Slot { seed, step, .. } = &self.copies[at];
         Err(Error::Env { env: at, seed: *seed, step: *step, source: Box::new(error) })
-    }
-
-    /// For `step` and `send`.
-    fn check_room(&self) -> Result<()> {
-        if self.sent.in_flight() { Err(Error::second_send(&self.name)) } else { Ok(()) }
     }
 
     fn check_actions(&self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
@@ -187,7 +179,6 @@ impl<E: Env> SyncVectorEnv<E> {
         let num_envs = self.copies.len();
         match self.copies.get_mut(copy) {
             None => Err(Error::no_copy(copy, num_envs)),
-            Some(_) if self.sent.in_flight() => Err(Error::picture_in_flight(&self.name)),
             Some(copy) => Ok(&mut copy.env),
         }
     }
@@ -305,7 +296,6 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         let (num_envs, width) = (self.copies.len(), self.obs_width);
         check_len("`obs`", obs.len(), num_envs, width)?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        self.sent.forget();
         self.for_each(|i, copy| copy.reset(seeds.map(|seeds| seeds[i]), &mut obs[i * width..][..width]))?;
         self.refresh_info();
         Ok(())
@@ -317,35 +307,12 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, E::Obs>,
     ) -> Result<()> {
-        self.check_room()?;
         out.check(self.copies.len(), self.obs_width)?;
         self.check_actions(actions, reset_seeds)?;
         self.step_copies(actions, reset_seeds, out)
     }
 
-    fn send(&mut self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        self.check_room()?;
-        self.check_actions(actions, reset_seeds)?;
-        self.sent.keep(actions, reset_seeds);
-        Ok(())
-    }
-
-    fn recv(&mut self, out: StepOut<'_, E::Obs>) -> Result<()> {
-        out.check(self.copies.len(), self.obs_width)?;
-        if !self.sent.in_flight() {
-            return Err(Error::not_sent(&self.name));
-        }
-        self.sent.forget();
-        let sent = std::mem::take(&mut self.sent);
-        let done = self.step_copies(sent.actions(), sent.reset_seeds(), out);
-        self.sent = sent;
-        done
-    }
-
     fn action_masks(&self, masks: &mut [bool]) -> bool {
-        if self.sent.in_flight() {
-            return false;
-        }
         let Some(width) = mask_width(&self.action_space, self.copies.len(), masks.len()) else {
             return false;
         };
@@ -362,7 +329,7 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
 
     /// Known from the first step on after [`action_masks`](VectorEnv::action_masks) was asked.
     fn final_action_masks(&self, masks: &mut [bool]) -> bool {
-        if self.sent.in_flight() || self.final_masks.is_empty() || self.final_masks.len() != masks.len() {
+        if self.final_masks.is_empty() || self.final_masks.len() != masks.len() {
             return false;
         }
         masks.copy_from_slice(&self.final_masks);
@@ -370,9 +337,6 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {
-        if self.sent.in_flight() {
-            return None;
-        }
         self.info.get(key, self.copies.len(), |key, row| fill_info(&self.copies, key, row))
     }
 
@@ -391,9 +355,6 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        if self.sent.in_flight() {
-            return Err(Error::state_in_flight());
-        }
         let mut state = StateWriter::new(TAG);
         state.u64(self.copies.len() as u64);
         self.copies.iter().try_for_each(|copy| copy.save(&mut state))?;
@@ -405,7 +366,6 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         state.count("copies", self.copies.len())?;
         let mut obs = vec![E::Obs::default(); self.obs_width];
         let (act_width, limit) = (self.act_width, self.max_episode_steps);
-        self.sent.forget();
         self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit))?;
         self.refresh_info();
         state.finish()

@@ -1,9 +1,6 @@
 //! Blocks of a vector environment stepped by rayon's threads.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::fmt;
 
 use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
@@ -13,24 +10,17 @@ use crate::{
     vector::{check_actions, check_len, mask_width},
 };
 
-mod driver;
-
-use driver::Driver;
-
 const TAG: &str = "thread_vector";
 
 /// Steps blocks of copies in parallel; the results are those of one block, bit for bit.
 ///
-/// Worth its while when a block's step takes longer than waking a thread: some ten microseconds. `step` writes straight
-/// into the caller's rows; between `send` and `recv` the blocks step on their own, into rows that `recv` copies.
+/// Worth its while when a block's step takes longer than waking a thread: some ten microseconds. Every block
+/// writes straight into the caller's rows.
 ///
 /// A step allocates nothing itself, but rayon's queue takes a block of memory for every 63 calls from outside its
 /// threads.
 pub struct ThreadVectorEnv<V: VectorEnv> {
-    /// Only one side has the blocks at a time: the caller, or between `send` and `recv` the driver.
-    blocks: Arc<Mutex<Vec<V>>>,
-    /// Started by the first `send`.
-    driver: Option<Driver<V>>,
+    blocks: Vec<V>,
     info: InfoRows,
     /// Of the environment, for messages.
     name: String,
@@ -38,7 +28,6 @@ pub struct ThreadVectorEnv<V: VectorEnv> {
     action_space: Space,
     num_envs: usize,
     obs_width: usize,
-    act_width: usize,
 }
 
 impl<E: Env> ThreadVectorEnv<SyncVectorEnv<E>> {
@@ -71,7 +60,7 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         let Some(first) = blocks.first() else {
             return Err(Error::shape("`blocks`", "empty", "at least one block"));
         };
-        let (obs_width, act_width) = (first.observation_space().width(), first.action_space().width());
+        let obs_width = first.observation_space().width();
         for block in &blocks {
             if block.num_envs() == 0 {
                 return Err(Error::shape("`num_envs` of a block", 0, "at least 1"));
@@ -90,26 +79,17 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
             observation_space: first.observation_space().clone(),
             action_space: first.action_space().clone(),
             obs_width,
-            act_width,
-            blocks: Arc::new(Mutex::new(blocks)),
-            driver: None,
+            blocks,
             info: InfoRows::default(),
             name: "the environment".into(),
         })
     }
 
-    fn blocks(&self) -> MutexGuard<'_, Vec<V>> {
-        lock(&self.blocks)
-    }
-
     /// Has every block write its rows; one that has none beside others that have allows everything.
     fn masks(&self, masks: &mut [bool], write: impl Fn(&V, &mut [bool]) -> bool) -> bool {
-        if self.in_flight() {
-            return false;
-        }
         let Some(width) = mask_width(&self.action_space, self.num_envs, masks.len()) else { return false };
         let mut rest = masks;
-        for (i, block) in self.blocks().iter().enumerate() {
+        for (i, block) in self.blocks.iter().enumerate() {
             let (rows, after) = rest.split_at_mut(block.num_envs() * width);
             match write(block, rows) {
                 true => {}
@@ -122,12 +102,9 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
     }
 
     /// Gives `draw` the block of a copy and the copy's number in it.
-    fn in_block<T>(&self, copy: usize, draw: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
-        if self.in_flight() {
-            return Err(Error::picture_in_flight(&self.name));
-        }
+    fn in_block<T>(&mut self, copy: usize, draw: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
         let mut first = 0;
-        for block in self.blocks().iter_mut() {
+        for block in self.blocks.iter_mut() {
             if copy < first + block.num_envs() {
                 return draw(block, copy - first);
             }
@@ -141,18 +118,9 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         check_actions(&self.action_space, self.num_envs, actions, reset_seeds, || &self.name)
     }
 
-    fn in_flight(&self) -> bool {
-        self.driver.as_ref().is_some_and(Driver::in_flight)
-    }
-
-    /// For `step` and `send`.
-    fn check_room(&self) -> Result<()> {
-        if self.in_flight() { Err(Error::second_send(&self.name)) } else { Ok(()) }
-    }
-
     fn refresh_info(&mut self) {
-        let blocks = lock(&self.blocks);
-        self.info.refresh(|key, row| fill_info(&blocks, key, row));
+        let blocks = &self.blocks;
+        self.info.refresh(|key, row| fill_info(blocks, key, row));
     }
 }
 
@@ -175,10 +143,7 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [V::Obs]) -> Result<()> {
         check_len("`obs`", obs.len(), self.num_envs, self.obs_width)?;
         check_len("`seeds`", seeds.map_or(self.num_envs, <[u64]>::len), self.num_envs, 1)?;
-        if let Some(driver) = &mut self.driver {
-            driver.forget();
-        }
-        reset_blocks(&mut self.blocks(), 0, seeds, obs)?;
+        reset_blocks(&mut self.blocks, 0, seeds, obs)?;
         self.refresh_info();
         Ok(())
     }
@@ -189,36 +154,9 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, V::Obs>,
     ) -> Result<()> {
-        self.check_room()?;
         out.check(self.num_envs, self.obs_width)?;
         self.check_inputs(actions, reset_seeds)?;
-        step_blocks(&mut self.blocks(), 0, actions, reset_seeds, out)?;
-        self.refresh_info();
-        Ok(())
-    }
-
-    fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        self.check_room()?;
-        self.check_inputs(actions, reset_seeds)?;
-        let driver = match &mut self.driver {
-            Some(driver) => driver,
-            none => none.insert(Driver::start(
-                Arc::clone(&self.blocks),
-                self.num_envs,
-                self.obs_width,
-                self.act_width,
-            )?),
-        };
-        driver.send(actions, reset_seeds);
-        Ok(())
-    }
-
-    fn recv(&mut self, out: StepOut<'_, V::Obs>) -> Result<()> {
-        out.check(self.num_envs, self.obs_width)?;
-        match &mut self.driver {
-            Some(driver) if driver.in_flight() => driver.recv(out, self.obs_width)?,
-            _ => return Err(Error::not_sent(&self.name)),
-        }
+        step_blocks(&mut self.blocks, 0, actions, reset_seeds, out)?;
         self.refresh_info();
         Ok(())
     }
@@ -232,32 +170,25 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {
-        if self.in_flight() {
-            return None;
-        }
-        self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks(), key, row))
+        self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks, key, row))
     }
 
     fn limit_episodes(&mut self, steps: usize) -> bool {
-        self.blocks().iter_mut().all(|block| block.limit_episodes(steps))
+        self.blocks.iter_mut().all(|block| block.limit_episodes(steps))
     }
 
     fn set_autoreset(&mut self, autoreset: bool) -> bool {
-        self.blocks().iter_mut().all(|block| block.set_autoreset(autoreset))
+        self.blocks.iter_mut().all(|block| block.set_autoreset(autoreset))
     }
 
     fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
-        self.blocks().iter_mut().try_for_each(|block| block.set_task(task))
+        self.blocks.iter_mut().try_for_each(|block| block.set_task(task))
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        if self.in_flight() {
-            return Err(Error::state_in_flight());
-        }
-        let blocks = self.blocks();
         let mut state = StateWriter::new(TAG);
-        state.u64(blocks.len() as u64);
-        for block in blocks.iter() {
+        state.u64(self.blocks.len() as u64);
+        for block in &self.blocks {
             match block.save_state()? {
                 Some(own) => state.bytes(&own),
                 None => return Ok(None),
@@ -268,15 +199,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(TAG, state)?;
-        if let Some(driver) = &mut self.driver {
-            driver.forget();
-        }
-        let mut blocks = self.blocks();
-        state.count("blocks", blocks.len())?;
-        for block in blocks.iter_mut() {
+        state.count("blocks", self.blocks.len())?;
+        for block in &mut self.blocks {
             block.load_state(state.bytes()?)?;
         }
-        drop(blocks);
         self.refresh_info();
         state.finish()
     }
@@ -286,7 +212,7 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn render_fps(&self) -> Option<f64> {
-        self.blocks().first()?.render_fps()
+        self.blocks.first()?.render_fps()
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
@@ -302,11 +228,6 @@ impl<V: VectorEnv> fmt::Debug for ThreadVectorEnv<V> {
             .field("action_space", &self.action_space)
             .finish_non_exhaustive()
     }
-}
-
-/// The environment catches the panics of its copies, so a poisoned lock is no harm.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn fill_info<V: VectorEnv>(blocks: &[V], key: &str, row: &mut [f64]) -> bool {

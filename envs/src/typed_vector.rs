@@ -69,14 +69,6 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
         self.env.step(cast_slice(actions), reset_seeds, out.into_bytes())
     }
 
-    fn send(&mut self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
-        self.env.send(cast_slice(actions), reset_seeds)
-    }
-
-    fn recv(&mut self, out: StepOut<'_, O>) -> Result<()> {
-        self.env.recv(out.into_bytes())
-    }
-
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         self.env.action_masks(masks)
     }

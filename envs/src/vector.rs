@@ -16,8 +16,6 @@ use crate::{DType, Element, Error, Frame, Result, Space, type_name::short_type_n
 /// * The caller supplies the seed of the next episode of every copy with every step, so a vector
 ///   environment holds no seeds. No seeds means: each copy continues its own random stream.
 /// * An invalid action is refused before any copy moves.
-/// * Between [`send`](Self::send) and [`recv`](Self::recv) the copies cannot be read: `action_masks` and `final_action_masks` are
-///   `false`, `info` is `None`, `render` and `save_state` are errors.
 /// * After an error the copies are in an unspecified state until the next `reset`.
 ///
 /// [`check_vector_env`](crate::check_vector_env) tests these and those of [`Env`](crate::Env).
@@ -47,36 +45,14 @@ pub trait VectorEnv: Send {
     /// Moves every copy one step; `actions` is `[num_envs, width]`, `reset_seeds` is `[num_envs]`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if a slice has a wrong length, [`Error::InvalidAction`] if a copy cannot take its
-    /// action, and [`Error::Unsupported`] if a step is in flight: no copy has moved then. Returns [`Error::Env`] if a
-    /// copy fails, and [`Error::Python`] if one in Python does.
+    /// Returns [`Error::Shape`] if a slice has a wrong length, and [`Error::InvalidAction`] if a copy cannot take its
+    /// action: no copy has moved then. Returns [`Error::Env`] if a copy fails, and [`Error::Python`] if one in Python does.
     fn step(
         &mut self,
         actions: &[Self::Act],
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, Self::Obs>,
     ) -> Result<()>;
-
-    /// The first half of [`step`](Self::step), for those that step elsewhere: hands the actions over and returns.
-    /// [`recv`](Self::recv) comes next.
-    ///
-    /// # Errors
-    /// Returns [`Error::Unsupported`] if this environment can only do both halves at once, or if a step is in flight,
-    /// [`Error::Shape`] if a slice has a wrong length, and [`Error::InvalidAction`] if a copy cannot take its action.
-    fn send(&mut self, actions: &[Self::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        let _ = (actions, reset_seeds);
-        Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
-    }
-
-    /// The second half of [`step`](Self::step): waits, and writes what the step gave.
-    ///
-    /// # Errors
-    /// Returns [`Error::Unsupported`] if there was no [`send`](Self::send), [`Error::Shape`] if a slice has a wrong
-    /// length, [`Error::Env`] if a copy fails, and [`Error::Python`] if one in Python does.
-    fn recv(&mut self, out: StepOut<'_, Self::Obs>) -> Result<()> {
-        let _ = out;
-        Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
-    }
 
     /// Writes which discrete actions are legal now, `[num_envs, n]`, where `n` is the [`flat_width`](Space::flat_width)
     /// of the action space; `false` when it has no masks or `masks` has another length: nothing was written.
@@ -127,8 +103,8 @@ pub trait VectorEnv: Send {
     /// save one. The observations are the caller's to keep.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the state can be saved in principle but not now, for instance while a step is in
-    /// flight.
+    /// Returns [`Error::State`] if the state can be saved in principle but not now, for instance because an episode that
+    /// would be replayed was started without a seed.
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
@@ -148,8 +124,7 @@ pub trait VectorEnv: Send {
     /// A picture of one copy; `None` when there is nothing to draw.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if there is no such copy, [`Error::Unsupported`] if a step is in flight, and whatever
-    /// the environment reports.
+    /// Returns [`Error::Shape`] if there is no such copy, and whatever the environment reports.
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         let _ = copy;
         Ok(None)
@@ -164,8 +139,7 @@ pub trait VectorEnv: Send {
     /// One copy as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if there is no such copy, [`Error::Unsupported`] if a step is in flight, and whatever
-    /// the environment reports.
+    /// Returns [`Error::Shape`] if there is no such copy, and whatever the environment reports.
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
         let _ = copy;
         Ok(None)
@@ -330,8 +304,6 @@ pub trait AnyVectorEnv: Send {
     fn act_dtype(&self) -> DType;
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()>;
     fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()>;
-    fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()>;
-    fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()>;
     fn action_masks(&self, masks: &mut [bool]) -> bool;
     fn final_action_masks(&self, masks: &mut [bool]) -> bool;
     fn info(&self, key: &str) -> Option<&[f64]>;
@@ -372,14 +344,6 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()> {
         VectorEnv::step(self, typed("`actions`", actions)?, reset_seeds, typed_out(out)?)
-    }
-
-    fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
-        VectorEnv::send(self, typed("`actions`", actions)?, reset_seeds)
-    }
-
-    fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()> {
-        VectorEnv::recv(self, typed_out(out)?)
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {

@@ -139,11 +139,6 @@ macro_rules! forward_vector {
             self.env.set_task(task)
         }
     };
-    (@ send) => {
-        fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> crate::Result<()> {
-            self.env.send(actions, reset_seeds)
-        }
-    };
     (@ action_masks) => {
         fn action_masks(&self, masks: &mut [bool]) -> bool {
             self.env.action_masks(masks)

@@ -61,10 +61,10 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
         "PixelSnake-v0",
         "PixelTMaze-v0",
     ] {
-        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap(), false), 0, "{id}");
+        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap()), 0, "{id}");
     }
     for id in ["LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3", "BipedalWalkerHardcore-v3"] {
-        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 4).unwrap(), false), 0, "{id}");
+        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 4).unwrap()), 0, "{id}");
     }
 }
 
@@ -82,15 +82,12 @@ fn steps_and_resets_of_single_copies_allocate_nothing() {
 
 fn check_single<E: Env>(name: &str, make: impl Fn() -> E) {
     let mut env = SyncVectorEnv::new(16, || Ok(make())).unwrap();
-    assert_eq!(allocations(&mut env, false), 0, "SyncVectorEnv of {name}");
+    assert_eq!(allocations(&mut env), 0, "SyncVectorEnv of {name}");
 }
 
 #[test]
-fn halves_of_steps_and_steps_through_wrappers_allocate_nothing() {
-    let plain = || Ok(Plain(CartPole::new(CartPoleConfig::default())));
+fn steps_through_wrappers_allocate_nothing() {
     let pendulum = || Ok(TimeLimit::new(Pendulum::new(PendulumConfig::default()), 20));
-    let mut env = SyncVectorEnv::new(16, plain).unwrap();
-    assert_eq!(allocations(&mut env, true), 0, "SyncVectorEnv by `send` and `recv`");
     let wrapped = || {
         let env = RescaleAction::new(ClipReward::new(pendulum()?, -1.0, 1.0)?, -0.5, 0.5)?;
         let env = FrameStack::new(FlattenObservation::new(OrderEnforcing::new(env))?, 2, Padding::Reset)?;
@@ -98,11 +95,11 @@ fn halves_of_steps_and_steps_through_wrappers_allocate_nothing() {
     };
     let env = NormalizeObservation::new(SyncVectorEnv::new(16, wrapped).unwrap(), 1e-8).unwrap();
     let mut env = NormalizeReward::new(env, 0.99, 1e-8).unwrap();
-    assert_eq!(allocations(&mut env, false), 0, "wrappers");
+    assert_eq!(allocations(&mut env), 0, "wrappers");
     let by_name = ["FrameStack(4)", "FlattenObservation", "ClipReward(-1, 1)"];
     let by_name = by_name.map(|text| WrapperSpec::try_from(serde_json::Value::from(text)).unwrap());
     let mut env = EnvCreator::from("CartPole-v1").wrapped(&by_name).make_vec(&EnvConfig::new(), 64).unwrap();
-    assert_eq!(allocations(&mut *env, false), 0, "wrappers around a native vector");
+    assert_eq!(allocations(&mut *env), 0, "wrappers around a native vector");
 }
 
 /// The queue of rayon (crossbeam-deque 0.8) grows by blocks of 63 jobs; each step is one.
@@ -110,7 +107,7 @@ fn halves_of_steps_and_steps_through_wrappers_allocate_nothing() {
 fn steps_by_threads_allocate_for_the_queue_of_rayon_only() {
     let copy = || Ok(CartPole::new(CartPoleConfig::default()));
     let mut env = ThreadVectorEnv::of_env(16, 2, copy).unwrap();
-    let counted = allocations(&mut env, false);
+    let counted = allocations(&mut env);
     assert!(counted <= 2000 / 63 + 1, "{counted} allocations in 2,000 steps");
 }
 
@@ -159,8 +156,8 @@ fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> 
     counted
 }
 
-/// Allocations in 2,000 vector steps of random play through the erased form, in halves of steps if asked.
-fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
+/// Allocations in 2,000 vector steps of random play through the erased form.
+fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
     let (n, space) = (env.num_envs(), env.action_space().clone());
     let mut random = NpRandom::new(1);
     let mut row = vec![0.0_f64; space.width()];
@@ -195,12 +192,7 @@ fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
             terminated: &mut terminated,
             truncated: &mut truncated,
         };
-        if halves {
-            env.send(actions, Some(&seeds)).unwrap();
-            env.recv(out).unwrap();
-        } else {
-            env.step(actions, Some(&seeds), out).unwrap();
-        }
+        env.step(actions, Some(&seeds), out).unwrap();
         ended += terminated.iter().zip(&truncated).filter(|(a, b)| **a || **b).count();
     }
     let counted = allocations_of_thread() - before;

@@ -4,7 +4,7 @@ use super::{
     STEPS, broken, check_space,
     inputs::{AlignedRows, Inputs, action_masks, invalid_action, legal, read, write},
 };
-use crate::{AnyVectorEnv, Error, Result, StepOut};
+use crate::{AnyVectorEnv, Result, StepOut};
 
 /// Plays a vector environment with random actions and tests the contract of
 /// [`VectorEnv`](crate::VectorEnv).
@@ -18,7 +18,6 @@ use crate::{AnyVectorEnv, Error, Result, StepOut};
 /// | `final_obs` | an ended copy whose last observation is missing or outside the space, or a row of a copy that did not end that was written |
 /// | `refuses_invalid_actions` | an invalid action that is taken, or refused after copies moved |
 /// | `refuses_wrong_lengths` | slices that do not hold all copies and are taken |
-/// | `send_recv` | `send` and `recv`, where there are any, that give other rows than `step`, are taken out of turn, or masks, pictures or states between them |
 ///
 /// # Errors
 /// Returns [`Error::Contract`] with the rule, the copy and the step if a rule is broken, and an error of the
@@ -45,8 +44,7 @@ pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     player.check_autoreset(&inputs, &first)?;
     player.check_state(&inputs, &first)?;
     player.check_invalid_actions(&inputs, &first)?;
-    player.check_lengths(&inputs)?;
-    player.check_send_recv(&inputs, &first)
+    player.check_lengths(&inputs)
 }
 
 fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
@@ -260,53 +258,6 @@ impl<'e> Player<'e> {
             return taken("action masks");
         }
         Ok(())
-    }
-
-    /// Copies cannot be looked at between `send` and `recv`.
-    fn check_in_flight(&mut self) -> Result<()> {
-        let shown = if action_masks(self.env, self.n).is_some() {
-            "action masks were"
-        } else if matches!(self.env.render(0), Ok(Some(_))) {
-            "a picture was"
-        } else if matches!(self.env.save_state(), Ok(Some(_))) {
-            "a state was"
-        } else {
-            return Ok(());
-        };
-        broken("send_recv", format!("{shown} given between `send` and `recv`"))
-    }
-
-    /// Plays the run once more in halves of steps.
-    fn check_send_recv(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
-        const RULE: &str = "send_recv";
-        self.reset(&inputs.seeds)?;
-        for step in 0..STEPS {
-            let (actions, seeds) = (&inputs.actions[step], Some(&inputs.reset_seeds[step][..]));
-            let legal = legal(self.env, actions.bytes());
-            let actions = legal.as_ref().unwrap_or(actions).bytes();
-            match self.env.send(actions, seeds) {
-                Err(Error::Unsupported { .. }) if step == 0 => return Ok(()),
-                sent => sent?,
-            }
-            if step == 0 {
-                if self.env.send(actions, seeds).is_ok() {
-                    return broken(RULE, "a second `send` before `recv` was taken".into());
-                }
-                self.check_in_flight()?;
-            }
-            let halves = self.collect(|env, out| env.recv(out))?;
-            compare_step(RULE, step + 1, &moments[step + 1], &halves, 0, "by `send` and `recv`")?;
-        }
-        if self.collect(|env, out| env.recv(out)).is_ok() {
-            return broken(RULE, "a `recv` without `send` was taken".into());
-        }
-        // What was sent before a reset is not stepped any more.
-        let legal = legal(self.env, inputs.actions[1].bytes());
-        let actions = legal.as_ref().unwrap_or(&inputs.actions[1]).bytes();
-        self.env.send(actions, Some(&inputs.reset_seeds[1]))?;
-        self.reset(&inputs.seeds)?;
-        let after = self.step(inputs.actions[0].bytes(), &inputs.reset_seeds[0])?;
-        compare_step(RULE, 1, &moments[1], &after, 0, "when a `send` came before the reset")
     }
 }
 

@@ -39,8 +39,6 @@ pub(super) struct Bridge {
     infos: Vec<f64>,
     /// Rewards on their way out, as Python gives them.
     rewards: Vec<f64>,
-    /// Actions were sent, and their results were not taken yet.
-    in_flight: bool,
     /// Whether `seeds` counted in the last order.
     resets_are_seeded: bool,
     failure: Option<Failure>,
@@ -97,7 +95,6 @@ impl Bridge {
             info_keys: config.info_keys.clone(),
             turns: (config.vectorization == Vectorization::Loop)
                 .then(|| Turns::new(offsets.callers + (num_workers - 1) * CALLER_BYTES)),
-            in_flight: false,
             resets_are_seeded: false,
             failure: None,
             name: name.clone(),
@@ -183,7 +180,6 @@ impl Bridge {
     /// Has every worker do the same.
     fn order(&mut self, doing: &str, request: &Value) -> Result<()> {
         self.healthy()?;
-        self.drain()?;
         for index in 0..self.workers.len() {
             let told = self.workers[index].request(request);
             self.check(index, told)?;
@@ -193,7 +189,6 @@ impl Bridge {
 
     pub(super) fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
         self.healthy()?;
-        self.drain()?;
         for (row, episode) in self.episodes.iter_mut().enumerate() {
             episode.begin(seeds.map(|seeds| seeds[row]));
         }
@@ -204,53 +199,39 @@ impl Bridge {
         Ok(())
     }
 
-    /// `send` and `recv` for a caller that has nothing to do in between.
     pub(super) fn step(
         &mut self,
         actions: &[u8],
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, u8>,
     ) -> Result<()> {
-        self.can_send()?;
+        self.healthy()?;
         // What fails from here on leaves no worker alive.
         let step = match (&mut self.turns, self.workers.last()) {
             (Some(turns), Some(last)) => Some(turns.begin(last, &self.memory)),
             _ => None,
         };
         self.send(actions, reset_seeds)?;
-        self.recv(out)?;
+        self.receive(out)?;
         if let (Some(turns), Some(step)) = (&mut self.turns, step) {
             turns.end(step, &self.memory);
         }
         Ok(())
     }
 
-    fn can_send(&self) -> Result<()> {
-        self.healthy()?;
-        if self.in_flight {
-            return Err(Error::second_send(&self.name));
-        }
-        Ok(())
-    }
-
-    pub(super) fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
-        self.can_send()?;
+    /// Hands the actions over and has the workers step.
+    fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
         for (episode, action) in self.episodes.iter_mut().zip(actions.chunks_exact(self.rows.act_bytes())) {
             // What cannot be replayed need not be kept.
             episode.act(if self.hosted { &[] } else { action });
         }
         self.memory.write(self.offsets.actions, actions);
         self.send_command(if reset_seeds.is_some() { b"s" } else { b"S" }, reset_seeds)?;
-        self.in_flight = true;
         Ok(())
     }
 
-    pub(super) fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()> {
-        self.healthy()?;
-        if !self.in_flight {
-            return Err(Error::not_sent(&self.name));
-        }
-        self.in_flight = false;
+    /// Waits for the workers and writes what the step gave.
+    fn receive(&mut self, out: StepOut<'_, u8>) -> Result<()> {
         self.wait("step")?;
         self.memory.read(self.offsets.obs, out.obs);
         self.memory.read(self.offsets.rewards, bytemuck::cast_slice_mut(&mut self.rewards));
@@ -303,11 +284,6 @@ impl Bridge {
         Ok(())
     }
 
-    /// Takes the results of a step that the caller sent and did not receive.
-    fn drain(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.in_flight) { self.wait("step") } else { Ok(()) }
-    }
-
     fn healthy(&self) -> Result<()> {
         self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.error(&self.name)))
     }
@@ -349,7 +325,7 @@ impl Bridge {
 
     fn read_masks(&self, at: usize, masks: &mut [bool]) -> bool {
         let num_masked = self.rows.num_masked;
-        if self.in_flight || num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
+        if num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
             return false;
         }
         self.memory.read_flags(at, masks);
@@ -357,7 +333,7 @@ impl Bridge {
     }
 
     pub(super) fn info(&self, key: &str) -> Option<&[f64]> {
-        let i = self.info_keys.iter().position(|known| known == key).filter(|_| !self.in_flight)?;
+        let i = self.info_keys.iter().position(|known| known == key)?;
         self.infos.chunks_exact(self.rows.num_envs).nth(i)
     }
 
@@ -382,9 +358,6 @@ impl Bridge {
         self.healthy()?;
         if row >= self.rows.num_envs {
             return Err(Error::no_copy(row, self.rows.num_envs));
-        }
-        if self.in_flight {
-            return Err(Error::picture_in_flight(&self.name));
         }
         let index = self.worker_of(row);
         Ok((index, row - self.first_row(index)))

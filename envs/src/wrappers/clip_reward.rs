@@ -66,7 +66,6 @@ impl<V: VectorEnv> VectorEnv for ClipReward<V> {
         observation_space,
         action_space,
         reset,
-        send,
         action_masks,
         final_action_masks,
         info
@@ -80,12 +79,6 @@ impl<V: VectorEnv> VectorEnv for ClipReward<V> {
         mut out: StepOut<'_, V::Obs>,
     ) -> Result<()> {
         self.env.step(actions, reset_seeds, out.reborrow())?;
-        self.clip(out.rewards);
-        Ok(())
-    }
-
-    fn recv(&mut self, mut out: StepOut<'_, V::Obs>) -> Result<()> {
-        self.env.recv(out.reborrow())?;
         self.clip(out.rewards);
         Ok(())
     }

@@ -130,7 +130,6 @@ impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
         limit_episodes,
         set_task,
         action_space,
-        send,
         action_masks,
         final_action_masks,
         info,
@@ -156,10 +155,6 @@ impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
 
     fn step(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>, out: StepOut<'_, f32>) -> Result<()> {
         self.through(out, |env, inner| env.step(actions, reset_seeds, inner))
-    }
-
-    fn recv(&mut self, out: StepOut<'_, f32>) -> Result<()> {
-        self.through(out, |env, inner| env.recv(inner))
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {

@@ -83,7 +83,6 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
         set_task,
         observation_space,
         action_space,
-        send,
         action_masks,
         final_action_masks,
         info,
@@ -102,12 +101,6 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
         mut out: StepOut<'_, V::Obs>,
     ) -> Result<()> {
         self.env.step(actions, reset_seeds, out.reborrow())?;
-        self.normalize(out);
-        Ok(())
-    }
-
-    fn recv(&mut self, mut out: StepOut<'_, V::Obs>) -> Result<()> {
-        self.env.recv(out.reborrow())?;
         self.normalize(out);
         Ok(())
     }

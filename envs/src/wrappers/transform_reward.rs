@@ -71,7 +71,6 @@ impl<V: VectorEnv, F: Fn(f64) -> f64 + Send> VectorEnv for TransformReward<V, F>
         observation_space,
         action_space,
         reset,
-        send,
         action_masks,
         final_action_masks,
         info
@@ -85,12 +84,6 @@ impl<V: VectorEnv, F: Fn(f64) -> f64 + Send> VectorEnv for TransformReward<V, F>
         mut out: StepOut<'_, V::Obs>,
     ) -> Result<()> {
         self.env.step(actions, reset_seeds, out.reborrow())?;
-        self.transform(out.rewards);
-        Ok(())
-    }
-
-    fn recv(&mut self, mut out: StepOut<'_, V::Obs>) -> Result<()> {
-        self.env.recv(out.reborrow())?;
         self.transform(out.rewards);
         Ok(())
     }

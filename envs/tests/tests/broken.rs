@@ -155,10 +155,6 @@ enum VectorFault {
     ForgetsInState,
     TakesShortSeeds,
     TakesShortMasks,
-    TakesSecondSend,
-    ShowsMasksInFlight,
-    DrawsInFlight,
-    SavesInFlight,
 }
 
 struct BrokenVector {
@@ -166,7 +162,6 @@ struct BrokenVector {
     fault: VectorFault,
     /// Steps of all runs.
     calls: u64,
-    in_flight: bool,
 }
 
 const COPIES: usize = 3;
@@ -188,7 +183,6 @@ impl VectorEnv for BrokenVector {
     }
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [f32]) -> Result<()> {
-        self.in_flight = false;
         self.inner.reset(seeds, obs)
     }
 
@@ -236,36 +230,14 @@ impl VectorEnv for BrokenVector {
         Ok(())
     }
 
-    fn send(&mut self, actions: &[i64], reset_seeds: Option<&[u64]>) -> Result<()> {
-        if self.in_flight && self.fault == VectorFault::TakesSecondSend {
-            return Ok(());
-        }
-        self.in_flight = true;
-        self.inner.send(actions, reset_seeds)
-    }
-
-    fn recv(&mut self, out: StepOut<'_, f32>) -> Result<()> {
-        self.in_flight = false;
-        self.inner.recv(out)
-    }
-
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         match self.fault {
             VectorFault::TakesShortMasks => masks.len() < 2 * COPIES,
-            VectorFault::ShowsMasksInFlight => self.in_flight,
             _ => false,
         }
     }
 
-    fn render(&mut self, _: usize) -> Result<Option<Frame>> {
-        let shows = self.in_flight && self.fault == VectorFault::DrawsInFlight;
-        Ok(shows.then(|| Frame { width: 0, height: 0, rgb: vec![] }))
-    }
-
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        if self.in_flight && self.fault == VectorFault::SavesInFlight {
-            return Ok(Some(vec![]));
-        }
         self.inner.save_state()
     }
 
@@ -280,7 +252,7 @@ impl VectorEnv for BrokenVector {
 impl BrokenVector {
     fn new(fault: VectorFault) -> Self {
         let inner = SyncVectorEnv::new(COPIES, || Ok(Walk::new(Fault::None))).unwrap();
-        Self { inner, fault, calls: 0, in_flight: false }
+        Self { inner, fault, calls: 0 }
     }
 }
 
@@ -307,10 +279,6 @@ fn check_vector_env_catches_each_fault_by_its_rule() {
         (F::ForgetsInState, "state", "after `load_state`"),
         (F::TakesShortSeeds, "refuses_wrong_lengths", "reset seeds for one copy too few"),
         (F::TakesShortMasks, "refuses_wrong_lengths", "action masks for one copy too few"),
-        (F::TakesSecondSend, "send_recv", "a second `send` before `recv` was taken"),
-        (F::ShowsMasksInFlight, "send_recv", "action masks were given between `send` and `recv`"),
-        (F::DrawsInFlight, "send_recv", "a picture was given between `send` and `recv`"),
-        (F::SavesInFlight, "send_recv", "a state was given between `send` and `recv`"),
     ] {
         assert_broken(check_vector_env(&mut BrokenVector::new(fault)), rule, part);
     }

@@ -264,28 +264,6 @@ fn masks_of_the_last_states_are_told_however_copies_are_stepped() {
     }
 }
 
-#[test]
-fn the_halves_of_a_step_give_what_the_whole_gives_and_come_in_order() {
-    let Some(python) = python() else { return };
-    let mut env = PyVec::<f32, i64>::new("py:CartPole-v1", &config(&python, json!({})), 2).unwrap();
-    let (mut whole, mut halves) = (Rows::<f32>::new(2, 4), Rows::<f32>::new(2, 4));
-    VectorEnv::reset(&mut env, Some(&[3, 4]), &mut whole.obs).unwrap();
-    VectorEnv::step(&mut env, &[0, 1], None, whole.out()).unwrap();
-    VectorEnv::reset(&mut env, Some(&[3, 4]), &mut halves.obs).unwrap();
-    let early = VectorEnv::recv(&mut env, halves.out()).unwrap_err().to_string();
-    assert_eq!(early, "py:CartPole-v1 has no step in flight; call `send` first");
-    VectorEnv::send(&mut env, &[0, 1], None).unwrap();
-    let twice = VectorEnv::send(&mut env, &[0, 1], None).unwrap_err().to_string();
-    assert_eq!(twice, "py:CartPole-v1 has no room for a second `send`; call `recv` first");
-    assert!(matches!(VectorEnv::save_state(&env), Err(Error::State { .. })));
-    VectorEnv::recv(&mut env, halves.out()).unwrap();
-    assert_eq!((whole.obs, whole.rewards), (halves.obs.clone(), halves.rewards));
-    // A reset takes back what was sent.
-    VectorEnv::send(&mut env, &[0, 1], None).unwrap();
-    VectorEnv::reset(&mut env, Some(&[3, 4]), &mut halves.obs).unwrap();
-    VectorEnv::send(&mut env, &[0, 1], None).unwrap();
-}
-
 /// The cores that the calling thread may use.
 fn cores() -> CpuSet {
     sched_getaffinity(None).unwrap()

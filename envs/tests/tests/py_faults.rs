@@ -291,10 +291,10 @@ fn parent_that_is_killed() {
     let mut env = made.join().unwrap();
     let mut rows = Rows::<f32>::new(2, 1);
     env.reset(Some(&[10, 11]), &mut rows.obs).unwrap();
-    env.send(&[0, 0], None).unwrap();
-    // Worker 0 hangs in its step, worker 1 waits for the next.
-    thread::sleep(Duration::from_millis(50));
     let pids: Vec<String> = env.worker_pids().iter().map(u32::to_string).collect();
+    // Worker 0 hangs in its step, worker 1 waits for the next.
+    thread::spawn(move || env.step(&[0, 0], None, rows.out()));
+    thread::sleep(Duration::from_millis(50));
     println!("\nprocesses {}", pids.join(" "));
     thread::sleep(Duration::from_secs(60));
 }

@@ -1,11 +1,9 @@
-//! Threads, steps in halves, and what shows between steps.
-
-use std::sync::{Arc, Barrier};
+//! Threads, and what shows between steps.
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, EnvConfig, EnvCreator, EnvSpec, Error, IntoEnvCreator,
-    NpRandom, Result, Space, Step, StepOut, SyncVectorEnv, Taxi, TaxiConfig, ThreadVectorEnv, TimeLimit,
-    VectorEnv, check_vector_env, make_vec, register,
+    CartPole, CartPoleConfig, CartPoleVector, Env, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator, NpRandom,
+    Result, Space, Step, StepOut, SyncVectorEnv, Taxi, TaxiConfig, ThreadVectorEnv, TimeLimit, VectorEnv,
+    check_vector_env, make_vec, register,
 };
 
 use crate::{
@@ -85,7 +83,7 @@ fn a_setting_divides_copies_among_threads_with_equal_rows() {
 }
 
 #[test]
-fn sync_threads_and_halves_of_steps_keep_the_contract() {
+fn one_loop_and_threads_keep_the_contract() {
     let make = || Ok(TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30));
     check_vector_env(&mut SyncVectorEnv::new(5, make).unwrap()).unwrap();
     check_vector_env(&mut ThreadVectorEnv::of_env(5, 2, make).unwrap()).unwrap();
@@ -93,79 +91,16 @@ fn sync_threads_and_halves_of_steps_keep_the_contract() {
     check_vector_env(&mut ThreadVectorEnv::new(blocks).unwrap()).unwrap();
 }
 
-/// The step waits until the caller has sent to both vectors, so it hangs unless `send` returns at once.
 #[test]
-fn threads_step_between_send_and_recv() {
-    let meeting = Arc::new(Barrier::new(2));
-    let vector = || {
-        let meeting = Arc::clone(&meeting);
-        ThreadVectorEnv::of_env(1, 1, move || Ok(Meeting(Arc::clone(&meeting)))).unwrap()
-    };
-    let (mut a, mut b) = (vector(), vector());
-    let mut rows = Rows::filled(1, 1, 0.0_f32);
-    for env in [&mut a, &mut b] {
-        env.reset(Some(&[1]), &mut rows.obs).unwrap();
-        env.send(&[0], Some(&[2])).unwrap();
-    }
-    for env in [&mut a, &mut b] {
-        env.recv(rows.out()).unwrap();
-        assert_eq!(rows.rewards, [3.0]);
-    }
-    a.send(&[0], None).unwrap();
-    // Dropped in the middle of a step, a vector waits for its end.
-    b.send(&[0], None).unwrap();
-}
-
-struct Meeting(Arc<Barrier>);
-
-impl Env for Meeting {
-    type Obs = f32;
-    type Act = i64;
-
-    fn observation_space(&self) -> Space {
-        Space::real(&[1])
-    }
-
-    fn action_space(&self) -> Space {
-        Space::discrete(2)
-    }
-
-    fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        obs[0] = 0.0;
-        Ok(())
-    }
-
-    fn step(&mut self, _: &[i64], obs: &mut [f32]) -> Result<Step> {
-        self.0.wait();
-        obs[0] = 1.0;
-        Ok(Step { reward: 3.0, ..Step::default() })
-    }
-}
-
-#[test]
-fn calls_out_of_turn_say_what_comes_next() {
+fn errors_of_threads_name_the_environment_and_count_copies_through() {
     fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V, name: &str) {
         let mut rows = Rows::filled(2, 2, -1);
         env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
-        let unsupported = |error: Error, rest: &str| {
-            assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
-            assert_eq!(error.to_string(), format!("{name} has no {rest}"));
-        };
-        let early = "step in flight; call `send` first";
-        unsupported(env.recv(rows.out()).unwrap_err(), early);
-        let invalid = env.send(&[GO, 5], None).unwrap_err().to_string();
+        let invalid = env.step(&[GO, 5], None, rows.out()).unwrap_err().to_string();
         assert_eq!(invalid, format!("action 5 is not in Discrete(5) of {name}"));
-        env.send(&[GO, GO], Some(&[1, 2])).unwrap();
-        let second = "room for a second `send`; call `recv` first";
-        unsupported(env.send(&[GO, GO], None).unwrap_err(), second);
-        unsupported(env.step(&[GO, GO], None, rows.out()).unwrap_err(), second);
-        let error = env.save_state().unwrap_err().to_string();
-        assert_eq!(error, "environment state: a step is in flight; call `recv` first");
-        env.recv(rows.out()).unwrap();
-        unsupported(env.recv(rows.out()).unwrap_err(), early);
+        env.step(&[GO, GO], Some(&[1, 2]), rows.out()).unwrap();
         assert_eq!(rows.obs, [7, 1, 8, 1]);
-        env.send(&[GO, FAIL], None).unwrap();
-        let error = env.recv(rows.out()).unwrap_err().to_string();
+        let error = env.step(&[GO, FAIL], None, rows.out()).unwrap_err().to_string();
         assert_eq!(error, "environment 1 failed at step 2 of the episode with seed 8: the motor is gone");
     }
     check(counters(2), "Counter");
@@ -228,12 +163,7 @@ fn info_and_masks_of_all_copies_come_in_rows() {
         env.step(&[GO, END, GO], Some(&[1; 3]), rows.out()).unwrap();
         let row = env.info("step").expect("copies 0 and 2 tell");
         assert!(row[0] == 2.0 && row[1].is_nan() && row[2] == 2.0, "{row:?}");
-        env.send(&[GO, END, END], Some(&[1; 3])).unwrap();
-        assert!(env.info("step").is_none() && !env.action_masks(&mut [false; 15]), "a step is in flight");
-        for error in [env.render(0).unwrap_err(), env.render_ansi(0).unwrap_err()] {
-            assert!(error.to_string().ends_with(" has no picture of a step in flight; call `recv` first"));
-        }
-        env.recv(rows.out()).unwrap();
+        env.step(&[GO, END, END], Some(&[1; 3]), rows.out()).unwrap();
         let row = env.info("step").expect("it was told once");
         assert!(row[0] == 3.0 && row[1].is_nan() && row[2].is_nan(), "{row:?}");
         assert_eq!(env.info("another"), None);
@@ -301,10 +231,6 @@ fn final_masks_are_those_of_the_episodes_that_ended_and_masks_those_of_the_next(
         assert!(env.action_masks(&mut masks));
         assert_eq!(masks.chunks(5).map(legal).collect::<Vec<_>>(), [3, 1, 1]);
         assert!(!env.final_action_masks(&mut [false; 14]));
-        env.send(&[GO; 3], Some(&[1; 3])).unwrap();
-        assert!(!env.final_action_masks(&mut masks), "a step is in flight");
-        env.recv(rows.out()).unwrap();
-        assert!(env.final_action_masks(&mut masks));
     }
     check(SyncVectorEnv::new(3, || Ok(UpTo::default())).unwrap());
     check(ThreadVectorEnv::of_env(3, 2, || Ok(UpTo::default())).unwrap());

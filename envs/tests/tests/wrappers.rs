@@ -1,13 +1,11 @@
-//! Wrappers give what Gymnasium's give for the same rows, as recorded by `record_wrappers.py` and `record_more_wrappers.py`.
+//! Wrappers give what Gymnasium's give for the same rows, as recorded by `record_wrappers.py`.
 
 use std::sync::{Arc, Mutex};
 
 use pavlov_envs::{
-    ClipAction, ClipReward, DtypeObservation, Element, Env, FilterObservation, FlattenObservation,
-    FrameStack, GrayscaleObservation, MaxAndSkipObservation, NormalizeObservation, NormalizeReward, Padding,
-    RecordEpisodeStatistics, RescaleAction, RescaleObservation, ReshapeObservation, ResizeObservation,
-    Result, Space, Step, StepOut, StickyAction, SyncVectorEnv, TimeLimit, TransformAction,
-    TransformObservation, TransformReward, VectorEnv, check_env,
+    ClipAction, ClipReward, Element, Env, FlattenObservation, FrameStack, NormalizeObservation,
+    NormalizeReward, Padding, RecordEpisodeStatistics, RescaleAction, Result, Space, Step, StepOut,
+    SyncVectorEnv, TimeLimit, TransformObservation, TransformReward, VectorEnv,
 };
 use serde_json::Value;
 
@@ -18,15 +16,15 @@ use crate::{
 
 /// One recorded episode: what went into the wrapper and what came out.
 #[derive(Clone)]
-struct Episode {
-    obs: Vec<f32>,
-    rewards: Vec<f64>,
-    terminated: bool,
-    actions: Vec<f32>,
-    outer_obs: Vec<f32>,
-    outer_rewards: Vec<f64>,
-    outer_actions: Vec<f32>,
-    statistics: Option<(f64, u64)>,
+pub(crate) struct Episode {
+    pub(crate) obs: Vec<f32>,
+    pub(crate) rewards: Vec<f64>,
+    pub(crate) terminated: bool,
+    pub(crate) actions: Vec<f32>,
+    pub(crate) outer_obs: Vec<f32>,
+    pub(crate) outer_rewards: Vec<f64>,
+    pub(crate) outer_actions: Vec<f32>,
+    pub(crate) statistics: Option<(f64, u64)>,
 }
 
 impl Episode {
@@ -36,7 +34,7 @@ impl Episode {
 }
 
 /// The recorded episodes of a wrapper, one list per recording.
-fn recordings(wrapper: &str) -> Vec<(Value, Vec<Episode>)> {
+pub(crate) fn recordings(wrapper: &str) -> Vec<(Value, Vec<Episode>)> {
     let numbers = |value: &Value| if value.is_null() { vec![] } else { f32s(value) };
     let episode = |row: &Value| Episode {
         obs: f32s(&row["obs"]),
@@ -62,19 +60,19 @@ fn recordings(wrapper: &str) -> Vec<(Value, Vec<Episode>)> {
 }
 
 /// Gives recorded rows, whatever the actions are; the seed is the number of the episode.
-struct Replay<O, A> {
+pub(crate) struct Replay<O, A> {
     episodes: Vec<Episode>,
     space: Space,
     episode: usize,
     step: usize,
     /// Whether the last row ends the episode.
     ends: bool,
-    actions: Arc<Mutex<Vec<f32>>>,
+    pub(crate) actions: Arc<Mutex<Vec<f32>>>,
     of: std::marker::PhantomData<(O, A)>,
 }
 
 impl<O: Element, A: Element> Replay<O, A> {
-    fn new(episodes: &[Episode], space: Space) -> Self {
+    pub(crate) fn new(episodes: &[Episode], space: Space) -> Self {
         let (actions, of) = (Arc::default(), std::marker::PhantomData);
         Self { episodes: episodes.to_vec(), space, episode: 0, step: 0, ends: true, actions, of }
     }
@@ -117,7 +115,7 @@ impl<O: Element, A: Element> Env for Replay<O, A> {
     }
 }
 
-fn pendulum(episodes: &[Episode]) -> Replay<f32, f32> {
+pub(crate) fn pendulum(episodes: &[Episode]) -> Replay<f32, f32> {
     Replay::new(episodes, Space::bounded(&[-1.0, -1.0, -8.0], &[1.0, 1.0, 8.0]).unwrap())
 }
 
@@ -238,145 +236,6 @@ fn actions_reach_the_environment_as_in_gymnasium_bit_for_bit() {
     }
     check("ClipAction", |env| ClipAction::new(env).unwrap());
     check("RescaleAction", |env| RescaleAction::new(env, -1.0, 0.7).unwrap());
-}
-
-fn picture(episodes: &[Episode]) -> Replay<u8, i64> {
-    Replay::new(episodes, Space::image(&[3, 4, 3]))
-}
-
-/// As [`assert_equal`], for observations of any type and for the actions that reach the environment.
-fn assert_rows<E: Env>(mut env: E, seen: Option<&Mutex<Vec<f32>>>, episodes: &[Episode], which: &str) {
-    let mut obs = vec![E::Obs::default(); env.observation_space().width()];
-    let width = env.action_space().width();
-    for (number, episode) in episodes.iter().enumerate() {
-        let numbers = |obs: &[E::Obs]| obs.iter().map(|x| (x.to_f64() as f32).to_bits()).collect::<Vec<_>>();
-        env.reset(Some(number as u64), &mut obs).unwrap();
-        let mut rows = numbers(&obs);
-        let mut rewards = vec![];
-        for action in episode.outer_actions.chunks_exact(width) {
-            let action: Vec<E::Act> = action.iter().map(|&a| E::Act::from_f64(f64::from(a))).collect();
-            let step = env.step(&action, &mut obs).unwrap();
-            rows.extend(numbers(&obs));
-            rewards.push(step.reward);
-            let last = rewards.len() == episode.outer_rewards.len();
-            assert_eq!(
-                (step.terminated, step.truncated),
-                (last && episode.terminated, last && !episode.terminated)
-            );
-        }
-        let expected: Vec<u32> = episode.outer_obs.iter().map(|x| x.to_bits()).collect();
-        assert_eq!(rows, expected, "{which}, episode {number}");
-        assert_eq!(bits(&rewards), bits(&episode.outer_rewards), "{which}, episode {number}");
-    }
-    if let Some(seen) = seen {
-        let expected: Vec<f32> = episodes.iter().flat_map(|episode| episode.actions.clone()).collect();
-        assert_eq!(*seen.lock().unwrap(), expected, "{which}");
-    }
-}
-
-#[test]
-fn grey_and_reshaped_pictures_equal_gymnasiums_byte_for_byte() {
-    let all = recordings("GrayscaleObservation");
-    assert_eq!(all.len(), 2);
-    for (row, episodes) in all {
-        let keep_dim = row["keep_dim"].as_bool().unwrap();
-        let env = GrayscaleObservation::new(picture(&episodes), keep_dim).unwrap();
-        assert_eq!(env.observation_space(), Space::image(if keep_dim { &[3, 4, 1] } else { &[3, 4] }));
-        assert_rows(env, None, &episodes, "GrayscaleObservation");
-    }
-    for (_, episodes) in recordings("ReshapeObservation") {
-        let env = ReshapeObservation::new(picture(&episodes), &[4, 9]).unwrap();
-        assert_eq!(env.observation_space(), Space::image(&[4, 9]));
-        assert_rows(env, None, &episodes, "ReshapeObservation");
-    }
-}
-
-/// OpenCV's bits are in the recordings of `AtariPreprocessing`, which resizes by the same code.
-#[test]
-fn a_picture_of_half_the_size_has_the_means_of_four_pixels() {
-    let episode = Episode {
-        obs: (0..16).map(|x| x as f32 * 10.0).collect(),
-        rewards: vec![],
-        terminated: false,
-        actions: vec![],
-        outer_obs: vec![],
-        outer_rewards: vec![],
-        outer_actions: vec![],
-        statistics: None,
-    };
-    let inner = || Replay::<u8, i64>::new(&[episode.clone()], Space::image(&[4, 4]));
-    let mut env = ResizeObservation::new(inner(), [2, 2]).unwrap();
-    assert_eq!(env.observation_space(), Space::image(&[2, 2]));
-    let mut obs = [0; 4];
-    env.reset(Some(0), &mut obs).unwrap();
-    // (0 + 10 + 40 + 50) / 4, and so on.
-    assert_eq!(obs, [25, 45, 105, 125]);
-    let larger = ResizeObservation::new(inner(), [5, 2]).err().expect("an error").to_string();
-    assert!(larger.contains("`shape` is 5 x 2, but it must be at least 1 x 1 and at most 4 x 4"), "{larger}");
-}
-
-#[test]
-fn rescaled_cast_and_filtered_observations_equal_gymnasiums_bit_for_bit() {
-    for (_, episodes) in recordings("RescaleObservation") {
-        let env = RescaleObservation::new(pendulum(&episodes), -0.3, 1.7).unwrap();
-        assert_eq!(env.observation_space(), Space::boxed(-0.3, 1.7, &[3]));
-        assert_rows(env, None, &episodes, "RescaleObservation");
-    }
-    let all = recordings("DtypeObservation");
-    let env = DtypeObservation::<_, f32>::new(picture(&all[0].1)).unwrap();
-    assert_eq!(env.observation_space(), Space::boxed(0.0, 255.0, &[3, 4, 3]));
-    assert_rows(env, None, &all[0].1, "DtypeObservation");
-    let cliff = Replay::<i64, i64>::new(&all[1].1, Space::discrete(48));
-    let env = DtypeObservation::<_, f32>::new(cliff).unwrap();
-    assert_eq!(env.observation_space(), Space::boxed(0.0, 47.0, &[]));
-    assert_rows(env, None, &all[1].1, "DtypeObservation");
-    for (_, episodes) in recordings("FilterObservation") {
-        let part = |width: usize| Space::boxed(0.0, 255.0, &[width]);
-        let parts = Space::dict([("a", part(2)), ("b", part(1)), ("c", part(3))]);
-        let inner = || Replay::<f32, i64>::new(&episodes, parts.clone());
-        let env = FilterObservation::new(inner(), &["c", "a"]).unwrap();
-        assert_eq!(env.observation_space(), Space::dict([("a", part(2)), ("c", part(3))]));
-        assert_rows(env, None, &episodes, "FilterObservation");
-        let missing = FilterObservation::new(inner(), &["d"]).err().expect("an error").to_string();
-        assert!(missing.contains("is \"d\", but it must be a part of the observation: a, b, c"), "{missing}");
-    }
-}
-
-#[test]
-fn transformed_and_sticky_actions_equal_gymnasiums_bit_for_bit() {
-    for (_, episodes) in recordings("TransformAction") {
-        let inner = pendulum(&episodes);
-        let seen = Arc::clone(&inner.actions);
-        let halve = |action: &[f32], torque: &mut [f32]| torque[0] = 0.5 * action[0];
-        let env = TransformAction::new(inner, Space::boxed(-2.0, 2.0, &[1]), halve).unwrap();
-        assert_rows(env, Some(&seen), &episodes, "TransformAction");
-    }
-    for (row, episodes) in recordings("StickyAction") {
-        let inner = Replay::<f32, i64>::new(&episodes, Space::boxed(0.0, 255.0, &[1]));
-        let seen = Arc::clone(&inner.actions);
-        let duration = [0, 1].map(|i| row["duration"][i].as_i64().unwrap());
-        let env = StickyAction::new(inner, row["probability"].as_f64().unwrap(), duration).unwrap();
-        assert_rows(env, Some(&seen), &episodes, "StickyAction");
-    }
-}
-
-#[test]
-fn pooled_and_skipped_observations_equal_gymnasiums_bit_for_bit() {
-    let all = recordings("MaxAndSkipObservation");
-    assert_eq!(all.len(), 2);
-    for (_, episodes) in all {
-        let inner = pendulum(&episodes);
-        let seen = Arc::clone(&inner.actions);
-        let env = MaxAndSkipObservation::new(inner, 3).unwrap();
-        assert_rows(env, Some(&seen), &episodes, "MaxAndSkipObservation");
-    }
-}
-
-#[test]
-fn wrappers_with_a_memory_keep_the_contract() {
-    let pendulum = || TimeLimit::new(pavlov_envs::Pendulum::new(Default::default()), 20);
-    check_env(&mut StickyAction::new(pendulum(), 0.5, [1, 4]).unwrap()).unwrap();
-    check_env(&mut MaxAndSkipObservation::new(pendulum(), 4).unwrap()).unwrap();
 }
 
 /// One copy, through several episodes, against Gymnasium's wrapper of one environment.

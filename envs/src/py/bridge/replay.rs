@@ -14,9 +14,6 @@ impl Bridge {
             return Ok(None);
         }
         self.healthy()?;
-        if self.in_flight {
-            return Err(Error::state_in_flight());
-        }
         let mut state = StateWriter::new(self.name());
         state.u64(self.rows.num_envs as u64);
         self.episodes.iter().try_for_each(|episode| episode.save(&mut state))?;
@@ -37,7 +34,6 @@ impl Bridge {
             .map(|_| Episode::load(&mut state, act_bytes))
             .collect::<Result<Vec<_>>>()?;
         state.finish()?;
-        self.drain()?;
         for (episode, saved) in self.episodes.iter_mut().zip(&saved) {
             episode.clone_from(saved);
         }
