@@ -78,7 +78,7 @@ fn a_picture_of_half_the_size_has_the_means_of_four_pixels() {
         outer_actions: vec![],
         statistics: None,
     };
-    let inner = || Replay::<u8, i64>::new(&[episode.clone()], Space::image(&[4, 4]));
+    let inner = || Replay::<u8, i64>::new(std::slice::from_ref(&episode), Space::image(&[4, 4]));
     let mut env = ResizeObservation::new(inner(), [2, 2]).unwrap();
     assert_eq!(env.observation_space(), Space::image(&[2, 2]));
     let mut obs = [0; 4];

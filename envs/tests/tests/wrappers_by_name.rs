@@ -106,12 +106,11 @@ fn a_native_vector_in_wrappers_stays_one() {
     }
 }
 
-/// All bytes, rewards and flags of 60 steps of `copies` copies of CartPole, with or without seeds for the next episodes.
-fn rows(
-    env: &mut dyn AnyVectorEnv,
-    copies: usize,
-    seeded: bool,
-) -> Vec<(Vec<f32>, Vec<f32>, Vec<f32>, Vec<bool>)> {
+/// Observations, last observations, rewards and flags of all copies.
+type Moment = (Vec<f32>, Vec<f32>, Vec<f32>, Vec<bool>);
+
+/// 60 steps of `copies` copies of CartPole, with or without seeds for the next episodes.
+fn rows(env: &mut dyn AnyVectorEnv, copies: usize, seeded: bool) -> Vec<Moment> {
     let width = copies * env.observation_space().width();
     let seeds: Vec<u64> = (0..copies as u64).collect();
     let mut obs = vec![0.0_f32; width];
