@@ -58,7 +58,7 @@ impl Default for LeagueConfig {
     }
 }
 
-/// Lets a policy learn against earlier versions of itself: callbacks for
+/// Callbacks with which a policy learns against earlier versions of itself; pass them to
 /// [`Builder::callbacks`](crate::trainer::Builder::callbacks).
 ///
 /// 1. Every few iterations a snapshot of `main` joins the league.
@@ -92,7 +92,7 @@ impl Default for LeagueConfig {
 pub struct League {
     config: LeagueConfig,
     book: Book,
-    /// Weights of each snapshot, in the order of `members`.
+    /// Weights of each snapshot, in the order of `book.members`.
     weights: Vec<Weights>,
 }
 
@@ -123,7 +123,7 @@ impl Member {
         Self { iteration, elo, games: 0.0, score: 0.0 }
     }
 
-    /// The share of games that `main` wins against this member; one half before the first game.
+    /// Returns the share of games that `main` wins against this member; one half before the first game.
     fn win_rate(&self) -> f64 {
         (self.score + 0.5) / (self.games + 1.0)
     }
@@ -136,7 +136,7 @@ impl League {
         Self { config, book, weights: Vec::new() }
     }
 
-    /// The weights of one policy of the run.
+    /// Returns the weights of the policy `id` of the run.
     fn of(run: &mut RunHandle<'_>, id: &str) -> Result<Weights> {
         Ok(Arc::new(run.get_weights(&[id])?.nested(id)?))
     }
@@ -190,7 +190,7 @@ impl League {
     }
 }
 
-/// Number of games that ended in this iteration, and the points of the policy in them.
+/// Returns the number of games that ended in this iteration, and the points of the policy in them.
 fn games_of(result: &Metrics, policy: &str) -> Result<(f64, f64)> {
     let ended = result.get("episodes_this_iter").and_then(Value::as_u64).unwrap_or(0) as usize;
     let rewards = result.get("hist_stats").and_then(|stats| stats.get(format!("policy_{policy}_reward")));

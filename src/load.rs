@@ -1,4 +1,4 @@
-//! Saved policies, ready to act.
+//! Loads saved policies that are ready to act.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use pavlov_tune::{checkpoint, storage};
 
 use crate::registry;
 
-/// The policy of a checkpoint, or of the newest checkpoint of a run directory, ready to act in one episode of yours.
+/// Loads the policy of a checkpoint, or of the newest checkpoint of a run directory, ready to act in one episode at a time.
 ///
-/// It needs no settings, no environment and no workers: the checkpoint knows the network, the observation filter and how
-/// actions reach the environment. Nothing that the directory names is run.
+/// No settings, environment or workers are needed: the checkpoint has the network, the observation filter and the
+/// conversion of actions. No program that the directory names is run.
 ///
 /// ```no_run
 /// # fn main() -> pavlov::Result<()> {
@@ -20,8 +20,8 @@ use crate::registry;
 /// # }
 /// ```
 ///
-/// A policy with memory remembers from one call to the next: tell it where episodes begin with
-/// [`reset`](Session::reset). Where the algorithm obeys masks, write them with [`mask_mut`](Session::mask_mut).
+/// A recurrent policy keeps its state from one call to the next: call [`reset`](Session::reset) where an episode begins. If
+/// the algorithm obeys action masks, write them with [`mask_mut`](Session::mask_mut).
 ///
 /// # Errors
 /// Fails if there is no whole checkpoint at `path`, if its algorithm is not [registered](registry::register), and
@@ -30,10 +30,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Session> {
     load_policy(path, None, 1)
 }
 
-/// Does as [`load`], for the policy of that id where there are several, and for as many episodes as there are copies.
+/// Loads a policy as [`load`] does: the one with the id `policy`, if there are several, for `copies` episodes at a time.
 ///
 /// # Errors
-/// Fails whenever [`load`] does, and if the checkpoint has no policy of that id or `copies` is 0.
+/// Fails whenever [`load`] does, and if the checkpoint has no policy with that id or `copies` is 0.
 pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) -> Result<Session> {
     let checkpoint = find_checkpoint(path.as_ref())?;
     let kind = checkpoint::verify(&checkpoint, None)?.kind;
@@ -44,11 +44,12 @@ pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) 
     entry.load_session(&checkpoint, policy, copies)
 }
 
-/// The checkpoint that `path` is, or the newest whole one in the run directory that it is. One on another machine is
-/// copied here first.
+/// Finds a checkpoint: `path` itself, or the newest whole checkpoint of the run directory `path`. A checkpoint at a URL is
+/// copied to this machine first.
 ///
 /// # Errors
-/// Fails if there is no directory at `path`, no whole checkpoint in it, or what its URL names cannot be fetched.
+/// Fails if there is no directory at `path`, if it has no whole checkpoint, or if the checkpoint at a URL cannot be
+/// fetched.
 pub(crate) fn find_checkpoint(path: &Path) -> Result<PathBuf> {
     if storage::scheme(path).is_some() {
         return Ok(checkpoint::fetch(path)?);

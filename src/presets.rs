@@ -1,5 +1,5 @@
-//! Settings by name: the tuned ones of `examples/tuned` for one environment each, and the defaults of other libraries in
-//! `examples/bases`. Their files are inside the library.
+//! Presets, which are settings by name: the tuned ones of `examples/tuned`, most for one environment each, and the
+//! defaults of other libraries in `examples/bases`. Their files are compiled into this crate.
 
 use pavlov_tune::Config;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use crate::registry::Error;
 
-/// An algorithm, perhaps an environment, settings and when to stop.
+/// A preset: an algorithm, an optional environment, settings and stop criteria.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
@@ -16,15 +16,15 @@ pub struct Preset {
     pub name: String,
     /// Name of the algorithm.
     pub algorithm: String,
-    /// Id of the environment; `None` stands for any.
+    /// Id of the environment; `None` if the preset is for any environment.
     pub env: Option<String>,
-    /// Settings over the algorithm's defaults.
+    /// Settings that override the algorithm's defaults.
     #[serde(default)]
     pub config: Config,
     /// Result keys and the values at which training stops.
     #[serde(default)]
     pub stop: Config,
-    /// The pass mark, which `cargo xtask learn` reads.
+    /// The pass mark of the preset, which `cargo xtask learn` reads.
     #[serde(default, rename = "pass")]
     _pass: Option<IgnoredAny>,
 }
@@ -82,10 +82,10 @@ const FILES: &[(&str, &str)] = &[
     ("vdn-simple-spread", include_str!("../examples/tuned/vdn-simple-spread.toml")),
 ];
 
-/// The preset of that name.
+/// Returns the preset `name`.
 ///
 /// # Errors
-/// Returns [`Error::Unknown`], with the nearest name and the list, if no preset has this name.
+/// Returns [`Error::Unknown`], with the nearest name and all names, if no preset has this name.
 pub fn preset(name: &str) -> Result<Preset, Error> {
     match FILES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Preset::parse(name, text),
@@ -93,7 +93,7 @@ pub fn preset(name: &str) -> Result<Preset, Error> {
     }
 }
 
-/// The names of all presets.
+/// Returns the names of all presets.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     FILES.iter().map(|(name, _)| *name)
 }
@@ -123,11 +123,11 @@ mod tests {
             let continuous = ["SAC", "TD3", "DDPG"].contains(&preset.algorithm.as_str());
             let any = if continuous { "Pendulum-v1" } else { "CartPole-v1" };
             let env = match preset.env.as_deref() {
-                // They need MuJoCo's library; the settings fit any environment of their kind.
+                // These environments need MuJoCo's library; their settings fit any environment with continuous actions.
                 Some("HalfCheetah-v5" | "Hopper-v5") => "Pendulum-v1",
                 env => env.unwrap_or(any),
             };
-            // Those of the bridge need a Python with the environment in it.
+            // `py:` environments need a Python that has them.
             if !env.starts_with("py:") {
                 entry.effective(&resolved, &env.into()).unwrap();
             }

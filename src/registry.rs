@@ -1,4 +1,4 @@
-//! Algorithms by name: for the command, and for programs that get a name at run time.
+//! Registry of algorithms by name, for the command and for programs that get a name at run time.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,15 +16,15 @@ use pavlov_trainer::{
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{self as tune, Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
 
-/// An [`Algorithm`] whose type is not known: what remains of it when it is chosen by name.
+/// An [`Algorithm`] whose type is erased, because it was chosen by name.
 pub trait AnyAlgorithm: Trainable {
-    /// The settings that all algorithms share, as they are in force.
+    /// Returns the current values of the settings that all algorithms share.
     fn common(&self) -> &Common;
 
-    /// Whether training ended because workers failed: what was learned is still there to be saved.
+    /// Returns true if training ended because workers failed; what was learned can still be saved.
     fn has_lost_workers(&self) -> bool;
 
-    /// Evaluates: see [`Algorithm::evaluate`].
+    /// Evaluates the policy: see [`Algorithm::evaluate`].
     ///
     /// # Errors
     /// Fails whenever [`Algorithm::evaluate`] does.
@@ -36,7 +36,7 @@ pub trait AnyAlgorithm: Trainable {
     /// Fails whenever [`Algorithm::play`] does.
     fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation>;
 
-    /// Reads the weights and the filter of a checkpoint: see [`Algorithm::restore_policies`].
+    /// Restores the policies of a checkpoint, weights and filters: see [`Algorithm::restore_policies`].
     ///
     /// # Errors
     /// Fails whenever [`Algorithm::restore_policies`] does.
@@ -75,36 +75,36 @@ impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
     }
 }
 
-/// A name that cannot be looked up or taken.
+/// Errors of the registry and of presets.
 ///
-/// `{:?}` prints the same sentence as `{}`: that is what a `main` which returns this error prints.
+/// `{:?}` prints the same sentence as `{}`, so that a `main` that returns this error prints it.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing has this name.
+    /// No algorithm or preset has this name.
     #[error("no {what} {name:?}{}; there is {}", or_nearest(nearest.as_deref()), known.join(", "))]
     Unknown {
-        /// What was looked up: "algorithm" or "preset".
+        /// Kind of name that was looked up: "algorithm" or "preset".
         what: &'static str,
-        /// The name that was asked for.
+        /// The name that was looked up.
         name: String,
         /// The most similar name, if one is similar.
         nearest: Option<String>,
-        /// All names that are known.
+        /// All known names.
         known: Vec<String>,
     },
-    /// Something else has this name.
+    /// An algorithm with this name is registered already.
     #[error("an algorithm {name:?} is registered already; choose another `Trainer::NAME`")]
     Taken {
-        /// The name given twice.
+        /// The name that was to be registered.
         name: String,
     },
-    /// The text of a preset is not what a preset must be.
+    /// The text of a preset cannot be read.
     #[error("{name}: {reason}")]
     Preset {
         /// The name of the preset, or its file.
         name: String,
-        /// The place in the text and what is wrong there.
+        /// Description of the error, with its place in the text.
         reason: String,
     },
 }
@@ -130,13 +130,13 @@ impl Error {
     }
 }
 
-/// Layers over the defaults: what is left of them, and the refusals of the rest.
+/// Function that lays settings over the defaults; returns those that fit, and the errors of the others.
 type Resolve = fn(Vec<Layer>) -> Result<(Resolved, Result<()>)>;
 
-/// Settings after the rules of the algorithm, and the policies that they give to these agents.
+/// Function that applies the rules of the algorithm to settings; also returns the policies of the given agents.
 type Validated = fn(&Config, &[Agent]) -> Result<(Config, Common, Policies)>;
 
-/// An algorithm that is known by name.
+/// An algorithm in the registry.
 #[derive(Clone)]
 pub struct AlgorithmEntry {
     name: &'static str,
@@ -146,7 +146,7 @@ pub struct AlgorithmEntry {
     default_config: fn() -> Result<Config>,
     validated: Validated,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
-    /// A trainable whose rollout workers are these.
+    /// Makes the trainable whose rollout workers a trial uses.
     workers: fn(EnvCreator) -> TrainableFactory,
     load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
@@ -157,22 +157,22 @@ impl fmt::Debug for AlgorithmEntry {
     }
 }
 
-/// The settings with which an algorithm would really run.
+/// Settings after the algorithm's rules: those with which a run would really train.
 #[derive(Clone, Debug)]
 pub struct Effective {
-    /// Complete settings after the rules of the algorithm were applied, and where each came from.
+    /// Complete settings after the rules of the algorithm were applied, each with its origin.
     pub resolved: Resolved,
-    /// How workers, copies and fragments make one training batch, in words; `None` for an algorithm that learns from
-    /// a replay buffer.
+    /// Sentence that explains how workers, copies and fragments make one training batch; `None` for an algorithm that learns
+    /// from a replay buffer.
     pub batch_arithmetic: Option<String>,
-    /// The agents of the environment, in its order, and the policy that each acts by.
+    /// The agents of the environment, in its order, each with the policy by which it acts.
     pub agents: Vec<(String, PolicyId)>,
-    /// Those of these policies that do not learn.
+    /// The policies of `agents` that do not learn.
     pub frozen: BTreeSet<PolicyId>,
 }
 
 impl AlgorithmEntry {
-    /// The trainer `T` under its `NAME`, with one line on what it is.
+    /// Makes an entry for the trainer `T`, under the name `T::NAME`; `summary` describes it in one line.
     pub fn new<T: Trainer>(summary: &'static str) -> Self {
         AlgorithmEntry {
             name: T::NAME,
@@ -196,31 +196,31 @@ impl AlgorithmEntry {
         }
     }
 
-    /// Says that it learns from a replay buffer: batches are not made of whole rounds of sampling.
+    /// Marks the algorithm as one that learns from a replay buffer: batches are not made of whole rounds of sampling.
     #[must_use]
     pub fn off_policy(mut self) -> Self {
         self.arithmetic = None;
         self
     }
 
-    /// Says that workers do not wait for each other: batches are made of fragments, whichever workers they come from.
+    /// Marks the algorithm as one whose workers do not wait for each other: batches are made of fragments from any workers.
     #[must_use]
     pub fn asynchronous(mut self) -> Self {
         self.arithmetic = Some(Common::fragment_arithmetic);
         self
     }
 
-    /// The name of the algorithm as users type it.
+    /// Returns the name of the algorithm as users type it.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// One line on what the algorithm is.
+    /// Returns a description of the algorithm in one line.
     pub fn summary(&self) -> &'static str {
         self.summary
     }
 
-    /// Every setting with its default.
+    /// Returns every setting with its default.
     ///
     /// # Errors
     /// Returns [`State`](pavlov_trainer::Error::State) if serde does not write the settings as a JSON object.
@@ -228,21 +228,21 @@ impl AlgorithmEntry {
         (self.default_config)()
     }
 
-    /// Complete settings: `layers`, later over earlier, over the defaults.
+    /// Makes complete settings: `layers` override the defaults, and later layers override earlier ones.
     ///
     /// # Errors
-    /// Fails with the error of each setting that is unknown, with the nearest name; has a value of the wrong kind; has
-    /// no meaning here, with the reason; or has no effect, because a schedule replaces it.
+    /// Fails if a setting is unknown, has a value of the wrong kind, has no meaning in pavlov, or has no effect because a
+    /// schedule replaces it. The error has a message for each such setting.
     pub fn resolve(&self, layers: Vec<Layer>) -> Result<Resolved> {
         let (resolved, refused) = (self.resolve)(layers)?;
         refused.map(|()| resolved)
     }
 
-    /// As [`resolve`](Self::resolve). Where settings are refused, the rules of the others are checked in `env`, so that all
-    /// refusals are said at once.
+    /// Makes complete settings as [`resolve`](Self::resolve) does. If settings are refused, the others are checked against
+    /// the algorithm's rules in `env`, so that all errors are reported at once.
     ///
     /// # Errors
-    /// Fails whenever [`resolve`](Self::resolve) does, with the errors of the rules that the other settings break.
+    /// Fails whenever [`resolve`](Self::resolve) does; the error also has the rules that the other settings break.
     pub fn resolve_in(&self, layers: Vec<Layer>, env: &EnvCreator) -> Result<Resolved> {
         let (resolved, refused) = (self.resolve)(layers)?;
         let Err(refused) = refused else { return Ok(resolved) };
@@ -251,12 +251,12 @@ impl AlgorithmEntry {
         Ok(resolved)
     }
 
-    /// What `resolved` becomes in this environment: the algorithm's rules checked and applied. A setting that a rule
-    /// adjusted has the origin `"fitted"`.
+    /// Checks and applies the algorithm's rules to `resolved` in the environment `env`. A setting that a rule adjusts gets
+    /// the origin `"fitted"`.
     ///
     /// # Errors
-    /// Fails if the environment cannot be made, or if a setting breaks a rule: with what a run with these settings
-    /// would report at its start.
+    /// Fails if the environment cannot be made, or if a setting breaks a rule; the error is the one that a run with these
+    /// settings would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
         let common: Common = decode(&resolved.config)?;
         let agents = Agent::of(&common.wrap_env(env).make(&common.env_config, 1)?)?;
@@ -275,10 +275,10 @@ impl AlgorithmEntry {
         Ok(Effective { resolved, batch_arithmetic, agents, frozen })
     }
 
-    /// Makes it ready to train; `config` goes over the defaults.
+    /// Builds a driver that is ready to train; `config` overrides the defaults.
     ///
     /// # Errors
-    /// Returns [`Tune`](pavlov_trainer::Error::Tune) if a setting or a run option cannot be, or the environment or a
+    /// Returns [`Tune`](pavlov_trainer::Error::Tune) if a setting or a run option is invalid, or if the environment or a
     /// policy cannot be made.
     pub fn build(
         &self,
@@ -289,7 +289,7 @@ impl AlgorithmEntry {
         Ok(Driver::with((self.make)(&Config::new(), env)?, config, options)?)
     }
 
-    /// A policy out of a checkpoint of this algorithm: [`load_session`].
+    /// Loads a policy of a checkpoint of this algorithm: see [`load_session`].
     ///
     /// # Errors
     /// Fails whenever the function [`load_session`] does.
@@ -297,7 +297,7 @@ impl AlgorithmEntry {
         (self.load)(checkpoint, policy, copies)
     }
 
-    /// What a sweep trains: trials whose settings go over `base`, which goes over the defaults.
+    /// Makes a trainable for sweeps: the settings of a trial override `base`, which overrides the defaults.
     pub fn as_trainable(&self, env: EnvCreator, base: Config) -> TrainableFactory {
         let (make, name) = (self.make, format!("{}_{}", self.name, env.name()));
         let workers = (self.workers)(env.clone());
@@ -324,7 +324,7 @@ static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
     ])
 });
 
-/// Makes an algorithm known by its name everywhere in this process; the commands of [`cli`](crate::cli) know it then.
+/// Registers an algorithm by its name in this process, also for the commands of [`cli`](crate::cli).
 ///
 /// # Errors
 /// Returns [`Error::Taken`] if an algorithm of this name, in upper or lower case, is registered already.
@@ -338,27 +338,27 @@ pub fn register(entry: AlgorithmEntry) -> Result<(), Error> {
     Ok(())
 }
 
-/// The algorithm of that name; upper and lower case do not matter.
+/// Returns the algorithm `name`; upper and lower case do not matter.
 ///
 /// # Errors
-/// Returns [`Error::Unknown`], with the nearest name and the list, if no algorithm has this name.
+/// Returns [`Error::Unknown`], with the nearest name and all names, if no algorithm has this name.
 pub fn algorithm(name: &str) -> Result<AlgorithmEntry, Error> {
     let all = algorithms();
     let found = all.iter().find(|entry| entry.name.eq_ignore_ascii_case(name));
     found.cloned().ok_or_else(|| Error::unknown("algorithm", name, all.iter().map(|entry| entry.name)))
 }
 
-/// All algorithms by name.
+/// Returns all registered algorithms, sorted by name.
 pub fn algorithms() -> Vec<AlgorithmEntry> {
     REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
 }
 
-/// The trainable of an algorithm and an environment by its name, as `PPO_CartPole-v1`: for the processes of rollout workers.
+/// Finds a trainable by its name, such as `PPO_CartPole-v1`, in the processes of rollout workers.
 #[cfg(feature = "cli")]
 pub(crate) fn trainable(name: &str) -> Option<TrainableFactory> {
     let env_of = |entry: &AlgorithmEntry| Some(name.strip_prefix(entry.name)?.strip_prefix('_')?.to_owned());
     let fitting = algorithms().into_iter().filter_map(|entry| Some((env_of(&entry)?, entry)));
-    // The name of one may begin with that of another.
+    // The name of one algorithm may begin with that of another.
     let (env, entry) = fitting.max_by_key(|(_, entry)| entry.name.len())?;
     Some(entry.as_trainable(env.into(), Config::new()))
 }

@@ -1,4 +1,4 @@
-//! Batches of equal size, made ahead on a thread.
+//! Iterator over batches of equal size, which a thread can make in advance.
 
 use std::fmt;
 use std::iter;
@@ -14,17 +14,17 @@ use crate::block::Block;
 use crate::shuffle::ShuffleBuffer;
 use crate::source::{Blocks, Datasource, checked};
 
-/// Far more than helps.
+/// Upper limit of `prefetch_batches`; values this large never help.
 const MOST_AHEAD: usize = 10_000;
 
-/// How to iterate over batches; the defaults are Ray's.
+/// Options for iterating over batches; the defaults are Ray's.
 #[derive(Clone, Debug)]
 pub struct IterBatches {
-    /// Rows per batch; the last batch may have fewer.
+    /// Number of rows per batch; the last batch may have fewer.
     pub batch_size: usize,
     /// Whether a last batch with fewer rows is left out.
     pub drop_last: bool,
-    /// How many batches a thread makes ahead of the caller. 0: each batch is made when it is asked for, on the caller's thread.
+    /// Number of batches that a thread makes in advance. 0: each batch is made on the caller's thread, when it is asked for.
     pub prefetch_batches: usize,
     /// The random order of the rows. `None`: the rows keep their order.
     pub shuffle: Option<Shuffle>,
@@ -36,17 +36,17 @@ impl Default for IterBatches {
     }
 }
 
-/// A random order that depends on nothing but these fields and the data.
+/// A random order of rows; it depends only on these fields and the data.
 ///
-/// Rows in memory are shuffled as a whole ([`materialize`](super::Dataset::materialize) brings them there). Others stream
-/// through a buffer, so that a row moves by about its size.
+/// Rows in memory are shuffled as a whole ([`materialize`](super::Dataset::materialize) reads a dataset into memory). Rows
+/// of other datasets stream through a buffer, so a row moves by about the buffer's size.
 #[derive(Clone, Debug)]
 pub struct Shuffle {
     /// The seed of the random numbers.
     pub seed: u64,
-    /// Which pass over the data this is: each has an order of its own.
+    /// Number of this pass over the data; every pass has a different order.
     pub epoch: u64,
-    /// The rows that the shuffle buffer holds, for data that is not in memory: each row is drawn from at least so many rows.
+    /// Minimum number of buffered rows from which each row is drawn, for data that is not in memory.
     pub buffer_size: usize,
 }
 
@@ -56,17 +56,19 @@ impl Default for Shuffle {
     }
 }
 
-/// The batches of one pass over a dataset. The iterator ends after the first error.
+/// Iterator over the batches of one pass over a dataset; it ends after the first error.
 ///
-/// Dropped, it ends its thread at the next batch.
+/// Dropping the iterator ends its prefetch thread at the next batch.
 pub struct Batches {
     batches: Blocks,
 }
 
 impl Batches {
+    /// Makes the iterator over `source`; the source is opened by the first call of `next`.
+    ///
     /// # Errors
-    /// Returns [`Error::Config`] if a size is 0 or `prefetch_batches` is too large. Fails if no thread can be started.
-    /// What cannot be read is an error of the iterator.
+    /// Returns [`Error::Config`] if a size is 0 or `prefetch_batches` is too large. Fails if the prefetch thread cannot be
+    /// started. Data that cannot be read is an error of the iterator.
     pub(super) fn new(source: Arc<dyn Datasource>, options: IterBatches) -> Result<Self> {
         let above_0 = |key: &str| Error::config(key, 0, "it must be above 0");
         if options.batch_size == 0 {
@@ -80,7 +82,7 @@ impl Batches {
             let rule = format!("it must be at most {MOST_AHEAD}: that many batches are held in memory");
             return Err(Error::config("prefetch_batches", ahead, rule));
         }
-        // Opened by the first call of `next`, for datasets that are made then.
+        // Lazy datasets are made when they are opened, so the source is not opened before the first call of `next`.
         let batches = iter::once_with(move || {
             open(&*source, options).unwrap_or_else(|error| Box::new(iter::once(Err(error))))
         });
@@ -121,12 +123,12 @@ fn open(source: &dyn Datasource, options: IterBatches) -> Result<Blocks> {
     Ok(Box::new(Rebatch { blocks, batch_size, drop_last, block: Block::default(), at: 0, ended: false }))
 }
 
-/// Cuts and joins blocks to batches of equal size.
+/// Iterator that cuts and joins blocks into batches of `batch_size` rows.
 struct Rebatch {
     blocks: Blocks,
     batch_size: usize,
     drop_last: bool,
-    /// Rows from `at` on are not in a batch yet.
+    /// The block being cut; its rows from `at` on are not in a batch yet.
     block: Block,
     at: usize,
     ended: bool,
@@ -145,7 +147,7 @@ impl Rebatch {
                 continue;
             }
             let count = left.min(missing);
-            // A block that is just what is missing is not copied.
+            // A whole block is moved, not copied.
             let whole = self.at == 0 && count == left;
             parts.push(if whole {
                 std::mem::take(&mut self.block)
@@ -176,14 +178,15 @@ impl Iterator for Rebatch {
     }
 }
 
-/// The items of `batches`, up to `ahead` (not 0) of them made ahead on a thread. A panic there is an error here.
+/// Yields the items of `batches`, which a thread makes up to `ahead` (not 0) items in advance. A panic of that thread
+/// becomes an error of the iterator.
 fn prefetch(batches: Blocks, ahead: usize) -> Result<impl Iterator<Item = Result<Block>> + Send> {
-    // One more is in the hands of the thread.
+    // One less, because the thread holds one more batch while it waits to send it.
     let (sender, receiver) = bounded(ahead - 1);
     let run = move || {
         let made = catch_unwind(AssertUnwindSafe(|| {
             for batch in batches {
-                // The iterator is gone.
+                // The send fails when the iterator was dropped.
                 if sender.send(batch).is_err() {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Some rows, column by column.
+//! Blocks of rows, stored column by column.
 
 use ndarray::{Array, ArrayD, ArrayViewD, Axis, CowArray, Dimension, ErrorKind, IxDyn, ShapeError, Slice};
 use pavlov_tune::{Error, Result};
@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use crate::schema::{DataType, Field, Schema};
 
-/// One row as a JSON object. A NaN is `null` there.
+/// One row as a JSON object; a NaN is written as `null`.
 pub type Row = serde_json::Map<String, Value>;
 
-/// Values of one column; the first axis is the row.
+/// Values of one column of a block; the first axis is the row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// Real numbers; a NaN is a missing value.
+    /// Column of real numbers `[rows, ...]`; a NaN is a missing value.
     Float(ArrayD<f64>),
-    /// Whole numbers.
+    /// Column of whole numbers `[rows, ...]`.
     Int(ArrayD<i64>),
-    /// Truth values.
+    /// Column of truth values `[rows, ...]`.
     Bool(ArrayD<bool>),
-    /// Texts, one per row.
+    /// Column of texts, one per row.
     Text(Vec<String>),
 }
 
 impl Column {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn num_rows(&self) -> usize {
         match self {
             Column::Float(values) => values.shape().first().copied().unwrap_or(0),
@@ -33,7 +33,7 @@ impl Column {
         }
     }
 
-    /// The type of the values.
+    /// Returns the type of the column's values.
     pub fn data_type(&self) -> DataType {
         match self {
             Column::Float(_) => DataType::Float,
@@ -43,7 +43,7 @@ impl Column {
         }
     }
 
-    /// The shape of one row's value; empty for a single value.
+    /// Returns the shape of one row's value; it is empty for a single value.
     pub fn shape(&self) -> &[usize] {
         let whole = match self {
             Column::Float(values) => values.shape(),
@@ -63,7 +63,7 @@ impl Column {
         }
     }
 
-    /// Rows `start`, `start + step`, ...: `count` of them.
+    /// Copies `count` rows: `start`, `start + step`, and so on.
     fn slice(&self, start: usize, step: usize, count: usize) -> Column {
         match self {
             Column::Float(values) => Column::Float(strided(values, start, step, count)),
@@ -75,7 +75,7 @@ impl Column {
         }
     }
 
-    /// The rows of these indices.
+    /// Copies the rows with the indices `rows`, in that order.
     fn take(&self, rows: &[usize]) -> Column {
         match self {
             Column::Float(values) => Column::Float(values.select(Axis(0), rows)),
@@ -153,18 +153,18 @@ impl From<Vec<&str>> for Column {
     }
 }
 
-/// Some rows of a dataset: columns of equal length, in the order of the schema. A batch is a block.
+/// Some rows of a dataset, as columns of equal length in the order of the schema. A batch is a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     columns: Vec<(String, Column)>,
 }
 
 impl Block {
-    /// A block of these columns: a name and values for each.
+    /// Makes a block of columns, each given as its name and its values.
     ///
     /// # Errors
-    /// Returns [`Error::Dataset`] if columns differ in length, if two have one name, or if an array has no axis of
-    /// rows.
+    /// Returns [`Error::Dataset`] if columns differ in length, if two columns have the same name, or if an array has no axis
+    /// of rows.
     pub fn new(columns: impl IntoIterator<Item = (impl Into<String>, impl Into<Column>)>) -> Result<Self> {
         let columns: Vec<(String, Column)> =
             columns.into_iter().map(|(name, column)| (name.into(), column.into())).collect();
@@ -186,12 +186,12 @@ impl Block {
         Ok(Block { columns })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn num_rows(&self) -> usize {
         self.columns.first().map_or(0, |(_, column)| column.num_rows())
     }
 
-    /// Names, types and shapes.
+    /// Returns the names, types and shapes of the columns.
     pub fn schema(&self) -> Schema {
         let field = |(name, column): &(String, Column)| Field {
             name: name.clone(),
@@ -201,15 +201,15 @@ impl Block {
         Schema { fields: self.columns.iter().map(field).collect() }
     }
 
-    /// Names and values, in order.
+    /// Iterates over the columns in order, each as its name and its values.
     pub fn columns(&self) -> impl Iterator<Item = (&str, &Column)> {
         self.columns.iter().map(|(name, column)| (name.as_str(), column))
     }
 
-    /// The column of that name.
+    /// Returns the column `name`.
     ///
     /// # Errors
-    /// Returns [`Error::Dataset`] with the columns that exist if there is no such column.
+    /// Returns [`Error::Dataset`], which lists the existing columns, if there is no column `name`.
     pub fn column(&self, name: &str) -> Result<&Column> {
         match self.columns.iter().find(|(known, _)| known == name) {
             Some((_, column)) => Ok(column),
@@ -217,7 +217,7 @@ impl Block {
         }
     }
 
-    /// The numbers of a float column, or of an int column as floats: `[rows, ...]`.
+    /// Returns the numbers of a float column, or of an int column converted to floats: `[rows, ...]`.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if there is no such column, or if it holds no numbers.
@@ -229,7 +229,7 @@ impl Block {
         }
     }
 
-    /// The numbers of an int column: `[rows, ...]`.
+    /// Returns the numbers of an int column: `[rows, ...]`.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if there is no such column, or if it has another type.
@@ -240,7 +240,7 @@ impl Block {
         }
     }
 
-    /// The truth values of a bool column: `[rows, ...]`.
+    /// Returns the truth values of a bool column: `[rows, ...]`.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if there is no such column, or if it has another type.
@@ -251,7 +251,7 @@ impl Block {
         }
     }
 
-    /// The texts of a text column.
+    /// Returns the texts of a text column, one per row.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if there is no such column, or if it has another type.
@@ -262,10 +262,10 @@ impl Block {
         }
     }
 
-    /// The same block with a column added; a column of that name is replaced.
+    /// Adds the column `name` to the block; an existing column `name` is replaced.
     ///
     /// # Errors
-    /// Returns [`Error::Dataset`] if the column has another number of rows than the others, or no axis of rows.
+    /// Returns [`Error::Dataset`] if the column differs from the others in its number of rows, or has no axis of rows.
     pub fn with_column(mut self, name: &str, column: impl Into<Column>) -> Result<Self> {
         let column = column.into();
         match self.columns.iter_mut().find(|(known, _)| known == name) {
@@ -275,7 +275,7 @@ impl Block {
         Block::new(self.columns)
     }
 
-    /// The block of these columns alone, in this order.
+    /// Copies only the columns `names`, in that order.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if one of the columns does not exist or is named twice.
@@ -284,19 +284,19 @@ impl Block {
         Block::new(chosen.collect::<Result<Vec<_>>>()?)
     }
 
-    /// The rows one by one.
+    /// Iterates over the rows as JSON objects.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         let row =
             |index| self.columns().map(|(name, column)| (name.to_owned(), column.value(index))).collect();
         (0..self.num_rows()).map(row)
     }
 
-    /// Rows `start`, `start + step`, ...: `count` of them.
+    /// Copies `count` rows: `start`, `start + step`, and so on.
     pub(super) fn slice(&self, start: usize, step: usize, count: usize) -> Block {
         self.each(|column| column.slice(start, step, count))
     }
 
-    /// The rows of these indices.
+    /// Copies the rows with the indices `rows`, in that order.
     pub(super) fn take(&self, rows: &[usize]) -> Block {
         self.each(|column| column.take(rows))
     }
@@ -305,10 +305,10 @@ impl Block {
         Block { columns: self.columns.iter().map(|(name, column)| (name.clone(), of(column))).collect() }
     }
 
-    /// One below the other.
+    /// Joins the rows of all `parts` into one block, part after part.
     ///
     /// # Errors
-    /// Returns [`Error::Dataset`] if their schemas differ, and the error of the first part that is one.
+    /// Returns [`Error::Dataset`] if the schemas of the parts differ, or the error of the first part that is an error.
     pub(super) fn concat(parts: impl IntoIterator<Item = Result<Block>>) -> Result<Block> {
         let mut parts = parts.into_iter();
         let mut all = parts.next().transpose()?.unwrap_or_default();
@@ -326,7 +326,7 @@ impl Block {
     }
 }
 
-/// What to say of rows with other columns than those before them.
+/// Returns the error message for rows whose schema `other` differs from the schema `first` of earlier rows.
 pub(super) fn differing(first: &Schema, other: &Schema) -> String {
     format!("its rows change from ({first}) to ({other}): give them the same columns, types and shapes")
 }

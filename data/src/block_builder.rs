@@ -1,4 +1,4 @@
-//! A block from rows that serde can read: JSON lines, JSON values.
+//! Builds a block from rows that serde can read, such as JSON lines and JSON values.
 
 use std::fmt;
 
@@ -11,30 +11,33 @@ use crate::block::Block;
 use crate::column_builder::{ColumnBuilder, Reason};
 use crate::schema::Schema;
 
-/// Rows become columns, without a copy in between.
+/// Builder of a [`Block`]: reads rows value by value straight into columns.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
     columns: Vec<ColumnBuilder>,
     rows: usize,
     is_fixed: bool,
-    /// What was wrong, and in which column.
+    /// Column and reason of the last error; serde's error type cannot carry them.
     problem: Option<(String, Reason)>,
 }
 
 impl BlockBuilder {
-    /// `known` columns have these types. Unless that is all of them (`is_fixed`), rows may bring others.
+    /// Starts a block whose `known` columns have the given types. Rows may add columns unless `is_fixed`.
     pub(super) fn new(known: &Schema, is_fixed: bool) -> Self {
         let columns = known.fields.iter().map(ColumnBuilder::of).collect();
         BlockBuilder { columns, rows: 0, is_fixed, problem: None }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows added so far.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Adds an object. What is wrong with its columns is [`Error::Row`] at `place`; what the format says of it is left to
-    /// `explain`.
+    /// Adds a row that deserializes as an object.
+    ///
+    /// # Errors
+    /// Returns [`Error::Row`] at `place` if a value does not fit its column, or if the row cannot be parsed; `explain` turns
+    /// the parser's error into the reason.
     pub(super) fn push<'de, D: Deserializer<'de>>(
         &mut self,
         row: D,
@@ -48,7 +51,7 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Adds what serialises as an object; any other value becomes the column `item`.
+    /// Adds `item` as a row: an object's keys become columns, any other value becomes the column `item`.
     pub(super) fn push_item(&mut self, item: impl Serialize, place: impl Fn() -> String) -> Result<()> {
         let row = match serde_json::to_value(item).map_err(Error::other)? {
             Value::Object(row) => row,
@@ -57,7 +60,7 @@ impl BlockBuilder {
         self.push(Value::Object(row), place, |error| error.to_string())
     }
 
-    /// Adds a row of named fields, each with `push`.
+    /// Adds a row of named fields; `push` appends one field to its column.
     #[cfg(feature = "parquet")]
     pub(super) fn push_fields<'a, F: 'a>(
         &mut self,
@@ -78,8 +81,10 @@ impl BlockBuilder {
         add().map_err(|(column, reason)| Error::Row { place: place(), column, reason })
     }
 
+    /// Returns the block of all rows added.
+    ///
     /// # Errors
-    /// Returns [`Error::Row`] if no row has a value in one of the columns.
+    /// Returns [`Error::Row`] at `place` if a column of unknown type has no value in any row.
     pub(super) fn finish(self, place: impl Fn() -> String) -> Result<Block> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for builder in self.columns {
@@ -92,7 +97,7 @@ impl BlockBuilder {
         Block::new(columns)
     }
 
-    /// The column of a key; `guess` is where it probably stands.
+    /// Returns the index of the column `name`, added if it is new; the column at index `guess` is tried first.
     fn find(&mut self, name: &str, guess: usize) -> Result<usize, (String, Reason)> {
         let stands_at = |columns: &[ColumnBuilder]| columns.iter().position(|column| column.name == name);
         let found = match self.columns.get(guess) {
@@ -118,7 +123,7 @@ impl BlockBuilder {
         }
     }
 
-    /// Columns that the row did not name have a missing value.
+    /// Ends the row: columns that it did not name get a missing value.
     fn end_row(&mut self) -> Result<(), (String, Reason)> {
         self.rows += 1;
         for column in self.columns.iter_mut().filter(|column| column.rows < self.rows) {
@@ -171,7 +176,7 @@ impl<'de> Visitor<'de> for RowVisitor<'_> {
     }
 }
 
-/// Reads a key, and says which column it is.
+/// Deserializer of a key; returns the index of the key's column.
 struct Key<'a> {
     block: &'a mut BlockBuilder,
     guess: usize,
@@ -197,7 +202,7 @@ impl Visitor<'_> for Key<'_> {
     }
 }
 
-/// Reads the value of one column, or what stands inside `depth` arrays there.
+/// Deserializer of one column's value, or of an element inside `depth` nested arrays of that value.
 struct Cell<'a> {
     column: &'a mut ColumnBuilder,
     depth: usize,

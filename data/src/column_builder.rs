@@ -1,35 +1,35 @@
-//! A column that grows value by value, and finds out its type and shape on the way.
+//! Builds a column value by value and infers its type and shape.
 
 use ndarray::{ArrayD, IxDyn};
 
 use crate::block::Column;
 use crate::schema::{DataType, Field};
 
-/// What is wrong with a value: reads on after "column `x`: ".
+/// Reason why a value is refused; messages show it after "column `x`: ".
 pub(super) type Reason = String;
 
 /// A column under construction.
 ///
-/// Without a field it takes its type from the values: whole numbers become floats where a float or a missing value is
-/// among them. Its shape is that of the first row.
+/// If no type is given, the type is inferred from the values: whole numbers become floats if a float or a missing value is
+/// among them. The shape of the first row's value is the shape of all.
 #[derive(Debug)]
 pub(super) struct ColumnBuilder {
     pub(super) name: String,
-    /// Whole rows.
+    /// Number of complete rows.
     pub(super) rows: usize,
     values: Values,
-    /// Whether the type was given or found in an earlier block.
+    /// Whether the type was given or was inferred from an earlier block.
     is_fixed: bool,
     shape: Option<Vec<usize>>,
-    /// Lengths of the arrays of the row at hand, by depth; all are at 0 before it.
+    /// Lengths of the current row's arrays, indexed by depth; empty between rows.
     lengths: Vec<Option<usize>>,
-    /// At which depth its single values are.
+    /// Number of arrays around each single value of the current row; `None` before its first value.
     depth: Option<usize>,
 }
 
 #[derive(Debug)]
 enum Values {
-    /// Nothing but this many missing values.
+    /// No type is known yet: all values so far, this many, are missing.
     Unknown(usize),
     Float(Vec<f64>),
     Int(Vec<i64>),
@@ -38,7 +38,7 @@ enum Values {
 }
 
 impl ColumnBuilder {
-    /// Of a type to be found; `missing` rows before had no such column.
+    /// Starts a column whose type is inferred; the column is missing in the `missing` rows before.
     pub(super) fn inferring(name: &str, missing: usize) -> Self {
         ColumnBuilder {
             name: name.into(),
@@ -62,7 +62,7 @@ impl ColumnBuilder {
         ColumnBuilder { values, is_fixed: true, shape, ..ColumnBuilder::inferring(&field.name, 0) }
     }
 
-    /// A single value of the row at hand, inside `depth` arrays.
+    /// Appends a single value of the current row, found inside `depth` nested arrays.
     pub(super) fn push_float(&mut self, value: f64, depth: usize) -> Result<(), Reason> {
         self.at_depth(depth)?;
         self.become_floats();
@@ -125,7 +125,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// A missing value: NaN in a column of floats, an error in any other.
+    /// Appends a missing value: NaN in a float column, an error in any other.
     pub(super) fn push_missing(&mut self, depth: usize) -> Result<(), Reason> {
         self.at_depth(depth)?;
         if let Values::Unknown(rows) = &mut self.values {
@@ -145,7 +145,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// An array of `length` values inside `depth` others is through.
+    /// Ends an array of `length` values that is nested in `depth` other arrays.
     pub(super) fn end_array(&mut self, length: usize, depth: usize) -> Result<(), Reason> {
         if self.lengths.len() <= depth {
             self.lengths.resize(depth + 1, None);
@@ -158,7 +158,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The row's value is whole.
+    /// Ends the row's value and checks that its shape is that of the rows before.
     pub(super) fn end_row(&mut self) -> Result<(), Reason> {
         let found = self.lengths.iter().map(|length| length.unwrap_or(0));
         match &self.shape {
@@ -177,8 +177,10 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    /// Returns the column of all rows.
+    ///
     /// # Errors
-    /// Fails if no row has a value.
+    /// Fails if the type is unknown because no row has a value.
     pub(super) fn finish(self) -> Result<Column, Reason> {
         let shape: Vec<usize> = [self.rows].into_iter().chain(self.shape.unwrap_or_default()).collect();
         let array = IxDyn(&shape);
@@ -194,7 +196,7 @@ impl ColumnBuilder {
         column.map_err(|error| error.to_string())
     }
 
-    /// Whole numbers and nothing become floats, unless the type is fixed.
+    /// Converts whole numbers and missing values to floats, unless the type is fixed.
     fn become_floats(&mut self) {
         match &self.values {
             Values::Unknown(missing) => self.values = Values::Float(vec![f64::NAN; *missing]),
@@ -224,7 +226,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// What to say of a value of another type.
+    /// Returns the reason for refusing `value`, whose type differs from the column's.
     pub(super) fn refusal(&self, value: impl std::fmt::Display) -> Reason {
         let data_type = self.data_type();
         match self.values {

@@ -1,4 +1,4 @@
-//! [`Dataset`]: what a user has in hand.
+//! [`Dataset`], the type through which users read and transform rows.
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
@@ -17,26 +17,26 @@ use crate::schema::Schema;
 use crate::source::{BLOCK_ROWS, Blocks, Datasource, Rows, checked};
 use crate::transform::{MapBatches, MapRows, RandomShuffle, Union, in_memory};
 
-/// Rows with named columns, read when they are asked for. Cheap to clone; it shows itself without its content.
+/// A lazily read dataset of rows with named columns. Cloning is cheap; `Debug` shows the source, not the rows.
 #[derive(Clone)]
 pub struct Dataset {
     source: Arc<dyn Datasource>,
 }
 
 impl Dataset {
-    /// The rows of `source`.
+    /// Makes a dataset of the rows of `source`.
     pub fn from_source(source: impl Datasource + 'static) -> Self {
         Dataset { source: Arc::new(source) }
     }
 
-    /// Rows that serialise as JSON objects, in memory; one that is no object becomes the column `item`.
+    /// Makes a dataset in memory of items that serialize as JSON objects; any other item is a row with the column `item`.
     ///
-    /// Values are numbers, truth values, texts, or arrays of numbers or truth values, of one shape in all rows. A column
-    /// that holds whole numbers, and a float or a missing value somewhere, is float; a missing value is NaN.
+    /// Values are numbers, truth values, texts, or arrays of numbers or truth values; all rows of a column have one shape. A
+    /// column of whole numbers is float if it holds a float or a missing value; a missing value is NaN.
     ///
     /// # Errors
-    /// Returns [`Error::Row`] if a value does not fit into its column, or if no row has a value in a column. Fails if
-    /// an item cannot be serialised.
+    /// Returns [`Error::Row`] if a value does not fit its column, or if a column has no value in any row. Fails if an item
+    /// cannot be serialized.
     pub fn from_items(items: impl IntoIterator<Item = impl Serialize>) -> Result<Self> {
         let mut rows = BlockBuilder::new(&Schema::default(), false);
         for (item, number) in items.into_iter().zip(1_u64..) {
@@ -45,18 +45,18 @@ impl Dataset {
         Ok(Dataset::from_source(Rows::new(rows.finish(|| "rows in memory".into())?)))
     }
 
-    /// A dataset of these columns, in memory.
+    /// Makes a dataset in memory of columns, each given as its name and its values.
     ///
     /// # Errors
-    /// Returns [`Error::Dataset`] if columns differ in length, if two have one name, or if an array has no axis of
-    /// rows.
+    /// Returns [`Error::Dataset`] if columns differ in length, if two columns have the same name, or if an array has no axis
+    /// of rows.
     pub fn from_columns(
         columns: impl IntoIterator<Item = (impl Into<String>, impl Into<Column>)>,
     ) -> Result<Self> {
         Ok(Dataset::from_source(Rows::new(Block::new(columns)?)))
     }
 
-    /// A dataset of the rows of these blocks, one block after the other, in memory.
+    /// Makes a dataset in memory of the rows of `blocks`, one block after the other.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if the blocks differ in their columns, types or shapes.
@@ -64,52 +64,51 @@ impl Dataset {
         Ok(Dataset::from_source(Rows::new(Block::concat(blocks.into_iter().map(Ok))?)))
     }
 
-    /// The rows of JSON lines: see [`Files::json`]. The files are opened when they are read.
+    /// Makes a dataset of the rows of JSONL files: see [`Files::json`]. The files are opened when they are read.
     pub fn read_json(paths: impl Into<Paths>) -> Self {
         Dataset::from_source(Files::json(paths))
     }
 
-    /// The rows of CSV files: see [`Files::csv`]. The files are opened when they are read.
+    /// Makes a dataset of the rows of CSV files: see [`Files::csv`]. The files are opened when they are read.
     pub fn read_csv(paths: impl Into<Paths>) -> Self {
         Dataset::from_source(Files::csv(paths))
     }
 
-    /// The rows of Parquet files: see [`Files::parquet`]. The files are opened when they are read.
+    /// Makes a dataset of the rows of Parquet files: see [`Files::parquet`]. The files are opened when they are read.
     #[cfg(feature = "parquet")]
     pub fn read_parquet(paths: impl Into<Paths>) -> Self {
         Dataset::from_source(Files::parquet(paths))
     }
 
-    /// A dataset with one column `id` that counts from 0 to `n - 1`.
+    /// Makes a dataset with one int column `id` that counts from 0 to `n - 1`.
     pub fn range(n: usize) -> Self {
         Dataset::from_source(Range { n })
     }
 
-    /// The dataset that `make` returns; it is called when the dataset is first read.
+    /// Makes a lazy dataset: `make` is called when the dataset is first read, and its result is kept.
     pub fn from_fn(make: impl Fn() -> Result<Dataset> + Send + Sync + 'static) -> Self {
         Dataset::from_source(LazyDataset { make, dataset: Mutex::default() })
     }
 
-    /// The blocks from the first to the last row; none is empty.
+    /// Iterates over the rows in non-empty blocks, from the first row to the last.
     ///
     /// # Errors
-    /// Fails if the source cannot be found or opened. A row that cannot be read, and a block with another schema than
-    /// the first, is an error of the iterator, which then ends.
+    /// Fails if the source cannot be found or opened. A row that cannot be read, or a block whose schema differs from the
+    /// first block's, is an error of the iterator, which then ends.
     pub fn blocks(&self) -> Result<Blocks> {
         checked(&*self.source)
     }
 
-    /// The rows in batches of equal size: see [`IterBatches`].
+    /// Iterates over the rows in batches of equal size: see [`IterBatches`].
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `batch_size` or the shuffle's `buffer_size` is 0, or if `prefetch_batches` is above
-    /// 10000. Fails if the thread that makes batches ahead cannot be started. What cannot be read is an error of the
-    /// iterator.
+    /// 10000. Fails if the prefetch thread cannot be started. A row that cannot be read is an error of the iterator.
     pub fn iter_batches(&self, options: IterBatches) -> Result<Batches> {
         Batches::new(self.source.clone(), options)
     }
 
-    /// The rows one by one.
+    /// Iterates over the rows as JSON objects.
     ///
     /// # Errors
     /// Fails if the source cannot be found or opened. A row that cannot be read is an error of the iterator.
@@ -135,8 +134,8 @@ impl Dataset {
     /// Prints the first `n` rows as JSON.
     ///
     /// # Errors
-    /// Fails if the source cannot be opened, if one of the rows cannot be read, or if standard output cannot be written to;
-    /// that its reader has closed it is no error.
+    /// Fails if the source cannot be opened, if one of the rows cannot be read, or if writing to standard output fails. A
+    /// closed pipe is not an error.
     pub fn show(&self, n: usize) -> Result<()> {
         let mut out = std::io::stdout().lock();
         for row in self.take(n)? {
@@ -148,7 +147,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// The number of rows. Reads all that is not in memory.
+    /// Counts the rows; rows that are not in memory are read for it.
     ///
     /// # Errors
     /// Fails if the source cannot be opened, or if a row cannot be read.
@@ -159,7 +158,7 @@ impl Dataset {
         }
     }
 
-    /// The columns, from the first block; none where there are no rows.
+    /// Returns the schema of the first block; it has no columns if there are no rows.
     ///
     /// # Errors
     /// Fails if the source cannot be opened, or if its first rows cannot be read.
@@ -168,7 +167,7 @@ impl Dataset {
         Ok(first.map(|block| block.schema()).unwrap_or_default())
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns, in order.
     ///
     /// # Errors
     /// Fails if the source cannot be opened, or if its first rows cannot be read.
@@ -176,7 +175,7 @@ impl Dataset {
         Ok(self.schema()?.fields.into_iter().map(|field| field.name).collect())
     }
 
-    /// The mean of a column of numbers, missing values left out; `None` without any.
+    /// Computes the mean of a column of numbers without its missing values; `None` if there are no values.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if there is no such column, or if it holds no numbers. Fails if the source cannot be
@@ -186,7 +185,8 @@ impl Dataset {
         Ok((count > 0.0).then_some(mean))
     }
 
-    /// The standard deviation of a column of numbers (divisor n - 1, as in Ray), missing values left out; `None` without two.
+    /// Computes the standard deviation of a column of numbers (divisor n - 1, as in Ray) without its missing values; `None`
+    /// if there are fewer than two values.
     ///
     /// # Errors
     /// Returns [`Error::Dataset`] if there is no such column, or if it holds no numbers. Fails if the source cannot be
@@ -196,7 +196,7 @@ impl Dataset {
         Ok((count > 1.0).then(|| (squares / (count - 1.0)).sqrt()))
     }
 
-    /// How many, their mean, the sum of their squared distances from it: Welford's recurrence.
+    /// Returns the number of values, their mean and the sum of squared deviations from it, by Welford's recurrence.
     fn moments(&self, column: &str) -> Result<(f64, f64, f64)> {
         let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
         for block in self.blocks()? {
@@ -211,7 +211,7 @@ impl Dataset {
         Ok((count, mean, squares))
     }
 
-    /// Reads all rows into memory now.
+    /// Reads all rows into memory at once.
     ///
     /// # Errors
     /// Fails if the source cannot be opened, or if a row cannot be read.
@@ -219,18 +219,19 @@ impl Dataset {
         Ok(Dataset::from_source(in_memory(&*self.source)?))
     }
 
-    /// The dataset of what `function` makes of each block. Blocks have any number of rows.
+    /// Makes a lazy dataset of the blocks that `function` returns, called with each block; blocks may have any number of
+    /// rows.
     pub fn map_batches(&self, function: impl Fn(Block) -> Result<Block> + Send + Sync + 'static) -> Self {
         Dataset::from_source(MapBatches { of: self.source.clone(), function: Arc::new(function) })
     }
 
-    /// The dataset of what `function` makes of each row: what serialises as a JSON object, as for [`from_items`](Self::from_items). Types are those of
-    /// the first rows, as when a file is read.
+    /// Makes a lazy dataset of the items that `function` returns, called with each row. Items become rows as in
+    /// [`from_items`](Self::from_items). The first block decides the types, as when a file is read.
     pub fn map<T: Serialize>(&self, function: impl Fn(Row) -> Result<T> + Send + Sync + 'static) -> Self {
         Dataset::from_source(MapRows { of: self.source.clone(), function: Arc::new(function) })
     }
 
-    /// The rows for which `keep` is true.
+    /// Makes a lazy dataset of the rows for which `keep` returns true.
     pub fn filter(&self, keep: impl Fn(&Row) -> bool + Send + Sync + 'static) -> Self {
         self.map_batches(move |block| {
             let rows = block.rows().enumerate();
@@ -239,30 +240,33 @@ impl Dataset {
         })
     }
 
-    /// The dataset of these columns alone, in this order.
+    /// Makes a lazy dataset of only the columns `names`, in that order.
     pub fn select_columns(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         self.map_batches(move |block| block.select(&names))
     }
 
-    /// The first `n` rows.
+    /// Makes a lazy dataset of the first `n` rows.
     pub fn limit(&self, n: usize) -> Self {
         self.part(0, 1, Some(n))
     }
 
-    /// These rows, then those of `other`, which must have the same columns.
+    /// Makes a lazy dataset of this dataset's rows followed by the rows of `other`, which must have the same columns.
     pub fn union(&self, other: &Dataset) -> Self {
         Dataset::from_source(Union { parts: [self.source.clone(), other.source.clone()] })
     }
 
-    /// All rows in a random order, the same in each pass. Brings them into memory whenever they are read, if they are not
-    /// there; to shuffle rows that stream, or in another order each epoch, see [`Shuffle`](super::Shuffle).
+    /// Makes a dataset of all rows in a random order, which is the same in each pass.
+    ///
+    /// Each pass reads all rows into memory, unless they are there already. To shuffle rows that stream, or to use another
+    /// order in each epoch, see [`Shuffle`](super::Shuffle).
     pub fn random_shuffle(&self, seed: u64) -> Self {
         Dataset::from_source(RandomShuffle { of: self.source.clone(), seed })
     }
 
-    /// The part of one of `world_size` workers: the rows whose number leaves `rank` when divided by `world_size`. Each row is
-    /// in exactly one shard, sizes differ by one at most, and nothing is read for it.
+    /// Makes the shard of the worker `rank` of `world_size`: the rows `rank`, `rank + world_size`, and so on.
+    ///
+    /// Each row is in exactly one shard, and the sizes of shards differ by at most one row. Nothing is read to make a shard.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `rank` is not below `world_size`.
@@ -271,8 +275,9 @@ impl Dataset {
         Ok(self.part(rank, world_size, None))
     }
 
-    /// A [`shard`](Self::shard) with equally many rows for each worker: up to `world_size - 1` of the last rows are in
-    /// none. So workers that train together come to an end together; Ray Train shards like this.
+    /// Makes a [`shard`](Self::shard) with the same number of rows for each worker, as Ray Train does.
+    ///
+    /// Workers that train together then end together. Up to `world_size - 1` of the last rows are in no shard.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `rank` is not below `world_size`.
@@ -281,9 +286,9 @@ impl Dataset {
         Ok(Dataset::from_source(EqualShard { of: self.source.clone(), rank, world_size }))
     }
 
-    /// The dataset in `n` parts, each in the order of the rows. Where they cannot be equal, the first ones have one row more.
+    /// Splits the dataset into `n` consecutive parts. If the sizes cannot be equal, the first parts have one row more.
     ///
-    /// Data that is not in memory is read once to count it, and a part of it reads past what stands before.
+    /// Data that is not in memory is read once to count the rows, and each part reads past the rows before it.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `n` is 0. Fails if the source cannot be opened, or if a row cannot be read.
@@ -296,7 +301,7 @@ impl Dataset {
         self.split_at_indices(&ends)
     }
 
-    /// The parts of the dataset that begin at row 0 and at each of `indices`.
+    /// Splits the dataset into consecutive parts that begin at row 0 and at each of `indices`.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if an index is below the one before it.
@@ -310,7 +315,7 @@ impl Dataset {
         Ok(starts.zip(ends).map(part).collect())
     }
 
-    /// The dataset in one part per proportion and one part with the rest of the rows. No part is empty.
+    /// Splits the dataset into one part per proportion and one part of the remaining rows. No part is empty.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if there are no proportions, if one is not above 0, if their sum is not below 1, or if
@@ -332,7 +337,7 @@ impl Dataset {
             covered += part;
             ends.push((count as f64 * covered) as usize);
         }
-        // At least one row in each.
+        // Every part gets at least one row.
         for index in 0..ends.len() {
             let before = if index == 0 { 0 } else { ends[index - 1] };
             ends[index] = ends[index].clamp(before + 1, count - (ends.len() - index));
@@ -340,8 +345,9 @@ impl Dataset {
         self.split_at_indices(&ends)
     }
 
-    /// Two parts, the second with the last `test_size` of the rows, between 0 and 1. Shuffle before where their order means
-    /// something: [`random_shuffle`](Self::random_shuffle).
+    /// Splits the dataset into a training part and a test part: the last `test_size` (a fraction from 0 to 1) of the rows.
+    ///
+    /// If the rows are in a meaningful order, call [`random_shuffle`](Self::random_shuffle) first.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `test_size` is not between 0 and 1, or if there are fewer than two rows. Fails if
@@ -378,7 +384,7 @@ impl fmt::Debug for Dataset {
     }
 }
 
-/// The column `id`, counting up.
+/// Data source of [`Dataset::range`]: the int column `id` that counts from 0 to `n - 1`.
 #[derive(Debug)]
 struct Range {
     n: usize,
@@ -395,7 +401,7 @@ impl Datasource for Range {
     }
 }
 
-/// A dataset made when it is first read.
+/// Data source of [`Dataset::from_fn`]: a dataset that `make` returns at the first read.
 struct LazyDataset<F> {
     make: F,
     dataset: Mutex<Option<Dataset>>,

@@ -1,4 +1,4 @@
-//! Rows in files, one after the other.
+//! Datasets stored in files: JSON lines, CSV and Parquet.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::read_parquet::ParquetFile;
 use crate::schema::Schema;
 use crate::source::{Blocks, Datasource, ReadBlocks};
 
-/// Files, directories and patterns: from one path or from several.
+/// Paths of files, directories and glob patterns; made from one path or from several.
 #[derive(Clone, Debug)]
 pub struct Paths(Vec<PathBuf>);
 
@@ -42,14 +42,15 @@ impl<P: Into<PathBuf>, const N: usize> From<[P; N]> for Paths {
     }
 }
 
-/// The rows of some files, read when they are asked for and a block at a time.
+/// Data source of the rows of some files, which are read lazily and block by block.
 ///
-/// A path is a file, a directory (its files with the format's extension and those below, sorted), or a pattern with `*`,
-/// `?`, `[...]` (sorted). Names that begin with `.` or `_` are left out of directories.
+/// A path names a file, a directory or a pattern with `*`, `?`, `[...]`. A directory stands for the files with the format's
+/// extension in it and in its subdirectories, without names that begin with `.` or `_`. Files of a directory or a pattern
+/// are read in sorted order.
 ///
-/// Columns are those of the first block of the first file. Their types too, where no schema says otherwise: a column that
-/// holds whole numbers, and a float or a missing value somewhere in that block, is float. What does not fit later is an
-/// error that names file, line and column.
+/// The first block of the first file decides the columns, and their types where no schema gives them: a column of whole
+/// numbers is float if a float or a missing value is in that block. A later value that does not fit is an error that names
+/// file, line and column.
 #[derive(Clone)]
 pub struct Files {
     format: Format,
@@ -66,33 +67,33 @@ enum Format {
 }
 
 impl Files {
-    /// Files of one JSON object per line (JSONL; `.json`, `.jsonl`, `.ndjson`); empty lines are skipped.
+    /// Reads files of one JSON object per line (JSONL; `.json`, `.jsonl`, `.ndjson`); empty lines are skipped.
     ///
-    /// Values are numbers, truth values, texts, or arrays of numbers or truth values, of one shape in all rows. `null`, or
-    /// no value, is NaN in a float column and an error in others.
+    /// Values are numbers, truth values, texts, or arrays of numbers or truth values; all rows of a column have one shape.
+    /// `null` or a missing key is NaN in a float column and an error in other columns.
     pub fn json(paths: impl Into<Paths>) -> Self {
         Files { format: Format::Json, paths: paths.into(), types: Schema::default() }
     }
 
-    /// CSV files with a header, whose values are separated by commas (`.csv`).
+    /// Reads CSV files (`.csv`) with a header and comma-separated values.
     ///
-    /// A column is int, float or bool (`true`, `false`) if all values of the first block are, else text; whole numbers
-    /// beyond 64 bits are text. An empty field is
-    /// NaN in a float column, the empty text in a text column, and an error in others.
+    /// A column is int, float or bool (`true`, `false`) if all its values in the first block are, else text; whole numbers
+    /// beyond 64 bits are text. An empty field is NaN in a float column, the empty text in a text column, and an error in
+    /// other columns.
     pub fn csv(paths: impl Into<Paths>) -> Self {
         Files { format: Format::Csv, paths: paths.into(), types: Schema::default() }
     }
 
-    /// Parquet files (`.parquet`), plain or compressed with snappy: numbers, truth values, texts, and lists of numbers or truth
-    /// values, of one length in all rows.
+    /// Reads Parquet files (`.parquet`), uncompressed or compressed with snappy.
     ///
-    /// `null` is NaN in a float column and an error in others.
+    /// Values are numbers, truth values, texts, or lists of numbers or truth values; all rows of a column have one shape.
+    /// `null` is NaN in a float column and an error in other columns.
     #[cfg(feature = "parquet")]
     pub fn parquet(paths: impl Into<Paths>) -> Self {
         Files { format: Format::Parquet, paths: paths.into(), types: Schema::default() }
     }
 
-    /// The same files, read with these types for these columns. Other columns take their types from the first block.
+    /// Sets the types of the columns in `types`. The types of other columns are inferred from the first block.
     ///
     /// ```
     /// use pavlov_data::{DataType, Dataset, Files, Schema};
@@ -181,7 +182,7 @@ impl Iterator for FileBlocks {
     }
 }
 
-/// The files that a path of the user means.
+/// Returns the files that a user's path stands for: a file, the files of a directory, or the matches of a pattern.
 fn expand(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let no_match = |what: String| Error::Dataset { reason: format!("{} {what}", path.display()) };
     if path.is_dir() {

@@ -1,5 +1,5 @@
-//! Datasets: rows in memory or in files, read in blocks, so that more than fits into memory streams. Names are those of
-//! Ray Data.
+//! Datasets of rows in memory or in files, with the names of Ray Data. Rows are read in blocks, so a dataset may be larger
+//! than memory.
 //!
 //! ```
 //! use pavlov_data::{Dataset, IterBatches, Shuffle};
@@ -16,7 +16,7 @@
 //! # Ok::<(), pavlov_tune::Error>(())
 //! ```
 //!
-//! Errors are those of [`pavlov_tune`], so that a training loop hands them up with `?`. Nothing here knows libtorch.
+//! Errors are those of [`pavlov_tune`], so that a training loop passes them on with `?`. This crate does not need libtorch.
 
 mod batches;
 mod block;

@@ -1,4 +1,4 @@
-//! Every n-th row from a place on: what shards, splits and limits are made of.
+//! Datasets of every n-th row of another dataset; shards, splits and limits are made of them.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use pavlov_tune::Result;
 use crate::block::Block;
 use crate::source::{Blocks, Datasource, Rows};
 
-/// Rows `start`, `start + step`, ... of another dataset, at most `len` of them.
+/// Dataset of the rows `start`, `start + step`, ... of another dataset, at most `len` of them.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) of: Arc<dyn Datasource>,
     pub(super) start: usize,
-    /// Not 0.
+    /// Distance between two rows; not 0.
     pub(super) step: usize,
     pub(super) len: Option<usize>,
 }
@@ -24,7 +24,7 @@ impl Datasource for Part {
         }
         let Part { start: mut next, step, len, .. } = *self;
         let (mut blocks, mut wanted) = (self.of.blocks()?, len.unwrap_or(usize::MAX));
-        // `next` counts from the first row of the block that comes.
+        // `next` is the index of the next wanted row, counted from the first row of the next block.
         let part = move || {
             if wanted == 0 {
                 return None;
@@ -47,13 +47,13 @@ impl Datasource for Part {
     }
 }
 
-/// As the [`Part`] that begins at `rank` and takes each `world_size`th row, up to the last row that has a counterpart in all
-/// parts.
+/// Dataset of the rows `rank`, `rank + world_size`, ... of another dataset, without the last rows that would make the
+/// shards unequal.
 #[derive(Clone, Debug)]
 pub(super) struct EqualShard {
     pub(super) of: Arc<dyn Datasource>,
     pub(super) rank: usize,
-    /// Above `rank`.
+    /// Number of shards; above `rank`.
     pub(super) world_size: usize,
 }
 
@@ -64,7 +64,7 @@ impl Datasource for EqualShard {
         }
         let EqualShard { rank, world_size, .. } = *self;
         let mut seen = 0;
-        // The row of a round whose last row has not come yet.
+        // This shard's row of an incomplete round; it is dropped if the data ends before each shard has a row of the round.
         let mut held = None;
         let parts = move |block: Result<Block>| -> Vec<Result<Block>> {
             let block = match block {

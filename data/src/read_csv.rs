@@ -1,4 +1,4 @@
-//! CSV with a header.
+//! Reader of CSV files with a header.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -33,12 +33,12 @@ impl CsvFile {
         Ok(CsvFile { path: path.into(), reader, header, record: StringRecord::new() })
     }
 
-    /// Reads a row into `record`; `false`: there is none.
+    /// Reads the next row into `record`; returns false at the end of the file.
     fn read(&mut self) -> Result<bool> {
         self.reader.read_record(&mut self.record).map_err(|error| explain(&self.path, error))
     }
 
-    /// The types of all columns, where they are not known, and the rows that were read to find them.
+    /// Infers the types of the columns that `known` lacks; returns the schema and the rows that were read for it.
     fn infer(&mut self, known: &Schema) -> Result<(Schema, VecDeque<StringRecord>)> {
         let mut guesses = vec![Guess::default(); self.header.len()];
         let (mut sample, mut bytes) = (VecDeque::new(), 0);
@@ -66,7 +66,7 @@ impl CsvFile {
         Ok((Schema { fields }, sample))
     }
 
-    /// Where each column of `schema` stands in this file.
+    /// Returns the index in the header of each column of `schema`.
     fn places(&self, schema: &Schema) -> Result<Vec<usize>> {
         let place = |field: &Field| {
             if !field.shape.is_empty() {
@@ -100,7 +100,7 @@ impl ReadBlocks for CsvFile {
         }
         let mut columns: Vec<ColumnBuilder> = schema.fields.iter().map(ColumnBuilder::of).collect();
         let (mut rows, mut bytes) = (0, 0);
-        // The sample is a block.
+        // Without a complete schema, the rows read to infer the types are the block.
         while !sample.is_empty() || (is_complete && rows < BLOCK_ROWS && bytes < BLOCK_BYTES) {
             match sample.pop_front() {
                 Some(record) => self.record = record,
@@ -157,7 +157,7 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// What the values of a column can be read as.
+/// Counts of a column's values by the types that they can be parsed as.
 #[derive(Clone, Copy, Default)]
 struct Guess {
     values: usize,
@@ -182,7 +182,7 @@ impl Guess {
         self.bools += usize::from(truth(value).is_some());
     }
 
-    /// `None`: there was no value.
+    /// Returns the column's type; `None` if there was no value.
     fn data_type(self) -> Option<DataType> {
         Some(match self.values {
             0 => return None,

@@ -1,4 +1,4 @@
-//! JSON objects, one per line.
+//! Reader of files with one JSON object per line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -14,7 +14,7 @@ use crate::source::{BLOCK_BYTES, BLOCK_ROWS, ReadBlocks};
 pub(super) struct JsonFile {
     path: PathBuf,
     reader: BufReader<File>,
-    /// The line read last, and its number, counted from 1.
+    /// The line read last; `number` is its number, counted from 1.
     line: Vec<u8>,
     number: u64,
 }
@@ -56,7 +56,7 @@ impl ReadBlocks for JsonFile {
     }
 }
 
-/// Without "at line 1": each line is read on its own.
+/// Returns the reason for `error` without serde's "at line 1", which is wrong because each line is parsed separately.
 fn explain(error: serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! Parquet, row by row.
+//! Reader of Parquet files, row by row.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ impl ReadBlocks for ParquetFile {
     }
 }
 
-/// A value inside `depth` lists.
+/// Appends `field`, found inside `depth` nested lists, to `column`.
 fn push(column: &mut ColumnBuilder, field: &Field, depth: usize) -> Result<(), Reason> {
     match field {
         Field::Null => column.push_missing(depth),

@@ -1,17 +1,17 @@
-//! What the columns of a dataset are.
+//! Schema of a dataset: names, types and shapes of its columns.
 
 use std::fmt;
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataType {
-    /// Real numbers, `f64`.
+    /// Real numbers as `f64`.
     Float,
-    /// Whole numbers, `i64`.
+    /// Whole numbers as `i64`.
     Int,
-    /// Truth values.
+    /// Truth values as `bool`.
     Bool,
-    /// UTF-8.
+    /// UTF-8 texts.
     Text,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for DataType {
 pub struct Field {
     /// The column's name.
     pub name: String,
-    /// The type of its values.
+    /// The type of the column's values.
     pub data_type: DataType,
     /// The shape of one row's value; empty for a single value.
     pub shape: Vec<usize>,
@@ -49,7 +49,7 @@ impl<N: Into<String>, S: Into<Vec<usize>>> From<(N, DataType, S)> for Field {
     }
 }
 
-/// The columns of a dataset, in order. Without rows there may be none.
+/// The columns of a dataset, in order. A dataset without rows may have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
     /// The columns; their names are unique.
@@ -57,17 +57,17 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema of these columns, each given as `(name, type)`, `(name, type, shape)` or [`Field`]s.
+    /// Makes a schema of columns, each given as `(name, type)`, `(name, type, shape)` or [`Field`].
     pub fn new(fields: impl IntoIterator<Item = impl Into<Field>>) -> Self {
         Schema { fields: fields.into_iter().map(Into::into).collect() }
     }
 
-    /// The names of the columns, in order.
+    /// Returns the names of the columns, in order.
     pub fn names(&self) -> Vec<&str> {
         self.fields.iter().map(|field| field.name.as_str()).collect()
     }
 
-    /// What a row takes in memory, texts guessed.
+    /// Estimates the memory of a row in bytes; a text counts as 64.
     pub(super) fn row_bytes(&self) -> usize {
         let bytes = |field: &Field| match field.data_type {
             DataType::Float | DataType::Int => 8 * field.shape.iter().product::<usize>(),

@@ -1,4 +1,4 @@
-//! A random order for rows that stream.
+//! Shuffle buffer: a random order for rows that are read as a stream.
 
 use pavlov_tune::Result;
 use pavlov_tune::rng::stream;
@@ -8,13 +8,13 @@ use rand_chacha::ChaCha8Rng;
 use crate::block::Block;
 use crate::source::Blocks;
 
-/// A pass in another order: each row is drawn from a buffer of at least `buffer_size` rows, as long as there are as many.
-/// Up to three times the buffer is in memory.
+/// Iterator over the rows of `blocks` in random order. Each row is drawn from a buffer of at least `buffer_size` rows,
+/// while that many are left. Up to three times `buffer_size` rows are in memory.
 pub(super) struct ShuffleBuffer {
     blocks: Blocks,
     buffer_size: usize,
     rng: ChaCha8Rng,
-    /// Read and not drawn yet; as many rows in all as `rows` says.
+    /// Blocks of rows read but not drawn yet; `rows` is their total number of rows.
     buffer: Vec<Block>,
     rows: usize,
     ended: bool,
@@ -26,9 +26,9 @@ impl ShuffleBuffer {
         ShuffleBuffer { blocks, buffer_size, rng, buffer: vec![], rows: 0, ended: false }
     }
 
-    /// Rows beyond the buffer, or at the end all of them.
+    /// Draws a block of the rows in excess of `buffer_size`, or of all rows at the end; `None` if no rows are left.
     fn draw(&mut self) -> Result<Option<Block>> {
-        // Half a buffer more, so that the copying of the rest is shared by many rows.
+        // Half a buffer more is read, so that the rows that stay are not copied for every few rows drawn.
         let enough = self.buffer_size.saturating_add(self.buffer_size.div_ceil(2));
         while !self.ended && self.rows < enough {
             match self.blocks.next().transpose()? {

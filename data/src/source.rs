@@ -1,4 +1,4 @@
-//! Where rows come from.
+//! Sources of a dataset's rows: the trait [`Datasource`] and rows in memory.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,41 +10,42 @@ use rand::seq::SliceRandom;
 use crate::block::{Block, differing};
 use crate::schema::Schema;
 
-/// Most rows of a block that this crate makes.
+/// Maximum number of rows of a block that this crate makes.
 pub(super) const BLOCK_ROWS: usize = 4096;
-/// About the most memory of such a block, where a row is not larger.
+/// Approximate maximum size in bytes of a block that this crate makes; a single row may be larger.
 pub(super) const BLOCK_BYTES: usize = 4 << 20;
 
-/// Where a dataset's rows come from. Reading is lazy: nothing is opened before the first block is asked for.
+/// Source of a dataset's rows. Reading is lazy: nothing is opened before [`blocks`](Self::blocks) is called.
 ///
 /// # Contract
 /// * Each pass yields the same rows in the same order.
 /// * All blocks have the same schema; empty ones are allowed.
 /// * After an error the pass ends.
 pub trait Datasource: Send + Sync + fmt::Debug {
-    /// The blocks from the first to the last row, in order; each call begins again.
+    /// Starts a new pass: iterates over the blocks from the first row to the last.
     ///
     /// # Errors
-    /// Fails if the source cannot be found or opened. What can only be seen later, such as a row that cannot be read,
-    /// is an error of the iterator, which then ends.
+    /// Fails if the source cannot be found or opened. A problem that shows later, such as a row that cannot be read, is an
+    /// error of the iterator, which then ends.
     fn blocks(&self) -> Result<Blocks>;
 
-    /// All rows, where they are in memory already: they are shuffled as a whole, and split without being read.
+    /// Returns all rows if they are in memory, else `None`. Rows in memory are shuffled as a whole, and split without being
+    /// read.
     ///
     /// # Errors
-    /// Fails if the rows must be made first and that fails, for instance because a file cannot be read.
+    /// Fails if the rows must be made first and making them fails, for instance because a file cannot be read.
     fn in_memory(&self) -> Result<Option<Rows>> {
         Ok(None)
     }
 }
 
-/// The blocks of one pass over a dataset.
+/// Iterator over the blocks of one pass over a dataset.
 pub type Blocks = Box<dyn Iterator<Item = Result<Block>> + Send>;
 
-/// An open file.
+/// Reader of an open file's rows in blocks.
 pub(super) trait ReadBlocks: Send {
-    /// The next rows; `None` after the last. Once `schema` is complete the block has it; until then it says the types of
-    /// some columns.
+    /// Reads the next block; `None` after the last row. If `is_complete`, the block has exactly the columns of `schema`;
+    /// else `schema` gives the types of some columns.
     fn next_block(&mut self, schema: &Schema, is_complete: bool) -> Result<Option<Block>>;
 }
 
@@ -52,7 +53,7 @@ pub(super) trait ReadBlocks: Send {
 #[derive(Clone)]
 pub struct Rows {
     block: Arc<Block>,
-    /// Which row of the block stands at each place; without it they stand as they are.
+    /// Row order: the index in `block` of each row; `None` for the block's own order.
     order: Option<Arc<[usize]>>,
     start: usize,
     step: usize,
@@ -60,23 +61,23 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// All rows of a block.
+    /// Makes rows of all rows of `block`.
     pub fn new(block: Block) -> Self {
         let len = block.num_rows();
         Rows { block: Arc::new(block), order: None, start: 0, step: 1, len }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no rows.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Rows `start`, `start + step`, ...: at most `len` of them. `step` is not 0.
+    /// Returns a view of the rows `start`, `start + step`, ..., at most `len` of them. `step` is not 0.
     pub(super) fn part(&self, start: usize, step: usize, len: Option<usize>) -> Self {
         let most = self.len.saturating_sub(start).div_ceil(step);
         Rows {
@@ -87,14 +88,14 @@ impl Rows {
         }
     }
 
-    /// In a random order, another one for each epoch.
+    /// Returns the rows in a random order, which differs from epoch to epoch.
     pub(super) fn shuffled(&self, seed: u64, epoch: u64) -> Self {
         let mut order: Vec<usize> = (0..self.len).map(|row| self.index(row)).collect();
         order.shuffle(&mut stream(seed, epoch));
         Rows { block: self.block.clone(), order: Some(order.into()), start: 0, step: 1, len: self.len }
     }
 
-    /// Copies of `rows` rows each; the last may have fewer.
+    /// Copies the rows into blocks of `rows` rows each; the last block may have fewer.
     pub(super) fn into_blocks(self, rows: usize) -> impl Iterator<Item = Block> + Send {
         (0..self.len).step_by(rows).map(move |first| self.copy(first, rows.min(self.len - first)))
     }
@@ -131,7 +132,8 @@ impl fmt::Debug for Rows {
     }
 }
 
-/// The blocks of `source` that have rows. One with another schema than the first is an error; nothing follows an error.
+/// Iterates over the non-empty blocks of `source`. A block whose schema differs from the first block's is an error, and the
+/// iterator ends after the first error.
 pub(super) fn checked(source: &dyn Datasource) -> Result<Blocks> {
     let (mut blocks, mut schema, mut failed) = (source.blocks()?, None, false);
     let mut next = move || -> Result<Option<Block>> {
@@ -159,7 +161,7 @@ pub(super) fn checked(source: &dyn Datasource) -> Result<Blocks> {
     })))
 }
 
-/// How many rows a block has whose size this crate may choose.
+/// Returns the number of rows per block for blocks made by this crate.
 pub(super) fn rows_per_block(schema: &Schema) -> usize {
     (BLOCK_BYTES / schema.row_bytes().max(1)).clamp(1, BLOCK_ROWS)
 }

@@ -1,4 +1,4 @@
-//! Datasets made from others, block by block while they are read.
+//! Datasets derived from other datasets while they are read: mapped, joined, shuffled.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::block_builder::BlockBuilder;
 use crate::schema::Schema;
 use crate::source::{Blocks, Datasource, Rows, checked};
 
-/// `function` of each block.
+/// Dataset of the blocks that `function` returns, called with each block of another dataset.
 pub(super) struct MapBatches<F> {
     pub(super) of: Arc<dyn Datasource>,
     pub(super) function: Arc<F>,
@@ -30,7 +30,7 @@ impl<F> fmt::Debug for MapBatches<F> {
     }
 }
 
-/// What `function` makes of each row, or nothing.
+/// Dataset of the items that `function` returns, called with each row of another dataset.
 pub(super) struct MapRows<F> {
     pub(super) of: Arc<dyn Datasource>,
     pub(super) function: Arc<F>,
@@ -62,7 +62,7 @@ impl<F> fmt::Debug for MapRows<F> {
     }
 }
 
-/// The rows of one after those of the other.
+/// Dataset of the rows of the first part followed by the rows of the second.
 #[derive(Debug)]
 pub(super) struct Union {
     pub(super) parts: [Arc<dyn Datasource>; 2],
@@ -78,7 +78,7 @@ impl Datasource for Union {
     }
 }
 
-/// In a random order; brings all rows into memory when it is read.
+/// Dataset of another dataset's rows in random order; reading it brings all rows into memory.
 #[derive(Debug)]
 pub(super) struct RandomShuffle {
     pub(super) of: Arc<dyn Datasource>,
@@ -95,7 +95,7 @@ impl Datasource for RandomShuffle {
     }
 }
 
-/// All rows of a dataset.
+/// Returns all rows of a dataset, read into memory if they are not there.
 pub(super) fn in_memory(source: &dyn Datasource) -> Result<Rows> {
     match source.in_memory()? {
         Some(rows) => Ok(rows),

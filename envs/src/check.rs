@@ -1,4 +1,4 @@
-//! The contracts of [`Env`] and [`VectorEnv`](crate::VectorEnv) as functions to call in a test.
+//! Functions for tests that check the contract of an [`Env`] or a [`VectorEnv`](crate::VectorEnv).
 
 use crate::{DType, Element, Env, Error, NpRandom, Result, Space, Step};
 
@@ -9,23 +9,23 @@ mod vector;
 pub use multi_agent::{check_any_multi_agent_env, check_multi_agent_env};
 pub use vector::check_vector_env;
 
-/// Steps played by each check: enough for several episodes of most environments under random play.
+/// Number of steps of each check: several episodes of most environments under random actions.
 const STEPS: usize = 300;
 
-/// Plays an environment with random actions, legal ones where it has a mask, and tests the contract of [`Env`].
+/// Plays an environment with random actions (legal ones if it has an action mask) and tests the contract of [`Env`].
 ///
 /// | rule | what breaks it |
 /// |---|---|
-/// | `spaces` | a space with bounds that contradict each other, of another scalar type, or one that changes |
-/// | `deterministic` | equal seeds and actions that give other rows, rewards or flags |
-/// | `writes_every_element` | an element of `obs` that `reset` or `step` leaves as it was |
+/// | `spaces` | a space with contradictory bounds or the wrong scalar type, or a space that changes |
+/// | `deterministic` | different observations, rewards or flags for equal seeds and actions |
+/// | `writes_every_element` | an element of `obs` that `reset` or `step` does not write |
 /// | `observation_in_space` | an observation outside the space |
-/// | `finite_reward` | a reward that is infinite or not a number |
-/// | `state` | a step after `load_state` that differs from the one after `save_state` |
+/// | `finite_reward` | an infinite or NaN reward |
+/// | `state` | a step after `load_state` that differs from the same step after `save_state` |
 ///
 /// # Errors
-/// Returns [`Error::Contract`] with the rule and the step if a rule is broken, and an error of the environment as it
-/// is.
+/// Returns [`Error::Contract`] with the rule and the step if a rule is broken. Errors of the environment are passed on
+/// unchanged.
 pub fn check_env<E: Env>(env: &mut E) -> Result<()> {
     let (observation_space, action_space) = (env.observation_space(), env.action_space());
     check_space("observation", &observation_space, E::Obs::DTYPE)?;
@@ -53,11 +53,11 @@ struct Player {
     poison: u8,
 }
 
-/// What one reset or step gave.
+/// Result of one `reset` or `step`.
 #[derive(Debug)]
 struct Moment<O> {
     episode: u64,
-    /// 0 for a reset.
+    /// Step of the episode, from 1; 0 is the reset.
     step: usize,
     obs: Vec<O>,
     end: Step,
@@ -97,14 +97,14 @@ impl Player {
         Ok(Moment { episode: last.episode, step: last.step + 1, obs, end })
     }
 
-    /// A row of values that no environment writes by intention.
+    /// Returns an observation row filled with a byte pattern that no environment writes by intention.
     fn row<O: Element>(&self) -> Vec<O> {
         let mut row = vec![O::default(); self.width];
         bytemuck::cast_slice_mut::<O, u8>(&mut row).fill(self.poison);
         row
     }
 
-    /// Goes on twice from one saved state, the second time from within another episode.
+    /// Continues twice from one saved state, the second time from another episode, and compares the two.
     fn check_state<E: Env>(&self, env: &mut E) -> Result<()> {
         const AHEAD: usize = 20;
         let mut random = NpRandom::new(1);
@@ -129,7 +129,7 @@ impl Player {
     }
 }
 
-/// Which actions of a discrete space are legal now; empty without a mask, and for spaces too large to have one.
+/// Returns the current action mask of a discrete space; empty without a mask or with more than 2^20 actions.
 fn mask<E: Env>(env: &E, space: &Space) -> Vec<bool> {
     const MOST_FLAGS: i64 = 1 << 20;
     let Space::Discrete { n: n @ ..=MOST_FLAGS, .. } = space else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! What a trainer takes for "the environment": an id, a closure, or a recipe of the user's own.
+//! What a trainer accepts as its environment: an id, a closure, or an [`EnvCreator`].
 
 use std::{fmt, sync::Arc};
 
@@ -13,18 +13,18 @@ use crate::{
     wrappers::{WrapperSpec, by_name},
 };
 
-/// Copies of one environment, as they are stepped.
+/// Copies of one environment that are ready to be stepped.
 #[derive(Debug)]
 pub enum EnvCopies {
-    /// Each has one agent: they are stepped together.
+    /// Single-agent copies, stepped together.
     Vector(Box<dyn AnyVectorEnv>),
-    /// Each has several agents.
+    /// Multi-agent copies, stepped one by one.
     MultiAgent(Vec<Box<dyn AnyMultiAgentEnv>>),
 }
 
 type Make = dyn Fn(&EnvConfig, usize) -> Result<EnvCopies> + Send + Sync;
 
-/// Makes copies of one environment; clones share the recipe.
+/// Makes copies of one environment. Clones share the closure that makes them.
 #[derive(Clone)]
 pub struct EnvCreator {
     name: Arc<str>,
@@ -32,7 +32,7 @@ pub struct EnvCreator {
 }
 
 impl EnvCreator {
-    /// The general form: `make_vec` gets the `env_config` and the number of copies.
+    /// Creates copies with `make_vec`, which gets the `env_config` and the number of copies.
     pub fn new(
         name: impl Into<String>,
         make_vec: impl Fn(&EnvConfig, usize) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync + 'static,
@@ -68,7 +68,7 @@ impl EnvCreator {
         })
     }
 
-    /// An environment that steps all its copies itself: `EnvCreator::vector(MyVectorEnv::new)`.
+    /// Creates a vector environment that steps all its copies itself: `EnvCreator::vector(MyVectorEnv::new)`.
     pub fn vector<V: VectorEnv + 'static>(make: impl Fn(usize) -> V + Send + Sync + 'static) -> Self {
         let name = short_type_name::<V>();
         Self::new(name.clone(), move |config, num_envs| {
@@ -77,7 +77,7 @@ impl EnvCreator {
         })
     }
 
-    /// An environment with several agents; `make` makes one copy.
+    /// Creates multi-agent copies; `make` makes one of them.
     ///
     /// ```
     /// use pavlov_envs::{BoardGame, EnvConfig, EnvCopies, EnvCreator};
@@ -97,7 +97,7 @@ impl EnvCreator {
         })
     }
 
-    /// The same environment with these wrappers around every copy, the first of them innermost.
+    /// Returns a creator that puts these wrappers around every copy; the first wrapper is the innermost.
     ///
     /// Most wrappers stand around all copies together, so a native vector environment steps them at once as it does without
     /// wrappers. `AtariPreprocessing`, and `TimeLimit` where the copies do not truncate themselves, take them one by one: an
@@ -144,8 +144,8 @@ impl EnvCreator {
         })
     }
 
-    /// The same environment of several agents, in which each observes `Dict(obs, state)`: what it observed before, and behind that
-    /// what all agents observe.
+    /// Returns a creator of the same multi-agent environment whose agents observe `Dict(obs, state)`: `obs` is the
+    /// agent's own observation, and `state` is the tuple of all agents' observations.
     #[must_use]
     pub fn with_global_state(&self) -> Self {
         let inner = self.clone();
@@ -161,9 +161,9 @@ impl EnvCreator {
         })
     }
 
-    /// The same environment of several agents, in which groups of them are one agent each: a group observes a tuple of what its
-    /// members observe, chooses an action for each of them, and gets the sum of their rewards. `group_of` answers the name of an
-    /// agent with that of its group; agents without one stay as they are.
+    /// Returns a creator of the same multi-agent environment in which each group of agents is one agent. A group
+    /// observes the tuple of its members' observations, chooses one action per member, and gets the sum of their
+    /// rewards. `group_of` maps an agent's name to the name of its group; `None` leaves the agent ungrouped.
     ///
     /// ```
     /// use pavlov_envs::{EnvConfig, EnvCopies, EnvCreator};
@@ -196,8 +196,8 @@ impl EnvCreator {
         })
     }
 
-    /// The same, with episodes that are truncated after `steps` steps: by the copies, or where these cannot, by a wrapper
-    /// around each.
+    /// Returns a creator whose episodes are truncated after `steps` steps, by the vector environment itself or else by a
+    /// [`TimeLimit`](crate::TimeLimit) wrapper around each copy.
     pub(crate) fn limited(self, steps: usize) -> Self {
         let by_wrapper = self.wrapped(&[WrapperSpec::time_limit(steps)]);
         Self::of_copies(self.name().to_owned(), move |config, num_envs| {
@@ -220,16 +220,16 @@ impl EnvCreator {
         })
     }
 
-    /// The id, or the name of the type.
+    /// The id of the environment, or its type's name if a closure makes it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Makes `num_envs` copies, of one agent or of several.
+    /// Makes `num_envs` copies of a single-agent or a multi-agent environment.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if the environment does not have a
-    /// setting, [`Error::Shape`] if `num_envs` is 0, and whatever making a copy reports.
+    /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if `env_config` does not fit the
+    /// environment, [`Error::Shape`] if `num_envs` is 0, and any error of the environment.
     pub fn make(&self, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
         if num_envs == 0 {
             return Err(Error::shape("`num_envs`", 0, "at least 1"));
@@ -237,12 +237,12 @@ impl EnvCreator {
         (self.make)(env_config, num_envs)
     }
 
-    /// Makes `num_envs` copies of an environment with one agent.
+    /// Makes `num_envs` copies of a single-agent environment.
     ///
     /// # Errors
     /// Returns [`Error::Unsupported`] if the environment has several agents, [`Error::UnknownEnv`] if the id is not
-    /// registered, [`Error::Config`] if the environment does not have a setting, [`Error::Shape`] if `num_envs` is 0,
-    /// and whatever making a copy reports.
+    /// registered, [`Error::Config`] if `env_config` does not fit the environment, [`Error::Shape`] if `num_envs` is 0,
+    /// and any error of the environment.
     pub fn make_vec(&self, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
         match self.make(env_config, num_envs)? {
             EnvCopies::Vector(copies) => Ok(copies),
@@ -260,7 +260,7 @@ impl fmt::Debug for EnvCreator {
     }
 }
 
-/// What can stand for an environment: an id, a closure that makes one copy, or an [`EnvCreator`].
+/// Types that can be used as an environment: an id, a closure that makes one copy, or an [`EnvCreator`].
 ///
 /// ```no_run
 /// # use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator, IntoEnvCreator};
@@ -271,7 +271,7 @@ impl fmt::Debug for EnvCreator {
 /// build(|| CartPole::new(CartPoleConfig::default()));
 /// ```
 pub trait IntoEnvCreator {
-    /// The recipe.
+    /// Converts the value into an [`EnvCreator`].
     fn into_env_creator(self) -> EnvCreator;
 }
 

@@ -1,25 +1,25 @@
-//! The scalar types that observations and actions are made of.
+//! Scalar types of observations and actions.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Scalar type of a row, at run time.
+/// Scalar type of an observation or action, known at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DType {
-    /// Bytes, as in images.
+    /// Unsigned 8-bit integer, the type of images.
     U8,
-    /// Integers, as in discrete spaces.
+    /// Signed 64-bit integer, the type of discrete actions.
     I64,
-    /// Single precision, the usual observation.
+    /// Single-precision float, the most common type of observations.
     F32,
-    /// Double precision.
+    /// Double-precision float.
     F64,
 }
 
 impl DType {
-    /// Bytes per scalar.
+    /// Size of one scalar in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::U8 => 1,
@@ -28,7 +28,7 @@ impl DType {
         }
     }
 
-    /// `u8`, `i64`, `f32` or `f64`.
+    /// Name of the type: `u8`, `i64`, `f32` or `f64`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::U8 => "u8",
@@ -49,17 +49,17 @@ impl fmt::Display for DType {
     }
 }
 
-/// A scalar that an environment reads or writes: `u8`, `i64`, `f32` or `f64`.
+/// A scalar type that environments read or write: `u8`, `i64`, `f32` or `f64`.
 pub trait Element:
     bytemuck::Pod + Default + PartialEq + PartialOrd + fmt::Debug + Send + Sync + 'static
 {
-    /// This type at run time.
+    /// The [`DType`] of this scalar type.
     const DTYPE: DType;
 
-    /// Exact except for integers beyond 2^53.
+    /// Converts to `f64`; exact except for integers beyond 2^53.
     fn to_f64(self) -> f64;
 
-    /// Rounds to nearest for floats; truncates and saturates for integers.
+    /// Converts from `f64`: floats round to nearest, integers truncate and saturate.
     fn from_f64(value: f64) -> Self;
 }
 

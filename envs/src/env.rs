@@ -1,17 +1,17 @@
-//! What the author of an environment writes: one copy of it.
+//! The [`Env`] trait, which the author of an environment implements.
 
 use crate::{Element, Error, Result, Space, type_name::short_type_name};
 
-/// One environment.
+/// A single-agent environment, like Gymnasium's `Env`.
 ///
 /// # Contract
 ///
 /// * An episode is a function of its seed and its actions: equal seeds and actions give equal rows.
-/// * `reset` and `step` write every element of `obs`; what was in it before must not matter.
+/// * `reset` and `step` write every element of `obs`; its earlier contents must not matter.
 /// * Observations lie in [`observation_space`](Self::observation_space).
 /// * Spaces do not change.
 ///
-/// [`check_env`](crate::check_env) tests all of these.
+/// [`check_env`](crate::check_env) tests these rules.
 ///
 /// ```
 /// use pavlov_envs::{Env, Result, Space, Step, check_env};
@@ -58,86 +58,85 @@ pub trait Env: Send + 'static {
     /// Scalar type of actions: `i64` when discrete, `f32` when continuous.
     type Act: Element;
 
-    /// The set of observations; its [`width`](Space::width) is the length of `obs`.
+    /// Space of the observations; its [`width`](Space::width) is the length of `obs`.
     fn observation_space(&self) -> Space;
 
-    /// The set of actions; its [`width`](Space::width) is the length of `action`.
+    /// Space of the actions; its [`width`](Space::width) is the length of `action`.
     fn action_space(&self) -> Space;
 
-    /// Starts an episode and writes its first observation. `None` continues the environment's own
-    /// random stream; that of a new environment begins with the operating system's entropy, as
-    /// Gymnasium's ([`NpRandom::from_entropy`](crate::NpRandom::from_entropy)).
+    /// Starts an episode and writes its first observation. With a `seed` of `None` the environment's random generator
+    /// continues; in a new environment it is seeded by the operating system, as in Gymnasium
+    /// ([`NpRandom::from_entropy`](crate::NpRandom::from_entropy)).
     ///
     /// # Errors
-    /// Returns whatever the environment reports; see [`Error::other`].
+    /// Returns any error of the environment; see [`Error::other`].
     fn reset(&mut self, seed: Option<u64>, obs: &mut [Self::Obs]) -> Result<()>;
 
-    /// Takes one action and writes the observation after it, the last one of the episode included.
-    /// Vector environments refuse discrete actions outside the space and actions that are not
-    /// finite, in parts of a dict or tuple too; finite continuous actions may lie outside the bounds.
+    /// Applies one action and writes the next observation, also at the end of an episode. Vector environments reject
+    /// discrete actions outside the space and actions that are not finite, also inside a dict or tuple. Finite
+    /// continuous actions may lie outside the bounds.
     ///
     /// # Errors
-    /// Returns whatever the environment reports; see [`Error::other`].
+    /// Returns any error of the environment; see [`Error::other`].
     fn step(&mut self, action: &[Self::Act], obs: &mut [Self::Obs]) -> Result<Step>;
 
-    /// The number of steps after which vector environments truncate an episode; `None`: they never do.
+    /// Number of steps after which vector environments truncate an episode; `None` for no limit.
     fn max_episode_steps(&self) -> Option<usize> {
         None
     }
 
-    /// Writes which discrete actions are legal now, one flag per action; `false` when it has no mask or `mask` has
-    /// another length: nothing was written.
+    /// Writes for each discrete action whether it is legal now. Returns `false` and writes nothing if the environment
+    /// has no mask or `mask` has the wrong length.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false
     }
 
-    /// Changes the task from the next `reset` on, for curricula (RLlib's `TaskSettableEnv`); the running episode goes on as
-    /// it began. What a task is, the environment says. The task belongs to [`save_state`](Self::save_state): an episode
-    /// that is replayed instead has the newest task.
+    /// Changes the task from the next `reset` on, for curriculum learning (RLlib's `TaskSettableEnv`). The running episode
+    /// is not affected. The environment defines what a task is. The task is part of [`save_state`](Self::save_state): an
+    /// episode that is replayed instead gets the newest task.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where the environment has one task only; whatever it reports of a task that it does not have.
+    /// Returns [`Error::Unsupported`] if the environment has only one task, and any error about an unknown task.
     fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
         let _ = task;
         Err(Error::one_task(&short_type_name::<Self>()))
     }
 
-    /// A number about the last `reset` or `step` by its name in Gymnasium's `info`; `None` when there is none.
+    /// Number stored under `key` in Gymnasium's `info` after the last `reset` or `step`; `None` if there is none.
     fn info(&self, key: &str) -> Option<f64> {
         let _ = key;
         None
     }
 
-    /// A picture of the current state; `None` when there is nothing to draw.
+    /// Draws the current state as a picture; `None` if the environment has no picture.
     ///
     /// # Errors
-    /// Returns whatever the environment reports.
+    /// Returns any error of the environment.
     fn render(&mut self) -> Result<Option<Frame>> {
         Ok(None)
     }
 
-    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
-    /// does not matter.
+    /// Frames per second of the pictures of [`render`](Self::render), Gymnasium's `render_fps`; `None` if unspecified.
     fn render_fps(&self) -> Option<f64> {
         None
     }
 
-    /// The current state as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
+    /// The current state as text for a terminal, Gymnasium's render mode `ansi`; `None` if there is no text form.
     ///
     /// # Errors
-    /// Returns whatever the environment reports.
+    /// Returns any error of the environment.
     fn render_ansi(&mut self) -> Result<Option<String>> {
         Ok(None)
     }
 
-    /// Everything that later steps depend on, random stream included. `None` lets vector
-    /// environments replay the seed and the actions of the episode instead, which is slower.
+    /// Saves everything that later steps depend on, including the random generator. If it returns `None`, vector
+    /// environments replay the episode's seed and actions instead, which is slower.
     fn save_state(&self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Continues from what [`save_state`](Self::save_state) gave.
+    /// Restores a state made by [`save_state`](Self::save_state).
     ///
     /// # Errors
     /// Returns [`Error::State`] if `state` is damaged or another environment's, or if this one saves no states.
@@ -149,25 +148,25 @@ pub trait Env: Send + 'static {
     }
 }
 
-/// What a step gave besides the observation.
+/// Reward and end-of-episode flags of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Step {
     /// Reward of the step.
     pub reward: f64,
-    /// The episode reached an end of the task: the state has no future, its value is 0.
+    /// Whether the task ended: the state has no future, its value is 0.
     pub terminated: bool,
-    /// The episode was cut, for example by a time limit. As in Gymnasium, `terminated` is set besides where the task ended
-    /// in that very step; the state then has no future.
+    /// Whether the episode was cut off, for example by a time limit. If the task ended in the same step, `terminated` is
+    /// set as well, as in Gymnasium; the state then has no future.
     pub truncated: bool,
 }
 
-/// A picture: rows from the top, three bytes (red, green, blue) per pixel.
+/// An RGB picture: rows from the top, three bytes (red, green, blue) per pixel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Pixels per row.
+    /// Width in pixels.
     pub width: usize,
-    /// Rows.
+    /// Height in pixels.
     pub height: usize,
-    /// The pixels, `width * height * 3` bytes.
+    /// Pixel bytes, `[height, width, 3]`.
     pub rgb: Vec<u8>,
 }

@@ -1,14 +1,14 @@
-//! Settings of environments, and how they are read.
+//! Settings of environments (`env_config`) and their decoding.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::{Error, Result};
 
-/// Settings of an environment: the `env_config` of a trainer.
+/// Settings of an environment by name, the `env_config` of a trainer.
 pub type EnvConfig = Map<String, Value>;
 
-/// Overlays `config` on the default of `C`.
+/// Decodes settings of type `C`: the default of `C` with the values of `config` in place of its own.
 pub(crate) fn decode_config<C>(env: &str, config: &EnvConfig) -> Result<C>
 where
     C: Default + serde::Serialize + DeserializeOwned,

@@ -1,16 +1,16 @@
-//! What can go wrong in an environment, worded for the person who reads it.
+//! Errors of environments, vectors of environments, and the registry.
 
 use std::{error::Error as _, fmt};
 
 use crate::{Element, Space};
 
-/// Result of this crate's operations.
+/// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of an environment, of a vector of environments, or of the registry.
 ///
-/// `{:?}` prints the same sentence as `{}`, and the causes that it does not name: that is what a `main` which returns
-/// this error prints.
+/// `{:?}` prints the message of `{}` and the causes that it does not contain, so that a `main` that returns this error
+/// prints a readable sentence.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -21,17 +21,17 @@ pub enum Error {
         or_nearest(nearest.as_deref())
     )]
     UnknownEnv {
-        /// What was asked for.
+        /// The unknown id.
         id: String,
-        /// The registered id with the fewest edits, if any is near.
+        /// The registered id with the fewest edits, if one is near.
         nearest: Option<String>,
     },
-    /// The id is taken.
+    /// Another environment is already registered under this id.
     #[error(
         "an environment {id:?} is registered already; choose another id, for instance with a higher -v number"
     )]
     AlreadyRegistered {
-        /// The id given twice.
+        /// The id that is already registered.
         id: String,
     },
     /// The `env_config` does not fit the environment.
@@ -39,7 +39,7 @@ pub enum Error {
     Config {
         /// Id or name of the environment.
         env: String,
-        /// The key, its value, the rule and the way out.
+        /// The key, its value, the rule and a hint.
         message: String,
     },
     /// An action lies outside the action space.
@@ -52,30 +52,30 @@ pub enum Error {
         /// The action space.
         space: Box<Space>,
     },
-    /// A conformance check failed.
+    /// An environment breaks a rule of its contract.
     #[error("contract `{check}` is broken: {message}")]
     Contract {
-        /// Name of the rule, as listed at [`check_env`](crate::check_env).
+        /// Name of the broken rule, as listed at [`check_env`](crate::check_env).
         check: &'static str,
-        /// Copy, step, what was found and what was expected.
+        /// Copy and step of the violation, the expected value and the value found.
         message: String,
     },
-    /// A copy of an environment failed; `seed` and `step` reproduce it.
+    /// One copy of an environment failed; `seed` and `step` reproduce the failure.
     #[error("environment {env} failed {} of the episode with {}: {source}", at_step(*step), seed_text(*seed))]
     Env {
         /// Index of the copy in its vector.
         env: usize,
-        /// Seed of the running episode; `None` when it was reset without one.
+        /// Seed of the running episode; `None` if it was reset without a seed.
         seed: Option<u64>,
         /// Step of the episode, from 1; 0 is the reset.
         step: usize,
-        /// What the environment said.
+        /// The environment's error.
         source: Box<Error>,
     },
     /// User code panicked.
     #[error("panic: {message}")]
     Panic {
-        /// The panic's message.
+        /// Message of the panic.
         message: String,
     },
     /// A Python environment or the process it runs in failed; see [`PyVec`](crate::PyVec).
@@ -83,36 +83,36 @@ pub enum Error {
     Python {
         /// Id of the environment.
         env: String,
-        /// Which worker did what, with the Python traceback.
+        /// The worker and its task, with the Python traceback.
         message: String,
     },
-    /// A caller's buffer or a space does not have the size, alignment or form that is needed.
+    /// A buffer or a space has the wrong size, alignment or form.
     #[error("{what} is {found}, but it must be {expected}")]
     Shape {
-        /// Which buffer or field.
+        /// Name of the buffer or field.
         what: &'static str,
-        /// What was given.
+        /// The value that was given.
         found: String,
-        /// The rule.
+        /// The rule that the value breaks.
         expected: String,
     },
-    /// Something that this environment does not have.
+    /// The environment does not support an operation.
     #[error("{env} has no {what}; {way_out}")]
     Unsupported {
         /// Name of the environment.
         env: String,
-        /// What was asked for.
+        /// The unsupported operation.
         what: &'static str,
-        /// What to do instead.
+        /// A hint what to do instead.
         way_out: &'static str,
     },
-    /// A saved state cannot be made or does not fit.
+    /// A saved state cannot be made or loaded.
     #[error("environment state: {message}")]
     State {
-        /// What does not fit, and what to do.
+        /// The mismatch and a hint.
         message: String,
     },
-    /// An error of the user's own.
+    /// A user-defined error.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -133,7 +133,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// Wraps any error or message: `Error::other("the simulator is gone")`.
+    /// Wraps a user-defined error or message: `Error::other("the simulator is gone")`.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
     }
@@ -162,7 +162,7 @@ impl Error {
         Self::Unsupported { env: env.into(), what, way_out }
     }
 
-    /// For `set_task`.
+    /// Error of `set_task` for an environment with only one task.
     pub(crate) fn one_task(env: &str) -> Self {
         Self::unsupported(env, "tasks to choose from", "implement `set_task` for it")
     }
@@ -171,7 +171,7 @@ impl Error {
         Self::State { message: message.into() }
     }
 
-    /// The message of a caught panic.
+    /// Converts the payload of a caught panic into an error with its message.
     pub(crate) fn panic(payload: &(dyn std::any::Any + Send)) -> Self {
         let message = payload
             .downcast_ref::<&str>()
@@ -181,7 +181,7 @@ impl Error {
         Self::Panic { message }
     }
 
-    /// Counts the copy's index from the start of a longer vector.
+    /// Adds `first` to the copy index, for a copy in a part of a longer vector.
     pub(crate) fn shift_env(self, first: usize) -> Self {
         match self {
             Self::Env { env, seed, step, source } => Self::Env { env: env + first, seed, step, source },

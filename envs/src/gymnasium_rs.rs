@@ -1,11 +1,11 @@
-//! Environments written for the crate gymnasium-rs, without depending on it.
+//! A macro for environments of the crate gymnasium-rs, which is no dependency of this crate.
 //!
-//! gymnasium-rs 0.1.1 depends on pyo3 0.19, and Cargo allows one pyo3 in a program's dependencies. A macro that
-//! expands where both crates are known leaves that choice to the program, and fits forks and later versions too.
+//! gymnasium-rs 0.1.1 depends on pyo3 0.19, and Cargo allows only one pyo3 in a program's dependencies. The macro
+//! expands in the user's program, which knows both crates and chooses their versions; forks of gymnasium-rs work too.
 
 use crate::{Element, Error, Result};
 
-/// Makes an environment of the crate gymnasium-rs an [`Env`](crate::Env).
+/// Wraps an environment of the crate gymnasium-rs as an [`Env`](crate::Env).
 ///
 /// ```text
 /// gymnasium_rs_env! {
@@ -15,7 +15,7 @@ use crate::{Element, Error, Result};
 ///
 /// The types are those of `gymnasium_rs::core::Env<Obs, Action>`. `Box(TYPE)` is a collection of floats
 /// (`ndarray::Array1<f32>`, `Vec<f64>`) whose rows here are `f32`; `Discrete(TYPE)` is an integer, here an `i64`.
-/// `NAME::new(their_env)` wraps one; `NAME` is `Send` when `THEIR_ENV` is.
+/// `NAME::new(their_env)` wraps an environment; `NAME` is `Send` if `THEIR_ENV` is.
 ///
 /// * Their seeds are 31 bits wide: a seed below 2^31 stays as it is, in others the upper bits are folded in.
 /// * An end with both flags keeps both, as in Gymnasium.
@@ -23,8 +23,8 @@ use crate::{Element, Error, Result};
 /// * There is no limit on steps; [`TimeLimit`](crate::TimeLimit) adds one.
 /// * Dropping it calls their `close`.
 ///
-/// The crate's own `CartPole` is not Gymnasium's: its physics and rewards differ. Take
-/// [`CartPole`](crate::CartPole) instead.
+/// The `CartPole` of gymnasium-rs is not Gymnasium's: its physics and rewards differ. Use [`CartPole`](crate::CartPole)
+/// instead.
 ///
 /// ```
 /// # // What the macro uses of gymnasium-rs, so that this page needs no pyo3.
@@ -172,7 +172,7 @@ macro_rules! gymnasium_rs_env {
     (@action $action:ident, Discrete, $act:ty) => { $action[0] as $act };
 }
 
-/// A seed of 31 bits.
+/// Converts a 64-bit seed to the 31 bits of gymnasium-rs.
 #[doc(hidden)]
 pub fn seed(seed: u64) -> i32 {
     ((seed ^ seed >> 31 ^ seed >> 62) & 0x7fff_ffff) as i32
@@ -183,7 +183,7 @@ pub fn boxed(low: Vec<f64>, high: Vec<f64>) -> crate::Space {
     crate::Space::Box { shape: vec![low.len()], low, high, dtype: crate::DType::F32 }
 }
 
-/// Fills `obs` with exactly as many scalars as it holds.
+/// Writes `scalars` into `obs`; their number must equal its length.
 #[doc(hidden)]
 pub fn write<T: Element>(obs: &mut [T], scalars: impl Iterator<Item = T>) -> Result<()> {
     let mut found = 0;

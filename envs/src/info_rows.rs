@@ -1,8 +1,8 @@
-//! Numbers of `info` in rows, one per copy: gathered when a key is first asked for and again after every step.
+//! Numbers of Gymnasium's `info`, one row per key with one number per copy.
 
 use std::cell::OnceCell;
 
-/// The keys asked for so far and their rows; a list, so that rows lent to the caller never move.
+/// Rows of the `info` keys requested so far; a linked list, so that rows lent to the caller never move.
 #[derive(Debug, Default)]
 pub(crate) struct InfoRows {
     first: OnceCell<Box<Node>>,
@@ -16,8 +16,8 @@ struct Node {
 }
 
 impl InfoRows {
-    /// The row of `key`, `[num_envs]`. `fill` writes one and says whether any copy has the number; a key that none has
-    /// is asked for again next time.
+    /// Returns the row of `key`, `[num_envs]`. A new row is written by `fill`, which returns whether any copy has the
+    /// number; a key that no copy has is looked up again at the next call.
     pub(crate) fn get(
         &self,
         key: &str,
@@ -38,7 +38,7 @@ impl InfoRows {
         })
     }
 
-    /// Writes all rows anew; for the last line of `reset` and `step`.
+    /// Writes all rows again; `reset` and `step` call this last.
     pub(crate) fn refresh(&mut self, mut fill: impl FnMut(&str, &mut [f64]) -> bool) {
         let mut next = self.first.get_mut();
         while let Some(node) = next {

@@ -1,4 +1,4 @@
-//! Environments for pavlov: spaces, one copy or many, native environments, seeding like numpy's.
+//! Environments for pavlov: spaces, single and vector environments, native environments, and numpy-compatible seeding.
 //!
 //! * [`Env`] is what an author writes: one copy. [`check_env`] tests it.
 //! * [`VectorEnv`] steps many copies at once: [`SyncVectorEnv`] in a loop, [`ThreadVectorEnv`] on
@@ -12,12 +12,12 @@
 //! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and
 //!   [`check_multi_agent_env`] tests it. [`PyMultiAgentEnv`] is a PettingZoo environment, by ids such as
 //!   `pz:mpe2.simple_spread_v3`.
-//! * [`Space`] says what observations and actions are; both are flat rows of scalars.
+//! * [`Space`] describes observations and actions; both are flat rows of scalars.
 //!
-//! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
-//! be replayed. `terminated` and `truncated` are different things. No step allocates memory: rows
-//! are written where the caller says. There are two exceptions: the queue of rayon's threads
-//! ([`ThreadVectorEnv`]) and the bounds of a box in [`MultiAgentEnv::check_action`].
+//! Three rules hold everywhere. An episode is a function of its seed and its actions, so it can be replayed.
+//! `terminated` and `truncated` are kept apart. No step allocates memory: results are written into the caller's slices.
+//! Two places do allocate: the queue of rayon's threads ([`ThreadVectorEnv`]) and the bounds of a box in
+//! [`MultiAgentEnv::check_action`].
 //!
 //! ```
 //! use pavlov_envs::{CartPole, CartPoleConfig, Env};
@@ -34,7 +34,7 @@
 //! # }
 //! ```
 
-/// The example of the README, run by `cargo test --doc`.
+/// The examples of the README, which `cargo test --doc` runs.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Environments with several agents: what an author writes, and where a step writes.
+//! Environments with several agents: the [`MultiAgentEnv`] trait and its output rows.
 
 use crate::{Element, Error, Frame, Result, Space};
 
@@ -16,12 +16,12 @@ pub use rows::MultiAgentRows;
 pub(crate) use time_limit::TimeLimit;
 pub use typed::TypedMultiAgentEnv;
 
-/// One environment in which several agents act.
+/// An environment in which several agents act.
 ///
-/// The agents have fixed names in a fixed order, and agent `i` owns row `i` of everything, whether it takes part
-/// at the moment or not. Two masks say which agents do: `alive`, the agents that are in the episode, and `acting`, those
-/// whose actions the next step reads. Where all act at once the masks are equal; in a board game one agent acts
-/// at a time. The episode is over when no agent is alive.
+/// The agents have fixed names in a fixed order, and row `i` of every slice belongs to agent `i`, whether it takes part
+/// at the moment or not. Two masks say which agents take part: `alive` marks the agents in the episode, `acting` those
+/// whose actions the next step reads. If all agents act at once, the masks are equal; in a board game one agent acts at
+/// a time. The episode is over when no agent is alive.
 ///
 /// | here | PettingZoo | RLlib |
 /// |---|---|---|
@@ -29,27 +29,27 @@ pub use typed::TypedMultiAgentEnv;
 /// | `alive` | `agents` | the agents without a `done` yet |
 /// | `acting` | `agents` (parallel), `agent_selection` (AEC) | the keys of the observation dict |
 /// | no agent alive | `agents` is empty | `dones["__all__"]` |
-/// | all of `obs` | `state()` of the environments whose agents see everything between them | |
+/// | all of `obs` | `state()`, if the agents together see everything | |
 /// | [`action_mask`](Self::action_mask) | `observe(agent)["action_mask"]` or `infos[agent]["action_mask"]` | the same key of the observation |
 ///
-/// A reward belongs to the step in which it was earned, for waiting agents too: the player whose opponent just won
-/// gets its -1 in the opponent's step, as in PettingZoo's `rewards`. A collector of samples adds up what an agent got
-/// between two of its own actions, as RLlib's sampler does.
+/// A reward belongs to the step in which it was earned, also for an agent that is not acting: the player whose opponent
+/// just won gets its -1 in the opponent's step, as in PettingZoo's `rewards`. A sample collector adds up the rewards of
+/// an agent between two of its own actions, as RLlib's sampler does.
 ///
 /// # Contract
 ///
-/// * An episode is a function of its seed and the actions of the acting agents; other rows of `actions` are not read.
-/// * `reset` and `step` write every element of every slice of `out`; what was in it before must not matter.
+/// * An episode is a function of its seed and the actions of the acting agents; other actions are not read.
+/// * `reset` and `step` write every element of every slice of `out`; their earlier contents must not matter.
 /// * An agent's observation lies in its space while it is alive and in the step in which it ends. Before it joins and
 ///   after it ended, its row of `obs` is zeros and its reward 0.
-/// * An agent ends once, with `terminated`, `truncated` or both, in that step only; from then on it is not alive. With both it
-///   has terminated: nothing comes after that would be worth anything.
+/// * An agent ends once: `terminated`, `truncated` or both are set in that step only, and the agent is no longer alive.
+///   If both are set, it counts as terminated: the value of its state is 0.
 /// * Acting agents are alive, and at least one agent acts while one is alive. An acting agent with an action mask has a
 ///   legal action.
-/// * An action outside the space of an acting agent is an error and not a panic.
+/// * An action outside the space of an acting agent is an error, not a panic.
 /// * Agents and spaces do not change.
 ///
-/// [`check_multi_agent_env`](crate::check_multi_agent_env) tests all of these.
+/// [`check_multi_agent_env`](crate::check_multi_agent_env) tests these rules.
 ///
 /// ```
 /// use pavlov_envs::{MultiAgentEnv, MultiAgentOut, Result, Space, check_multi_agent_env};
@@ -104,53 +104,52 @@ pub trait MultiAgentEnv: Send + 'static {
     /// Scalar type of all agents' actions: `i64` when discrete, `f32` when continuous.
     type Act: Element;
 
-    /// Names of all agents that can ever take part, in the order of the rows.
+    /// Names of all agents that can ever take part, in the order of their rows.
     fn agents(&self) -> Vec<String>;
 
-    /// The set of observations of one agent, an index into [`agents`](Self::agents).
+    /// Space of the observations of agent number `agent`.
     fn observation_space(&self, agent: usize) -> Space;
 
-    /// The set of actions of one agent.
+    /// Space of the actions of agent number `agent`.
     fn action_space(&self, agent: usize) -> Space;
 
-    /// Starts an episode. `None` continues the environment's own random stream; that of a new environment begins with
-    /// the operating system's entropy.
+    /// Starts an episode. With a `seed` of `None` the environment's random generator continues; in a new environment it
+    /// is seeded by the operating system.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if a slice has a wrong length, and whatever the environment reports.
+    /// Returns [`Error::Shape`] if a slice has the wrong length, and any error of the environment.
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
 
-    /// Takes the actions of the acting agents. `actions` holds the rows of all agents one after the other, each as
-    /// wide as the agent's space.
+    /// Applies the actions of the acting agents. `actions` holds the rows of all agents one after the other, each as
+    /// wide as the agent's action space.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if a slice has a wrong length, and [`Error::InvalidAction`] if an acting agent cannot
-    /// take its action. Fails if the episode is over. Returns whatever the environment reports.
+    /// Returns [`Error::Shape`] if a slice has the wrong length, [`Error::InvalidAction`] if the action of an acting
+    /// agent is invalid, and any error of the environment. Fails if the episode is over.
     fn step(&mut self, actions: &[Self::Act], out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
 
-    /// Writes which discrete actions of an agent are legal now, one flag per action, all `false` when it is not acting;
-    /// `false` when the environment has no masks or `mask` has another length: nothing was written.
+    /// Writes for each discrete action of an agent whether it is legal now; all `false` if the agent is not acting.
+    /// Returns `false` and writes nothing if the environment has no masks or `mask` has the wrong length.
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
         let _ = (agent, mask);
         false
     }
 
-    /// A number about the last `reset` or `step` by its name in the agent's `info`; `None` when there is none.
+    /// Number stored under `key` in the agent's `info` after the last `reset` or `step`; `None` if there is none.
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         let _ = (agent, key);
         None
     }
 
-    /// A picture of the current state; `None` when there is nothing to draw.
+    /// Draws the current state as a picture; `None` if the environment has no picture.
     ///
     /// # Errors
-    /// Returns whatever the environment reports.
+    /// Returns any error of the environment.
     fn render(&mut self) -> Result<Option<Frame>> {
         Ok(None)
     }
 
-    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
-    /// does not matter.
+    /// Frames per second of the pictures of [`render`](Self::render), Gymnasium's `render_fps`; `None` if unspecified.
     fn render_fps(&self) -> Option<f64> {
         None
     }
@@ -161,7 +160,7 @@ pub trait MultiAgentEnv: Send + 'static {
         None
     }
 
-    /// Continues from what [`save_state`](Self::save_state) gave.
+    /// Restores a state made by [`save_state`](Self::save_state).
     ///
     /// # Errors
     /// Returns [`Error::State`] if `state` is damaged or another environment's, or if this one saves no states.
@@ -172,14 +171,14 @@ pub trait MultiAgentEnv: Send + 'static {
         )))
     }
 
-    /// Checks that an acting agent can take `action`, that is, that it is in a discrete space or finite; for the first
+    /// Checks that `action` is valid for the agent: in the space if that is discrete, finite otherwise. For the first
     /// lines of [`step`](Self::step).
     ///
-    /// Asks for the space every time, which for a box allocates its bounds; an environment that must not allocate
-    /// keeps its space and asks [`Space::takes`].
+    /// Builds the space at every call, which allocates the bounds of a box. An environment that must not allocate keeps
+    /// its space and calls [`Space::takes`].
     ///
     /// # Errors
-    /// Returns [`Error::InvalidAction`] if the agent cannot take the action.
+    /// Returns [`Error::InvalidAction`] if the action is invalid for the agent.
     fn check_action(&self, agent: usize, action: &[Self::Act]) -> Result<()> {
         let space = self.action_space(agent);
         crate::vector::invalid_action(&space, action).map_or(Ok(()), |row| {
@@ -188,25 +187,25 @@ pub trait MultiAgentEnv: Send + 'static {
     }
 }
 
-/// Where a reset or a step of a [`MultiAgentEnv`] writes: row `i` of each slice belongs to agent `i`.
+/// Output slices of `reset` and `step` of a [`MultiAgentEnv`]: row `i` of each slice belongs to agent `i`.
 #[derive(Debug)]
 pub struct MultiAgentOut<'a, O> {
-    /// Observations, one agent's row after the other; `[agents, width]` where the spaces are equal.
+    /// Observations of all agents one after the other; `[agents, width]` if their spaces are equal.
     pub obs: &'a mut [O],
     /// Rewards of the step, `[agents]`; 0 after a reset.
     pub rewards: &'a mut [f64],
-    /// Which agents reached an end of their task in this step, `[agents]`.
+    /// Whether each agent's task ended in this step, `[agents]`.
     pub terminated: &'a mut [bool],
     /// Which agents were cut in this step, `[agents]`; an agent whose task ended in that very step has both flags.
     pub truncated: &'a mut [bool],
-    /// Which agents are in the episode from here on, `[agents]`.
+    /// Whether each agent is in the episode after this step, `[agents]`.
     pub alive: &'a mut [bool],
-    /// Which agents act in the next step, `[agents]`.
+    /// Whether each agent acts in the next step, `[agents]`.
     pub acting: &'a mut [bool],
 }
 
 impl<O: Element> MultiAgentOut<'_, O> {
-    /// The same slices for a shorter while.
+    /// Borrows the same slices for a shorter lifetime.
     pub fn reborrow(&mut self) -> MultiAgentOut<'_, O> {
         MultiAgentOut {
             obs: self.obs,
@@ -218,7 +217,7 @@ impl<O: Element> MultiAgentOut<'_, O> {
         }
     }
 
-    /// Writes what most episodes start with: zeros, and every agent alive and acting.
+    /// Writes a common start of an episode: zeros, and every agent alive and acting.
     pub fn start(self) {
         self.obs.fill(O::default());
         self.rewards.fill(0.0);
@@ -228,10 +227,10 @@ impl<O: Element> MultiAgentOut<'_, O> {
         self.acting.fill(true);
     }
 
-    /// Checks that `obs` has `obs_width` scalars (those of all agents) and every other slice one per agent.
+    /// Checks that `obs` holds `obs_width` scalars (those of all agents) and every other slice one element per agent.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] with the name of the slice that has not.
+    /// Returns [`Error::Shape`] with the name of the slice of the wrong length.
     pub fn check(&self, agents: usize, obs_width: usize) -> Result<()> {
         let lens = [
             ("`obs`", self.obs.len(), obs_width),

@@ -1,4 +1,4 @@
-//! Environments written in Rust: Gymnasium's, equal step by step, and games of our own.
+//! Environments written in Rust: Gymnasium's, equal step by step, and pavlov's own games.
 
 mod acrobot;
 mod ansi;
@@ -65,7 +65,7 @@ pub use two_step_game::TwoStepGame;
 use crate::env_config::decode_config;
 use entry::{Entry, MultiAgentEntry, classic, no_settings, single, spec};
 
-/// What the registry holds from the start; limits and thresholds are Gymnasium's.
+/// Returns the single-agent environments that are registered from the start; limits and thresholds are Gymnasium's.
 pub(crate) fn entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
@@ -147,7 +147,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     entries
 }
 
-/// What the registry of multi-agent environments holds from the start.
+/// Returns the multi-agent environments that are registered from the start.
 pub(crate) fn multi_agent_entries() -> Vec<MultiAgentEntry> {
     let mut entries: Vec<MultiAgentEntry> = vec![
         (spec("tictactoe_v3", "three in a row, one move at a time", None, None), |config| {

@@ -1,6 +1,6 @@
-//! The name that was probably meant.
+//! Suggests the known name that a misspelt name probably means.
 
-/// The candidate with the fewest edits from `name`, if less than half of it would change.
+/// The candidate with the fewest edits from `name`, ignoring case, if they are at most half as many as its characters.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();
     let edits = |candidate: &str| strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase());

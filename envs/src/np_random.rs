@@ -1,4 +1,4 @@
-//! numpy's default generator, bit for bit: `SeedSequence`, PCG64 and the draws environments use.
+//! numpy's default generator, bit for bit: `SeedSequence`, PCG64 and the draws that environments use.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -6,7 +6,7 @@ mod exponential;
 mod seed_sequence;
 mod ziggurat;
 
-/// Numpy's `default_rng`: equal seeds give equal draws.
+/// numpy's `default_rng`: equal seeds give equal draws.
 ///
 /// ```
 /// use pavlov_envs::NpRandom;
@@ -18,14 +18,14 @@ mod ziggurat;
 pub struct NpRandom {
     state: u128,
     increment: u128,
-    /// High half of a draw whose low half was taken.
+    /// High half of a 64-bit draw whose low half was already returned.
     half: Option<u32>,
 }
 
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 
 impl NpRandom {
-    /// The generator of `np.random.default_rng(seed)`.
+    /// Makes the generator of `np.random.default_rng(seed)`.
     pub fn new(seed: u64) -> Self {
         let [a, b, c, d] = seed_sequence::generate(seed);
         let (state, stream) = (u128::from(a) << 64 | u128::from(b), u128::from(c) << 64 | u128::from(d));
@@ -34,13 +34,14 @@ impl NpRandom {
         Self { state, increment, half: None }
     }
 
-    /// A generator as of `np.random.default_rng()`: every call begins a stream with the operating system's entropy.
+    /// Makes a generator with a new seed from the operating system's entropy on every call, as `np.random.default_rng()`
+    /// does.
     pub fn from_entropy() -> Self {
-        // The keys of a `RandomState` come from there, and no two of a thread are equal.
+        // The keys of a `RandomState` come from the operating system, and no two of a thread are equal.
         Self::new(RandomState::new().build_hasher().finish())
     }
 
-    /// Uniform 64 bits.
+    /// Draws 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
@@ -48,7 +49,7 @@ impl NpRandom {
         xored.rotate_right((self.state >> 122) as u32)
     }
 
-    /// Uniform 32 bits; two calls share one 64-bit draw.
+    /// Draws 32 uniform bits; two calls share one 64-bit draw.
     pub fn next_u32(&mut self) -> u32 {
         if let Some(half) = self.half.take() {
             return half;
@@ -64,7 +65,7 @@ impl NpRandom {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Draws as `rng.uniform(low, high)` does.
+    /// Draws as `rng.uniform(low, high)` does: uniform in `[low, high)`.
     #[inline]
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.random()
@@ -85,7 +86,7 @@ impl NpRandom {
         (low as u64).wrapping_add(offset) as i64
     }
 
-    /// Draws as `rng.choice(len(p), p=p)` does: an index by its probability.
+    /// Draws as `rng.choice(len(p), p=p)` does: an index, with the probabilities `p`.
     ///
     /// # Panics
     /// Panics if `p` is empty.
@@ -98,11 +99,11 @@ impl NpRandom {
             sum += p;
             sum / total > draw
         });
-        // The last quotient is 1 exactly, and no draw is.
+        // The last quotient is exactly 1, and every draw is below 1.
         index.unwrap_or(p.len() - 1)
     }
 
-    /// Puts a list into random order as `rng.shuffle(list)` does.
+    /// Shuffles a list as `rng.shuffle(list)` does.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             let mask = u32::MAX >> (last as u32).leading_zeros();
@@ -116,17 +117,17 @@ impl NpRandom {
         }
     }
 
-    /// Draws as `rng.standard_normal()` does.
+    /// Draws as `rng.standard_normal()` does: normal with mean 0 and standard deviation 1.
     pub fn normal(&mut self) -> f64 {
         ziggurat::normal(self)
     }
 
-    /// Draws as `rng.standard_exponential()` does.
+    /// Draws as `rng.standard_exponential()` does: exponential with mean 1.
     pub fn exponential(&mut self) -> f64 {
         exponential::exponential(self)
     }
 
-    /// The generator as 40 bytes, for a saved state.
+    /// Converts the generator to 40 bytes, for a saved state.
     pub fn to_bytes(&self) -> [u8; 40] {
         let mut bytes = [0; 40];
         bytes[..16].copy_from_slice(&self.state.to_le_bytes());
@@ -136,7 +137,7 @@ impl NpRandom {
         bytes
     }
 
-    /// The generator from what [`to_bytes`](Self::to_bytes) gave.
+    /// Restores a generator from the bytes of [`to_bytes`](Self::to_bytes).
     pub fn from_bytes(bytes: &[u8; 40]) -> Self {
         let word = |at: usize| {
             let mut word = [0; 16];
@@ -147,7 +148,7 @@ impl NpRandom {
         Self { state: word(0), increment: word(16), half: (bytes[36] != 0).then_some(half) }
     }
 
-    /// Lemire's method; `n` is at least 2.
+    /// Draws a uniform integer in `0..n` by Lemire's method; `n` must be at least 2.
     fn below_u32(&mut self, n: u32) -> u32 {
         let mut product = u64::from(self.next_u32()) * u64::from(n);
         if (product as u32) < n {

@@ -1,7 +1,7 @@
-//! Python environments: their copies live in worker processes, their rows in shared memory.
+//! Python environments: the copies run in worker processes, and their rows are in shared memory.
 //!
-//! No libpython is linked: a worker is `python -c` with the script beside this file, so whatever runs in
-//! a user's Python runs here, and what crashes there is an error here.
+//! pavlov does not link libpython: a worker is `python -c` with the script beside this file. So every environment that runs
+//! in the user's Python runs here, and a crash of the worker becomes an [`Error`].
 //!
 //! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that all processes map:
 //! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `final_masks`,
@@ -16,15 +16,15 @@
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
 //! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `limit`, `task`, `replay`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
 //!
-//! Pictures come through the pipe, because their size is known only when one is drawn.
+//! Pictures come through the pipe, because their size is known only after one was drawn.
 //!
-//! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which of them are there.
+//! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which agents are alive.
 //!
-//! A fault is a line `{"error": traceback}` and the worker's end. A worker that crashes or hangs leaves the Python
-//! traceback of that moment in its log (`faulthandler`), and the row it was at in the shared memory. Workers die with
-//! the parent, by the end of their pipe or, when the environment hangs, by the kernel (`PR_SET_PDEATHSIG`). Each is the
-//! leader of a process group, or in that of the script that started it; a second process in the group, the guard, kills
-//! the group when the parent is gone, so that what the environment started ends too.
+//! On a fault a worker writes a line `{"error": traceback}` and ends. A worker that crashes or hangs leaves the Python
+//! traceback of that moment in its log (`faulthandler`), and the index of the row that it worked on in the shared memory.
+//! Workers die with the parent, by the end of their pipe or, when the environment hangs, by the kernel (`PR_SET_PDEATHSIG`).
+//! Each worker is the leader of a process group, or in the group of the script that started it. A second process in the
+//! group, the guard, kills the group when the parent is gone, so that processes started by the environment end too.
 
 use std::marker::PhantomData;
 
@@ -49,19 +49,19 @@ pub use config::{PyConfig, Vectorization};
 pub use pettingzoo::PyMultiAgentEnv;
 pub(crate) use pettingzoo::{PREFIX as PETTINGZOO_PREFIX, make_multi_agent, pettingzoo_id};
 
-/// What ids of Python environments begin with: `py:CartPole-v1`, `py:my_package:MyEnv-v0`.
+/// Prefix of ids of Python environments: `py:CartPole-v1`, `py:my_package:MyEnv-v0`.
 pub(crate) const PREFIX: &str = "py:";
 
 /// Copies of a Gymnasium environment in Python processes.
 ///
-/// [`make_vec`](crate::make_vec) gives one for every id `py:ENV_ID`; `py:module:EnvId` imports `module` first, for
-/// environments that register themselves there (`py:ale_py:ALE/Pong-v5`): an installed module of that name, or else one
-/// of the current directory. Nothing else is imported from the current directory. This type is for those who need a
-/// [`VectorEnv`] and know the scalar types. Settings: [`PyConfig`].
+/// [`make_vec`](crate::make_vec) makes one for every id `py:ENV_ID`. `py:module:EnvId` imports `module` first, for
+/// environments that register themselves on import (`py:ale_py:ALE/Pong-v5`): an installed module of that name, or else one
+/// of the current directory. Nothing else is imported from the current directory. Use this type directly if you need a
+/// [`VectorEnv`] and know the scalar types. The settings are in [`PyConfig`].
 ///
-/// A copy can be brought back to the middle of an episode by replaying its seed and actions; a hosted vector
-/// environment ([`Vectorization`]) cannot. The first fault in Python ends all workers, and every later call gives the
-/// same error.
+/// Saving and loading works by replaying a copy's seed and actions, so it can restore the middle of an episode; it does not
+/// work for a hosted vector environment ([`Vectorization`]). The first fault in Python ends all workers, and every later
+/// call returns the same error.
 ///
 /// ```no_run
 /// use pavlov_envs::{EnvConfig, PyVec, VectorEnv};
@@ -84,8 +84,7 @@ impl<O: Element, A: Element> PyVec<O, A> {
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a setting does not fit, [`Error::Python`] if the interpreter, a package or the
-    /// environment fails, and [`Error::Shape`] if `num_envs` is 0 or the environment's scalars are others than `O` and
-    /// `A`.
+    /// environment fails, and [`Error::Shape`] if `num_envs` is 0 or the environment's scalar types are not `O` and `A`.
     pub fn new(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Self> {
         let bridge = Bridge::start(id.strip_prefix(PREFIX).unwrap_or(id), env_config, num_envs)?;
         check_dtype("the scalar type of observations", bridge.observation_space(), O::DTYPE)?;
@@ -98,7 +97,7 @@ impl<O: Element, A: Element> PyVec<O, A> {
         self.bridge.num_workers()
     }
 
-    /// Process ids of the workers, first rows first.
+    /// Process ids of the workers, in the order of their rows.
     pub fn worker_pids(&self) -> Vec<u32> {
         self.bridge.worker_pids()
     }
@@ -184,12 +183,12 @@ fn check_dtype(what: &'static str, space: &Space, asked: DType) -> Result<()> {
     Err(Error::shape(what, asked, format_args!("{}, which the rows of {space} are", space.dtype())))
 }
 
-/// The part of a Python environment's id after `py:`.
+/// Returns the part of a Python environment's id after `py:`; `None` for other ids.
 pub(crate) fn python_id(id: &str) -> Option<&str> {
     id.strip_prefix(PREFIX)
 }
 
-/// Copies of a Python environment, whatever its scalars; `id` is without `py:`.
+/// Makes copies of a Python environment, whatever its scalar types; `id` is without `py:`.
 pub(crate) fn make_vec(
     id: &str,
     env_config: &EnvConfig,
@@ -216,7 +215,7 @@ fn with_obs<O: Element>(bridge: Bridge) -> Box<dyn crate::AnyVectorEnv> {
     }
 }
 
-/// What Gymnasium's registry knows about an environment; asks a Python process. `id` is without `py:`.
+/// Asks a Python process for the spec of an environment in Gymnasium's registry; `id` is without `py:`.
 pub(crate) fn spec(id: &str) -> Result<EnvSpec> {
     bridge::spec(id, &EnvConfig::new())
 }

@@ -1,4 +1,4 @@
-//! Environments by id, for the whole process.
+//! The registry of environments by id, one for the whole process.
 
 use std::{
     collections::BTreeMap,
@@ -36,7 +36,7 @@ fn registry() -> RwLockReadGuard<'static, BTreeMap<String, Entry>> {
     REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Makes an environment known by `spec.id` everywhere in this process. Its episodes are truncated after
+/// Registers an environment under `spec.id` for the whole process. Its episodes are truncated after
 /// `spec.max_episode_steps`.
 ///
 /// ```
@@ -129,15 +129,16 @@ fn add(spec: EnvSpec, recipe: Recipe) -> Result<()> {
 /// (see [`PyVec`](crate::PyVec)).
 ///
 /// # Errors
-/// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Unsupported`] if the environment has several
-/// agents, [`Error::Config`] if it does not have a setting, [`Error::Shape`] if `num_envs` is 0, and whatever making a
-/// copy reports ([`Error::Python`] for `py:`).
+/// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Unsupported`] if the environment has several agents,
+/// [`Error::Config`] if it does not have a setting, [`Error::Shape`] if `num_envs` is 0, and any error of making a copy
+/// ([`Error::Python`] for `py:`).
 pub fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
     EnvCreator::from(id).make_vec(env_config, num_envs)
 }
 
 impl From<&str> for EnvCreator {
-    /// A registered id, of one agent or of several; looked up when copies are made.
+    /// Makes copies of the environment registered under `id`, with one agent or several; the id is looked up when copies are
+    /// made.
     fn from(id: &str) -> Self {
         let owned = id.to_owned();
         Self::of_copies(id, move |config, num_envs| make(&owned, config, num_envs))
@@ -150,7 +151,7 @@ impl From<String> for EnvCreator {
     }
 }
 
-/// Copies of whatever has this id: an environment with one agent or with several, here or in Python.
+/// Makes copies of the environment with this id: with one agent or several, native or in Python.
 pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
     if let Some(id) = py::python_id(id) {
         return py::make_vec(id, env_config, num_envs).map(EnvCopies::Vector);
@@ -182,8 +183,8 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
 /// ```
 ///
 /// # Errors
-/// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if the environment does not have a
-/// setting, and whatever making it reports ([`Error::Python`] for `pz:`).
+/// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if `env_config` does not fit the
+/// environment, and any error of making it ([`Error::Python`] for `pz:` ids).
 pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     if let Some(id) = py::pettingzoo_id(id) {
         return py::make_multi_agent(id, env_config);

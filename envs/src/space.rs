@@ -1,7 +1,7 @@
-//! The sets that observations and actions come from, and how a member lies in a flat row.
+//! The sets that observations and actions come from, and how a member is stored in a flat row.
 //!
-//! A member of any space is one flat row of scalars of one type ([`Space::dtype`]). Parts of a
-//! [`Space::Dict`] or [`Space::Tuple`] follow each other in order; [`Layout`] says where.
+//! A member of any space is one flat row of scalars of one type ([`Space::dtype`]). Parts of a [`Space::Dict`] or
+//! [`Space::Tuple`] follow each other in order; [`Layout`] gives their ranges.
 
 use std::{cmp::Ordering, fmt};
 
@@ -17,33 +17,33 @@ mod sample;
 pub use layout::{Layout, Leaf};
 pub use sample::SpaceSampler;
 
-/// A set of observations or actions.
+/// A set of observations or actions, as Gymnasium's spaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Space {
-    /// Arrays of `shape` with bounds for every element; infinite bounds mean none.
+    /// Arrays of `shape` with bounds for every element; an infinite bound means no bound.
     Box {
-        /// Least values, row-major, as many as `shape` holds.
+        /// Smallest value of each element, row-major.
         #[serde(with = "bounds")]
         low: Vec<f64>,
-        /// Greatest values, row-major.
+        /// Largest value of each element, row-major.
         #[serde(with = "bounds")]
         high: Vec<f64>,
         /// Sizes of the dimensions; empty for a single number.
         shape: Vec<usize>,
-        /// Scalar type.
+        /// Scalar type of the elements.
         dtype: DType,
     },
     /// One integer in `start..start + n`.
     Discrete {
-        /// Number of members.
+        /// Number of integers.
         n: i64,
-        /// Least member.
+        /// Smallest integer.
         start: i64,
     },
     /// One integer in `0..nvec[i]` for each `i`.
     MultiDiscrete {
-        /// Number of members of each.
+        /// Number of values of each integer.
         nvec: Vec<i64>,
     },
     /// `n` bytes, each 0 or 1.
@@ -51,28 +51,29 @@ pub enum Space {
         /// Number of bits.
         n: usize,
     },
-    /// Named parts, sorted by name, as Gymnasium sorts those of a plain dict. (It keeps the order of those given otherwise.)
+    /// Named parts, sorted by name as Gymnasium sorts those of a plain dict. (Gymnasium keeps the order of parts that are
+    /// given in another way.)
     Dict(Vec<(String, Space)>),
-    /// Parts in order.
+    /// Unnamed parts in order.
     Tuple(Vec<Space>),
 }
 
 impl Space {
-    /// A box of `f32` without bounds.
+    /// Makes a box of `f32` without bounds.
     pub fn real(shape: &[usize]) -> Self {
         Self::boxed(f64::NEG_INFINITY, f64::INFINITY, shape)
     }
 
-    /// A box of `f32` with the same bounds for every element.
+    /// Makes a box of `f32` with the same bounds for every element.
     pub fn boxed(low: f64, high: f64, shape: &[usize]) -> Self {
         let size = shape.iter().product();
         Self::Box { low: vec![low; size], high: vec![high; size], shape: shape.to_vec(), dtype: DType::F32 }
     }
 
-    /// A box of `f32` in one dimension, with bounds of its own for every element.
+    /// Makes a one-dimensional box of `f32` with separate bounds for every element.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if the lengths differ, or if a `low` is not at most its `high`.
+    /// Returns [`Error::Shape`] if the lengths differ, or unless every `low` is at most its `high`.
     pub fn bounded(low: &[f64], high: &[f64]) -> Result<Self> {
         let space =
             Self::Box { low: low.to_vec(), high: high.to_vec(), shape: vec![low.len()], dtype: DType::F32 };
@@ -80,25 +81,25 @@ impl Space {
         Ok(space)
     }
 
-    /// Pictures: bytes in `0..=255`, for instance `&[84, 84, 4]`.
+    /// Makes a box of images: bytes in `0..=255` of a shape such as `&[84, 84, 4]`.
     pub fn image(shape: &[usize]) -> Self {
         let size = shape.iter().product();
         Self::Box { low: vec![0.0; size], high: vec![255.0; size], shape: shape.to_vec(), dtype: DType::U8 }
     }
 
-    /// Integers `0..n`.
+    /// Makes a discrete space of the integers `0..n`.
     pub const fn discrete(n: i64) -> Self {
         Self::Discrete { n, start: 0 }
     }
 
-    /// Named parts in any order; they are sorted by name.
+    /// Makes a dict of parts given in any order; they are sorted by name.
     pub fn dict<K: Into<String>>(parts: impl IntoIterator<Item = (K, Space)>) -> Self {
         let mut parts: Vec<_> = parts.into_iter().map(|(name, space)| (name.into(), space)).collect();
         parts.sort_by(|a, b| a.0.cmp(&b.0));
         Self::Dict(parts)
     }
 
-    /// The same box with another scalar type; other spaces are returned as they are.
+    /// Changes the scalar type of a box; other spaces are returned unchanged.
     #[must_use]
     pub fn with_dtype(mut self, to: DType) -> Self {
         if let Self::Box { dtype, .. } = &mut self {
@@ -107,7 +108,7 @@ impl Space {
         self
     }
 
-    /// Sizes of the dimensions of one member; composite spaces have their flat width.
+    /// Sizes of the dimensions of one member: the shape of a box, empty for a discrete space, and `[width]` for all others.
     pub fn shape(&self) -> Vec<usize> {
         match self {
             Self::Box { shape, .. } => shape.clone(),
@@ -116,7 +117,7 @@ impl Space {
         }
     }
 
-    /// Scalars in one row, as the environment writes it.
+    /// Number of scalars in one row, as the environment writes it.
     pub fn width(&self) -> usize {
         match self {
             Self::Box { low, .. } => low.len(),
@@ -128,8 +129,7 @@ impl Space {
         }
     }
 
-    /// Scalars in one row as a model reads it: integers one-hot, see
-    /// [`flatten_into`](Self::flatten_into).
+    /// Number of scalars in one row as a model reads it, with integers one-hot (see [`flatten_into`](Self::flatten_into)).
     pub fn flat_width(&self) -> usize {
         match self {
             Self::Box { low, .. } => low.len(),
@@ -141,8 +141,8 @@ impl Space {
         }
     }
 
-    /// Scalar type of a row. A composite space takes the narrowest type that holds every part
-    /// exactly, with `f32` for parts of `f32` and integers below 2^24.
+    /// Scalar type of a row. For a composite space, the narrowest type that holds the values of every part exactly: `f32`
+    /// beside integers up to 2^24 stays `f32`, and becomes `f64` beside larger ones.
     pub fn dtype(&self) -> DType {
         match self {
             Self::Box { dtype, .. } => *dtype,
@@ -152,12 +152,12 @@ impl Space {
         }
     }
 
-    /// Whether a row is a member; a box is compared in its scalar type, as Gymnasium keeps its bounds.
+    /// Whether a row is a member of the space. A box is compared in its scalar type, in which Gymnasium stores the bounds.
     pub fn contains<T: Element>(&self, row: &[T]) -> bool {
         self.violation(row).is_none()
     }
 
-    /// Why a row is no member: the first element that breaks a rule, in words.
+    /// Says why a row is not a member: the first element that breaks a rule, in words. `None` for a member.
     pub fn violation<T: Element>(&self, row: &[T]) -> Option<String> {
         if row.len() != self.width() {
             return Some(format!("the row has {} scalars, but {self} has {}", row.len(), self.width()));
@@ -173,8 +173,8 @@ impl Space {
         found
     }
 
-    /// Whether vector environments take a row as an action: integers must be members, reals finite, in parts of a dict
-    /// or tuple too. Unlike a member, a real may lie outside its bounds.
+    /// Whether vector environments accept a row as an action: integers must be members and reals finite, also in the parts
+    /// of a dict or tuple. In contrast to [`contains`](Self::contains), a real may be outside its bounds.
     pub fn takes<T: Element>(&self, row: &[T]) -> bool {
         if row.len() != self.width() {
             return false;
@@ -191,8 +191,8 @@ impl Space {
         takes
     }
 
-    /// Draws a member from one stream: uniform within bounds, normal without, exponential with one bound. Simple
-    /// spaces draw as Gymnasium's `space.sample()` does; for composite ones see [`SpaceSampler`].
+    /// Draws a member from one random stream: each element of a box is uniform with two bounds, exponential with one, and
+    /// normal without. Simple spaces draw as Gymnasium's `space.sample()` does; for composite ones see [`SpaceSampler`].
     ///
     /// # Panics
     /// Panics if `row` is not [`width`](Self::width) long.
@@ -205,10 +205,10 @@ impl Space {
         });
     }
 
-    /// Checks that the numbers of the space fit each other.
+    /// Checks that the fields of the space are consistent.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] with the name of the field that does not fit.
+    /// Returns [`Error::Shape`] with the name of the field that is wrong.
     pub fn validate(&self) -> Result<()> {
         match self {
             Self::Box { low, high, shape, .. } => {
@@ -294,7 +294,7 @@ impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Box { low, high, shape, dtype } => {
-                // A single in its own digits: 4.8, not 4.800000190734863.
+                // An `f32` bound is shown with its own digits: 4.8, not 4.800000190734863.
                 let shown = |bound: f64| {
                     if *dtype == DType::F32 { (bound as f32).to_string() } else { bound.to_string() }
                 };

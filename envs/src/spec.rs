@@ -1,11 +1,11 @@
-//! What is known about an environment by its id.
+//! The description of an environment that belongs to its id.
 
-/// What is known about a registered environment.
+/// Description of a registered environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvSpec {
-    /// The id, `Name-vN`; `N` changes when the numbers would.
+    /// Id of the form `Name-vN`; `N` is raised when results change.
     pub id: String,
-    /// One line on the task.
+    /// Description of the task in one line.
     pub summary: String,
     /// Steps after which episodes are truncated, by the environment itself or else by [`register`](crate::register) and
     /// [`register_multi_agent`](crate::register_multi_agent). A [`VectorEnv`](crate::VectorEnv) of your own keeps its

@@ -1,4 +1,4 @@
-//! How fast an environment steps.
+//! Measures how fast an environment steps.
 
 use std::time::{Duration, Instant};
 
@@ -7,28 +7,29 @@ use crate::{
     check::inputs::{AlignedRows, Inputs, legal},
 };
 
-/// What [`measure_speed`] counted.
+/// Steps, episodes and time that [`measure_speed`] counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
-    /// Steps of all copies together.
+    /// Number of steps, all copies together.
     pub steps: u64,
-    /// Episodes that ended in them.
+    /// Number of episodes that ended in these steps.
     pub episodes: u64,
-    /// How long they took.
+    /// Time that the steps took, in seconds.
     pub seconds: f64,
 }
 
 impl Speed {
-    /// Steps of all copies together in a second.
+    /// Steps per second, all copies together.
     pub fn steps_per_second(&self) -> f64 {
         self.steps as f64 / self.seconds
     }
 }
 
-/// Steps all copies by random actions, drawn beforehand and legal where there are masks, for at least `time`.
+/// Steps all copies with random actions for at least `time`. The actions are drawn beforehand; with action masks they are
+/// legal.
 ///
 /// # Errors
-/// Returns what [`VectorEnv::reset`](crate::VectorEnv::reset) or [`VectorEnv::step`](crate::VectorEnv::step) returns.
+/// Returns the errors of [`VectorEnv::reset`](crate::VectorEnv::reset) and [`VectorEnv::step`](crate::VectorEnv::step).
 pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed> {
     let n = env.num_envs();
     let inputs = Inputs::draw(env);
@@ -40,9 +41,9 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
     let mut speed = Speed { steps: 0, episodes: 0, seconds: 0.0 };
     let mut inputs = inputs.actions.iter().zip(&inputs.reset_seeds).cycle();
     let start = Instant::now();
-    // Reading the clock takes as long as some steps of the fastest environments.
+    // The clock is read once per several steps: reading it takes as long as some steps of the fastest environments.
     let (mut steps, mut seen) = (1, Duration::ZERO);
-    // What it takes to find legal actions is not the environment's.
+    // Time spent on finding legal actions, which is not the environment's.
     let mut choosing = Duration::ZERO;
     while seen < time {
         for (actions, seeds) in inputs.by_ref().take(steps) {
@@ -72,11 +73,11 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
     Ok(speed)
 }
 
-/// Steps a multi-agent environment by random legal actions for at least `time`, in which drawing them
-/// counts; a step is one of all agents that act.
+/// Steps a multi-agent environment with random legal actions for at least `time`. Drawing the actions is part of the time; a
+/// step is one of all acting agents together.
 ///
 /// # Errors
-/// Returns what [`MultiAgentEnv::reset`] or [`MultiAgentEnv::step`] returns.
+/// Returns the errors of [`MultiAgentEnv::reset`] and [`MultiAgentEnv::step`].
 pub fn measure_multi_agent_speed<E: MultiAgentEnv>(env: &mut E, time: Duration) -> Result<Speed> {
     let spaces: Vec<_> = (0..env.agents().len()).map(|agent| env.action_space(agent)).collect();
     let mut actions = vec![E::Act::default(); spaces.iter().map(Space::width).sum()];

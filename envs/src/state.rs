@@ -1,15 +1,15 @@
-//! The bytes of a saved state: little-endian fields one after the other.
+//! The format of saved states: little-endian fields one after the other.
 
 use crate::{Element, Error, NpRandom, Result};
 
-/// Collects fields.
+/// Writes the fields of a saved state.
 #[derive(Debug, Default)]
 pub(crate) struct StateWriter {
     bytes: Vec<u8>,
 }
 
 impl StateWriter {
-    /// Starts with a name that [`StateReader::new`] asks for again.
+    /// Starts a state with a name, which [`StateReader::new`] checks.
     pub(crate) fn new(tag: &str) -> Self {
         let mut writer = Self::default();
         writer.bytes(tag.as_bytes());
@@ -51,14 +51,14 @@ impl StateWriter {
     }
 }
 
-/// Gives the fields back in the same order.
+/// Reads the fields of a saved state, in the order in which they were written.
 #[derive(Debug)]
 pub(crate) struct StateReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> StateReader<'a> {
-    /// Opens a state that was written under `tag`.
+    /// Opens a state; an error if it was not written under `tag`.
     pub(crate) fn new(tag: &str, state: &'a [u8]) -> Result<Self> {
         let mut reader = Self { rest: state };
         match reader.bytes() {
@@ -118,7 +118,7 @@ impl<'a> StateReader<'a> {
         Ok(NpRandom::from_bytes(bytes))
     }
 
-    /// A number of copies, say, which must be `expected`.
+    /// Reads a number, such as that of copies, which must be `expected`; `of` names it in the error.
     pub(crate) fn count(&mut self, of: &str, expected: usize) -> Result<()> {
         match self.u64()? {
             found if found == expected as u64 => Ok(()),
@@ -128,7 +128,7 @@ impl<'a> StateReader<'a> {
         }
     }
 
-    /// Nothing may be left.
+    /// Ends reading; an error if any bytes are left.
     pub(crate) fn finish(self) -> Result<()> {
         if self.rest.is_empty() {
             return Ok(());

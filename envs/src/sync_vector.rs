@@ -1,4 +1,4 @@
-//! Copies of an [`Env`] stepped one after the other on the calling thread.
+//! The vector environment that steps copies of an [`Env`] one after the other on the calling thread.
 
 use std::{
     cell::Cell,
@@ -15,11 +15,11 @@ use crate::{
 
 const TAG: &str = "sync_vector";
 
-/// Steps its copies in order and truncates them at [`Env::max_episode_steps`].
+/// A vector environment that steps copies of an [`Env`] in order, and truncates them at [`Env::max_episode_steps`].
 ///
-/// A copy can be brought back to the middle of an episode whatever it is: by its own
-/// [`Env::save_state`], or by replaying the seed and the actions of the running episode, which are
-/// kept for that purpose. An error or a panic in a copy becomes [`Error::Env`].
+/// The middle of an episode can be saved and restored for every environment: by its own [`Env::save_state`], or by replaying
+/// the seed and the actions of the running episode, which are kept for that purpose. An error or a panic in a copy becomes
+/// [`Error::Env`].
 ///
 /// A row of `action_masks` whose copy has no mask is all `true`.
 #[derive(Debug)]
@@ -33,9 +33,9 @@ pub struct SyncVectorEnv<E: Env> {
     max_episode_steps: usize,
     autoreset: bool,
     info: InfoRows,
-    /// A caller has asked for masks: from the next step on, the masks of ended episodes are kept.
+    /// Whether a caller has read masks; from then on the masks of ended episodes are kept.
     masks_read: Cell<bool>,
-    /// `[num_envs, flags]`; empty until then.
+    /// Masks at the last ends of episodes, `[num_envs, flags]`; empty until masks were read.
     final_masks: Vec<bool>,
 }
 
@@ -44,22 +44,22 @@ struct Slot<E: Env> {
     env: E,
     /// Seed of the running episode.
     seed: Option<u64>,
-    /// Steps of the running episode.
+    /// Number of steps made in the running episode.
     step: usize,
-    /// Actions of the running episode, unless the environment saves its own state.
+    /// Actions of the running episode; empty if the environment saves its own state.
     actions: Vec<E::Act>,
     keeps_actions: bool,
 }
 
-/// Actions for which room is made at the start; longer episodes grow it once.
+/// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
 const MOST_RESERVED_STEPS: usize = 1 << 12;
 
 impl<E: Env> SyncVectorEnv<E> {
     /// Makes `num_envs` copies with `make`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if `num_envs` is 0, or if the spaces contradict themselves, each other or the scalar
-    /// types, and the error of `make`.
+    /// Returns the error of `make`, or [`Error::Shape`] if `num_envs` is 0, if the spaces are not valid, if they differ
+    /// between copies, or if they do not have the scalar types of `E`.
     pub fn new(num_envs: usize, mut make: impl FnMut() -> Result<E>) -> Result<Self> {
         let envs = (0..num_envs).map(|_| make()).collect::<Result<Vec<E>>>()?;
         let Some(first) = envs.first() else {
@@ -98,19 +98,18 @@ impl<E: Env> SyncVectorEnv<E> {
         })
     }
 
-    /// The same with another name in errors.
+    /// Sets another name for error messages.
     pub(crate) fn named(mut self, name: &str) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The copies, for tests and tools that look inside.
+    /// Iterates over the copies, for tests and tools that look inside.
     pub fn envs(&self) -> impl Iterator<Item = &E> {
         self.copies.iter().map(|copy| &copy.env)
     }
 
-    /// Runs `work` on one copy after the other; what goes wrong is told with the copy's place in
-    /// its episode.
+    /// Runs `work` on one copy after the other. An error or panic is reported with the copy's index, seed and step.
     fn for_each(&mut self, mut work: impl FnMut(usize, &mut Slot<E>) -> Result<()>) -> Result<()> {
         let mut at = 0;
         let copies = &mut self.copies;
@@ -242,7 +241,7 @@ impl<E: Env> Slot<E> {
     ) -> Result<()> {
         let seed = state.option()?;
         let step = state.u64()? as usize;
-        // The episode that reached its limit has started anew.
+        // An episode that reached the limit was reset in the same step, so it is never saved.
         if step >= limit.max(1) {
             return Err(Error::state(format!(
                 "an episode is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
@@ -327,7 +326,7 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         true
     }
 
-    /// Known from the first step on after [`action_masks`](VectorEnv::action_masks) was asked.
+    /// Masks are known from the first step after [`action_masks`](VectorEnv::action_masks) was called.
     fn final_action_masks(&self, masks: &mut [bool]) -> bool {
         if self.final_masks.is_empty() || self.final_masks.len() != masks.len() {
             return false;

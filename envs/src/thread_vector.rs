@@ -1,4 +1,4 @@
-//! Blocks of a vector environment stepped by rayon's threads.
+//! The vector environment that steps blocks of copies on rayon's threads.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ use crate::{
 
 const TAG: &str = "thread_vector";
 
-/// Steps blocks of copies in parallel; the results are those of one block, bit for bit.
+/// A vector environment that steps blocks of copies in parallel; the results equal those of a single block, bit for bit.
 ///
 /// Worth its while when a block's step takes longer than waking a thread: some ten microseconds. Every block
 /// writes straight into the caller's rows.
 ///
-/// A step allocates nothing itself, but rayon's queue takes a block of memory for every 63 calls from outside its
+/// A step itself allocates nothing, but rayon's queue allocates a block of memory for every 63 calls from outside its
 /// threads.
 pub struct ThreadVectorEnv<V: VectorEnv> {
     blocks: Vec<V>,
     info: InfoRows,
-    /// Of the environment, for messages.
+    /// Name of the environment, for error messages.
     name: String,
     observation_space: Space,
     action_space: Space,
@@ -31,11 +31,11 @@ pub struct ThreadVectorEnv<V: VectorEnv> {
 }
 
 impl<E: Env> ThreadVectorEnv<SyncVectorEnv<E>> {
-    /// Spreads `num_envs` copies made by `make` over `num_blocks` blocks of nearly equal size.
+    /// Makes `num_envs` copies with `make` and spreads them over `num_blocks` blocks of nearly equal size.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if `num_blocks` is 0 or above `num_envs`, or if the spaces of the copies contradict
-    /// themselves, each other or the scalar types, and the error of `make`.
+    /// Returns the error of `make`, or [`Error::Shape`] if `num_blocks` is 0 or above `num_envs`, if the spaces are not
+    /// valid, if they differ between copies, or if they do not have the scalar types of `E`.
     pub fn of_env(num_envs: usize, num_blocks: usize, mut make: impl FnMut() -> Result<E>) -> Result<Self> {
         if num_blocks == 0 || num_blocks > num_envs {
             return Err(Error::shape(
@@ -52,10 +52,10 @@ impl<E: Env> ThreadVectorEnv<SyncVectorEnv<E>> {
 }
 
 impl<V: VectorEnv> ThreadVectorEnv<V> {
-    /// Joins blocks; their copies are counted through.
+    /// Joins blocks into one vector environment; the copies are numbered block after block.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if there is no block, if a block has no copies, or if their spaces differ.
+    /// Returns [`Error::Shape`] if there is no block, if a block has no copies, or if the spaces of blocks differ.
     pub fn new(blocks: Vec<V>) -> Result<Self> {
         let Some(first) = blocks.first() else {
             return Err(Error::shape("`blocks`", "empty", "at least one block"));
@@ -85,7 +85,8 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         })
     }
 
-    /// Has every block write its rows; one that has none beside others that have allows everything.
+    /// Lets every block `write` its masks. Returns false if the first block has none; another block without masks allows
+    /// every action.
     fn masks(&self, masks: &mut [bool], write: impl Fn(&V, &mut [bool]) -> bool) -> bool {
         let Some(width) = mask_width(&self.action_space, self.num_envs, masks.len()) else { return false };
         let mut rest = masks;
@@ -101,7 +102,7 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         true
     }
 
-    /// Gives `draw` the block of a copy and the copy's number in it.
+    /// Calls `draw` with the block of a copy and the copy's index within that block.
     fn in_block<T>(&mut self, copy: usize, draw: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
         let mut first = 0;
         for block in self.blocks.iter_mut() {
@@ -113,7 +114,7 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         Err(Error::no_copy(copy, self.num_envs))
     }
 
-    /// No block may move when another one would refuse its actions.
+    /// Checks the actions of all blocks first: no block may step if another one would refuse its actions.
     fn check_inputs(&self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
         check_actions(&self.action_space, self.num_envs, actions, reset_seeds, || &self.name)
     }
@@ -246,7 +247,7 @@ fn fill_info<V: VectorEnv>(blocks: &[V], key: &str, row: &mut [f64]) -> bool {
     any
 }
 
-/// Halves the blocks and their rows until one is left. Splitting slices allocates nothing.
+/// Resets the blocks in parallel by halving them and their rows until one is left. Splitting slices does not allocate.
 fn reset_blocks<V: VectorEnv>(
     blocks: &mut [V],
     first: usize,
@@ -292,7 +293,7 @@ fn step_blocks<V: VectorEnv>(
 struct Halves<'a, V> {
     left: &'a mut [V],
     right: &'a mut [V],
-    /// Copies in the left half.
+    /// Number of copies in the left half.
     rows: usize,
 }
 

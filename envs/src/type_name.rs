@@ -1,9 +1,9 @@
-//! Names of types in messages.
+//! Short names of types, for error messages.
 
 const WRAPPERS: &str = concat!(env!("CARGO_CRATE_NAME"), "::wrappers::");
 
-/// The name of a type without its path and parameters: `Corridor`. Of an environment in wrappers it is that of the environment,
-/// which is the first parameter of every wrapper.
+/// Returns the name of a type without its path and parameters, such as `Corridor`. For a wrapper it is the name of the
+/// innermost environment: the inner type is the first parameter of every wrapper.
 pub(crate) fn short_type_name<T: ?Sized>() -> String {
     let mut name = std::any::type_name::<T>();
     while let Some((_, inner)) = name.split_once('<').filter(|(outer, _)| outer.starts_with(WRAPPERS)) {

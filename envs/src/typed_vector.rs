@@ -1,4 +1,4 @@
-//! A vector environment by id with its scalar types back, so that wrappers fit around it.
+//! A vector environment made by id, with its scalar types restored, so that typed wrappers fit around it.
 
 use std::marker::PhantomData;
 
@@ -6,7 +6,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use crate::{AnyVectorEnv, Element, Error, Frame, Result, Space, StepOut, VectorEnv};
 
-/// An erased vector environment as one of known scalar types.
+/// A type-erased vector environment with its scalar types restored: `O` for observations, `A` for actions.
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, NormalizeReward, TypedVectorEnv, make_vec};
@@ -24,10 +24,10 @@ pub struct TypedVectorEnv<O, A> {
 }
 
 impl<O: Element, A: Element> TypedVectorEnv<O, A> {
-    /// Takes `env` for what it is.
+    /// Checks the scalar types of `env` and wraps it.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if its observations are not `O`, or if its actions are not `A`.
+    /// Returns [`Error::Shape`] if the observations of `env` are not `O`, or if its actions are not `A`.
     pub fn new(env: Box<dyn AnyVectorEnv>) -> Result<Self> {
         for (what, found, expected) in [
             ("the scalar type of observations", env.obs_dtype(), O::DTYPE),

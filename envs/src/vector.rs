@@ -1,11 +1,11 @@
-//! Copies of an environment stepped together, and the erased form that a sampler holds.
+//! The trait of vector environments, which step copies together, and its type-erased form.
 
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
 use serde_json::Value;
 
 use crate::{DType, Element, Error, Frame, Result, Space, type_name::short_type_name};
 
-/// `n` copies of an environment that read and write the caller's rows and allocate nothing per step.
+/// `n` copies of an environment, stepped together; they read and write the caller's rows and allocate nothing per step.
 ///
 /// # Contract
 ///
@@ -18,7 +18,7 @@ use crate::{DType, Element, Error, Frame, Result, Space, type_name::short_type_n
 /// * An invalid action is refused before any copy moves.
 /// * After an error the copies are in an unspecified state until the next `reset`.
 ///
-/// [`check_vector_env`](crate::check_vector_env) tests these and those of [`Env`](crate::Env).
+/// [`check_vector_env`](crate::check_vector_env) tests these rules and those of [`Env`](crate::Env).
 pub trait VectorEnv: Send {
     /// Scalar type of observations.
     type Obs: Element;
@@ -35,14 +35,14 @@ pub trait VectorEnv: Send {
     fn action_space(&self) -> &Space;
 
     /// Starts an episode in every copy; `obs` is `[num_envs, width]`. Without seeds each copy continues its own random
-    /// stream; that of a new copy begins with the operating system's entropy, as Gymnasium's.
+    /// stream; the stream of a new copy starts from the operating system's entropy, as in Gymnasium.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if a slice has a wrong length, [`Error::Env`] if a copy fails, and [`Error::Python`] if
-    /// one in Python does.
+    /// Returns [`Error::Shape`] if a slice has a wrong length, [`Error::Env`] if a copy fails, and [`Error::Python`] if a
+    /// copy in Python fails.
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [Self::Obs]) -> Result<()>;
 
-    /// Moves every copy one step; `actions` is `[num_envs, width]`, `reset_seeds` is `[num_envs]`.
+    /// Steps every copy once; `actions` is `[num_envs, width]`, `reset_seeds` is `[num_envs]`.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if a slice has a wrong length, and [`Error::InvalidAction`] if a copy cannot take its
@@ -54,53 +54,55 @@ pub trait VectorEnv: Send {
         out: StepOut<'_, Self::Obs>,
     ) -> Result<()>;
 
-    /// Writes which discrete actions are legal now, `[num_envs, n]`, where `n` is the [`flat_width`](Space::flat_width)
-    /// of the action space; `false` when it has no masks or `masks` has another length: nothing was written.
+    /// Writes which discrete actions are legal now, `[num_envs, n]`, where `n` is the [`flat_width`](Space::flat_width) of
+    /// the action space. Returns `false`, and writes nothing, if there are no masks or if `masks` has another length.
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         let _ = masks;
         false
     }
 
-    /// Writes which discrete actions were legal at the last observations of the episodes that ended in the last step, as
-    /// in [`action_masks`](Self::action_masks); other rows mean nothing. `false` when it cannot say: nothing was written.
+    /// Writes which discrete actions were legal at the last observations of the episodes that ended in the last step, laid
+    /// out as in [`action_masks`](Self::action_masks); rows of other copies have no meaning. Returns `false`, and writes
+    /// nothing, if these masks are not known.
     fn final_action_masks(&self, masks: &mut [bool]) -> bool {
         let _ = masks;
         false
     }
 
-    /// Numbers about the last `reset` or `step` by their name in Gymnasium's `info`, `[num_envs]`, NaN for a copy that
-    /// has none; `None` when no copy ever has.
+    /// Values of Gymnasium's `info` for `key` after the last `reset` or `step`, `[num_envs]`, with NaN for copies without a
+    /// value; `None` if no copy has one.
     fn info(&self, key: &str) -> Option<&[f64]> {
         let _ = key;
         None
     }
 
-    /// Truncates episodes after `steps` steps from now on, or sooner where they were truncated sooner. `false`: it cannot,
-    /// and nothing was changed; [`register`](crate::register) with a limit then makes each copy for itself and truncates
-    /// it from outside, which is slower.
+    /// Truncates episodes after `steps` steps from now on, or earlier where a lower limit holds. Returns `false`, and
+    /// changes nothing, if it cannot; [`register`](crate::register) with a limit then makes each copy separately and
+    /// truncates it from outside, which is slower.
     fn limit_episodes(&mut self, steps: usize) -> bool {
         let _ = steps;
         false
     }
 
-    /// Whether a copy that ends starts anew in the same step, as it does at first. Without that it stays as it ended, its last
-    /// observation is in `obs` and in `final_obs`, and masks, info and pictures show the end until the caller calls
-    /// [`reset`](Self::reset), which must come before the next step. `false`: it cannot, and nothing was changed.
+    /// Sets whether a copy that ends is reset in the same step (autoreset), which it is by default. Without autoreset the
+    /// copy stays at its end: its last observation is in `obs` and in `final_obs`, and masks, info and pictures show the
+    /// end. The caller must then call [`reset`](Self::reset) before the next step. Returns `false`, and changes nothing, if
+    /// it cannot.
     fn set_autoreset(&mut self, autoreset: bool) -> bool {
         autoreset
     }
 
-    /// Changes the task of every copy from its next episode on, as [`Env::set_task`](crate::Env::set_task).
+    /// Changes the task of every copy, beginning with its next episode; see [`Env::set_task`](crate::Env::set_task).
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where it has one task only; whatever the environment reports.
+    /// Returns [`Error::Unsupported`] if the environment has only one task, and the errors of the environment.
     fn set_task(&mut self, task: &Value) -> Result<()> {
         let _ = task;
         Err(Error::one_task(&short_type_name::<Self>()))
     }
 
-    /// The state of all copies in the middle of their episodes; `None` when there is no way to
-    /// save one. The observations are the caller's to keep.
+    /// Saves all copies in the middle of their episodes; `None` if the environment cannot be saved. The state does not hold
+    /// the current observations, which the caller keeps.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the state can be saved in principle but not now, for instance because an episode that
@@ -109,11 +111,11 @@ pub trait VectorEnv: Send {
         Ok(None)
     }
 
-    /// Continues from what [`save_state`](Self::save_state) gave.
+    /// Restores the copies from a state of [`save_state`](Self::save_state).
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `state` is damaged or made by another environment or number of copies, and
-    /// [`Error::Env`] if one copy cannot take its part of it.
+    /// Returns [`Error::State`] if `state` is damaged, or of another environment or number of copies, and [`Error::Env`] if
+    /// a copy cannot load its part of it.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         Err(Error::state(format!(
             "{} bytes given, but this environment implements no `load_state`",
@@ -121,7 +123,7 @@ pub trait VectorEnv: Send {
         )))
     }
 
-    /// A picture of one copy; `None` when there is nothing to draw.
+    /// Renders one copy; `None` if the environment has no pictures.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if there is no such copy, and whatever the environment reports.
@@ -130,13 +132,13 @@ pub trait VectorEnv: Send {
         Ok(None)
     }
 
-    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
-    /// does not matter.
+    /// Frames per second at which the pictures of [`render`](Self::render) should be shown, Gymnasium's `render_fps`; `None`
+    /// if any rate will do.
     fn render_fps(&self) -> Option<f64> {
         None
     }
 
-    /// One copy as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
+    /// Renders one copy as text for a terminal, Gymnasium's render mode `ansi`; `None` if the environment has none.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if there is no such copy, and whatever the environment reports.
@@ -145,22 +147,22 @@ pub trait VectorEnv: Send {
         Ok(None)
     }
 
-    /// Checks that the slices hold all copies, for the first line of [`reset`](Self::reset).
+    /// Checks that the slices have a row for every copy. Implementations of [`reset`](Self::reset) call it first.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] with the name of the slice that does not.
+    /// Returns [`Error::Shape`] with the name of the slice that has a wrong length.
     fn check_reset(&self, seeds: Option<&[u64]>, obs: &[Self::Obs]) -> Result<()> {
         let num_envs = self.num_envs();
         check_len("`obs`", obs.len(), num_envs, self.observation_space().width())?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)
     }
 
-    /// Checks that the slices hold all copies and that the actions are valid, that is in a discrete space or finite;
-    /// for the first line of [`step`](Self::step).
+    /// Checks that the slices have a row for every copy, and that the actions are valid: members of a discrete space, or
+    /// finite. Implementations of [`step`](Self::step) call it first.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] with the name of the slice that does not, and [`Error::InvalidAction`] with the first
-    /// bad action.
+    /// Returns [`Error::Shape`] with the name of the slice that has a wrong length, and [`Error::InvalidAction`] with the
+    /// first invalid action.
     fn check_step(
         &self,
         actions: &[Self::Act],
@@ -173,23 +175,24 @@ pub trait VectorEnv: Send {
     }
 }
 
-/// Where a step writes: row `i` of each slice belongs to copy `i`.
+/// Slices that a step writes its results to; row `i` of each belongs to copy `i`.
 #[derive(Debug)]
 pub struct StepOut<'a, O> {
-    /// Observations to act on next, `[num_envs, width]`.
+    /// Observations for the next actions, `[num_envs, width]`.
     pub obs: &'a mut [O],
     /// Last observations of the episodes that ended in this step, `[num_envs, width]`.
     pub final_obs: &'a mut [O],
     /// Rewards, `[num_envs]`.
     pub rewards: &'a mut [f32],
-    /// Which episodes reached an end of their task, `[num_envs]`.
+    /// Whether each episode reached an end of its task, `[num_envs]`.
     pub terminated: &'a mut [bool],
-    /// Which episodes were cut, `[num_envs]`; `terminated` is set besides where the task ended in that very step.
+    /// Whether each episode was truncated, `[num_envs]`. If its task also ended in this step, both flags are set, as in
+    /// Gymnasium.
     pub truncated: &'a mut [bool],
 }
 
 impl<'a, O: Element> StepOut<'a, O> {
-    /// The same rows for what has no scalar types.
+    /// Converts the rows to bytes, for a type-erased environment.
     pub(crate) fn into_bytes(self) -> StepOut<'a, u8> {
         StepOut {
             obs: bytemuck::cast_slice_mut(self.obs),
@@ -202,7 +205,7 @@ impl<'a, O: Element> StepOut<'a, O> {
 }
 
 impl<'a, O> StepOut<'a, O> {
-    /// The same slices for a shorter while.
+    /// Borrows the same slices again, for a shorter time.
     pub fn reborrow(&mut self) -> StepOut<'_, O> {
         StepOut {
             obs: self.obs,
@@ -238,7 +241,7 @@ impl<'a, O> StepOut<'a, O> {
     /// Checks that each slice has `num_envs` rows; `obs_width` is in elements of `O`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] with the name of the slice that has not.
+    /// Returns [`Error::Shape`] with the name of the slice that has another number of rows.
     pub fn check(&self, num_envs: usize, obs_width: usize) -> Result<()> {
         check_len("`obs`", self.obs.len(), num_envs, obs_width)?;
         check_len("`final_obs`", self.final_obs.len(), num_envs, obs_width)?;
@@ -248,7 +251,7 @@ impl<'a, O> StepOut<'a, O> {
     }
 }
 
-/// Whether a slice has `num_envs` rows of `width`.
+/// Checks that a slice of length `len` has `num_envs` rows of `width`; `what` names it in the error.
 pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: usize) -> Result<()> {
     if len == num_envs * width {
         return Ok(());
@@ -256,7 +259,7 @@ pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: 
     Err(Error::shape(what, format_args!("{len} long"), format_args!("{num_envs} x {width} (copies x width)")))
 }
 
-/// Whether the slices hold all copies and every copy can take its action; `env` names the environment.
+/// Checks that the slices have a row for every copy, and that every action is valid; `env` names the environment in errors.
 pub(crate) fn check_actions<T: Element, N: AsRef<str>>(
     space: &Space,
     num_envs: usize,
@@ -270,13 +273,13 @@ pub(crate) fn check_actions<T: Element, N: AsRef<str>>(
     invalid.map_or(Ok(()), |row| Err(Error::invalid_action(env().as_ref(), row, space)))
 }
 
-/// Flags of one copy's action mask; `None` when `len` flags are not one per action of `num_envs` copies.
+/// Number of flags in one copy's action mask; `None` if `len` is not that of the masks of `num_envs` copies.
 pub(crate) fn mask_width(space: &Space, num_envs: usize, len: usize) -> Option<usize> {
     let width = space.flat_width();
     (width.checked_mul(num_envs) == Some(len)).then_some(width)
 }
 
-/// The first row of `actions` that no copy can take.
+/// Returns the first row of `actions` that is not a valid action.
 pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) -> Option<&'a [T]> {
     actions.chunks_exact(space.width()).find(|row| match space {
         Space::Discrete { n, start } => {
@@ -287,12 +290,12 @@ pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) ->
     })
 }
 
-/// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the
-/// scalar. One virtual call per vector step.
+/// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the scalar type. A step of all
+/// copies is one virtual call.
 ///
-/// Implemented for every [`VectorEnv`] and to be implemented for nothing else. The methods carry the contract of
-/// their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`]. Calls on a
-/// `dyn AnyVectorEnv` need no import of this trait; leave it out of scope where [`VectorEnv`] is in.
+/// Every [`VectorEnv`] implements this trait; do not implement it for other types. The methods have the contract of those
+/// with the same names in [`VectorEnv`]; a buffer of a wrong length or alignment is an [`Error::Shape`]. Calls on a `dyn
+/// AnyVectorEnv` need no import of this trait; do not import it together with [`VectorEnv`].
 #[allow(missing_docs)]
 pub trait AnyVectorEnv: Send {
     fn num_envs(&self) -> usize;

@@ -1,4 +1,4 @@
-//! Environments around an environment: each changes one thing and leaves the rest as it is.
+//! Wrappers: environments around an environment, each of which changes one thing.
 //!
 //! | wrapper | around | Gymnasium's |
 //! |---|---|---|
@@ -20,17 +20,17 @@
 //! Settings name most of them by [`WrapperSpec`]. A wrapper of your own is a [`Wrapper`], and
 //! [`register_wrapper`](crate::register_wrapper) gives it a name.
 //!
-//! What a wrapper keeps between steps is part of its saved state, around that of the inner environment; where the
-//! inner one saves none, the wrapper saves none, and a vector replays the episode.
+//! A saved state of a wrapper holds its own state and that of the inner environment. If the inner environment cannot be
+//! saved, neither can the wrapper; a vector environment then replays the episode.
 
 use crate::{
     Env, Result,
     state::{StateReader, StateWriter},
 };
 
-/// Implements the named items of [`Env`] by those of the field `env: E`; `render` is pictures, their rate, and text. Wrappers name
-/// all that they do not change:
-/// `clippy::missing_trait_methods` refuses one that forgets an item.
+/// Implements the named items of [`Env`] by forwarding to the field `env: E`; `render` stands for `render`, `render_fps` and
+/// `render_ansi`. Wrappers list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets
+/// an item.
 macro_rules! forward {
     (@ Obs) => { type Obs = E::Obs; };
     (@ Act) => { type Act = E::Act; };
@@ -100,7 +100,7 @@ macro_rules! forward {
     ($($item:ident),+) => { $(forward!(@ $item);)+ };
 }
 
-/// Implements the named items of [`VectorEnv`](crate::VectorEnv) by those of the field `env: V`.
+/// Implements the named items of [`VectorEnv`](crate::VectorEnv) by forwarding to the field `env: V`.
 macro_rules! forward_vector {
     (@ Obs) => { type Obs = V::Obs; };
     (@ Act) => { type Act = V::Act; };
@@ -243,7 +243,7 @@ pub use wrapped::Wrapped;
 pub use wrapped_vector::WrappedVector;
 pub use wrapper::{AnyWrapper, Wrapper};
 
-/// The state of `env` behind what `write` adds under `tag`; `None` when `env` has none.
+/// Saves the fields that `write` adds under `tag`, followed by the state of `env`; `None` if `env` cannot be saved.
 fn save<E: Env>(tag: &str, env: &E, write: impl FnOnce(&mut StateWriter)) -> Option<Vec<u8>> {
     let inner = env.save_state()?;
     let mut state = StateWriter::new(tag);
@@ -252,7 +252,7 @@ fn save<E: Env>(tag: &str, env: &E, write: impl FnOnce(&mut StateWriter)) -> Opt
     Some(state.finish())
 }
 
-/// Loads what [`save`] gave into `env` and returns what `read` found.
+/// Loads a state of [`save`]: restores `env` and returns the fields that `read` gives.
 fn load<'s, E: Env, T>(
     tag: &str,
     env: &mut E,

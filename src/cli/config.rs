@@ -1,4 +1,4 @@
-//! `pavlov config show`: the settings that a run would have, and where each comes from.
+//! `pavlov config show`: prints the settings that a run would have, and where each comes from.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Who acts by which policy, where there are several agents.
+/// Describes which agents act by which policy; `None` if there are fewer than two agents.
 fn policies(effective: &Effective) -> Option<String> {
     if effective.agents.len() < 2 {
         return None;
@@ -89,7 +89,7 @@ fn policies(effective: &Effective) -> Option<String> {
     Some(first.to_owned() + &of.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// Every value that is no object with something in it, by dotted key.
+/// Lists the settings under their dotted keys; an object that is not empty is replaced by its members.
 fn leaves<'a>(config: &'a crate::tune::Config, prefix: &str) -> Vec<(String, &'a Value)> {
     let walk = |(name, value): (&String, &'a Value)| {
         let key = format!("{prefix}{name}");

@@ -1,4 +1,4 @@
-//! `pavlov env`: whether an environment keeps the contract, and how fast it is.
+//! `pavlov env`: checks whether an environment keeps the contract, and measures how fast it is.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::envs::{
 };
 use crate::tune::config::{assign, parse_assignment};
 
-/// Copies that a check makes at most.
+/// Maximum number of copies that a check makes.
 const MOST_CHECKED: usize = 64;
 
 /// Check or measure an environment
@@ -28,7 +28,7 @@ pub(super) struct EnvArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Play with random actions and test every rule that environments must keep
+    /// Take random actions and test every rule that environments must keep
     #[command(after_help = "Example:\n  pavlov env check Pendulum-v1 --set g=9.81")]
     Check {
         #[command(flatten)]
@@ -42,10 +42,10 @@ enum Action {
     Bench {
         #[command(flatten)]
         env: Which,
-        /// Copies stepped together; of an environment with several agents there is one
+        /// Number of copies stepped together; an environment with several agents always has one
         #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         num_envs: u32,
-        /// How long, at least
+        /// Minimum time of the measurement in seconds
         #[arg(long, value_name = "S", default_value_t = 1.0)]
         seconds: f64,
         /// Print one JSON object
@@ -57,7 +57,7 @@ enum Action {
 /// An environment and its settings.
 #[derive(Args, Debug)]
 struct Which {
-    /// Environment; `pavlov list envs` shows all
+    /// Id of the environment; `pavlov list envs` shows all
     id: String,
     #[arg(long, value_name = "KEY=VALUE", help = "One setting of its env_config; several are allowed")]
     set: Vec<String>,
@@ -81,7 +81,7 @@ impl Which {
         self.id.starts_with("pz:") || multi_agent_ids().contains(&self.id)
     }
 
-    /// The speed of an environment with several agents, whatever its scalars.
+    /// Measures the speed of an environment with several agents, for any scalar types of observations and actions.
     fn speed_of_agents(&self, time: Duration) -> anyhow::Result<Speed> {
         fn measure<O: Element>(env: Box<dyn AnyMultiAgentEnv>, time: Duration) -> envs::Result<Speed> {
             match env.act_dtype() {
@@ -113,8 +113,7 @@ fn check(which: &Which, json: bool) -> anyhow::Result<()> {
         check_any_multi_agent_env(make_multi_agent(&which.id, &which.config()?)?)
             .with_context(|| which.id.clone())?;
     } else {
-        // A single copy and several: what one copy does to the next shows with several only. Fewer copies than the
-        // workers asked for there cannot be.
+        // Effects of one copy on another show only with several copies. There cannot be fewer copies than workers.
         let workers = which.config()?.get("num_workers").and_then(Value::as_u64).unwrap_or(1);
         for num_envs in [1, 3].map(|copies| (workers as usize).clamp(copies, MOST_CHECKED)) {
             let mut env = which.make(num_envs)?;

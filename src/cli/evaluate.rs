@@ -1,4 +1,4 @@
-//! `pavlov evaluate`: what a saved policy is worth, and how it looks.
+//! `pavlov evaluate`: plays episodes with a saved policy, prints their returns, and can render the first one.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,13 @@ use crate::tune::{
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov evaluate runs/first --episodes 100 --seed 1 --render pole.gif")]
 pub(super) struct EvaluateArgs {
-    /// A checkpoint, or a run directory for its newest one, or a sweep for that of its best trial; URLs of the first two
+    /// A checkpoint, a run directory (its newest checkpoint) or a sweep (that of its best trial); the first two may be URLs
     #[arg(value_name = "DIR|URL")]
     checkpoint: PathBuf,
-    /// Episodes to play
+    /// Number of episodes to play
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     episodes: u64,
-    /// The same seed plays the same episodes
+    /// Seed of the episodes; the same seed plays the same episodes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// One setting in place of the trained one, e.g. env_config.g=9.81; several are allowed
@@ -36,10 +36,10 @@ pub(super) struct EvaluateArgs {
     /// Sample and explore as in training instead of taking the best action
     #[arg(long)]
     explore: bool,
-    /// Write the first episode as an animation
+    /// Write the first episode as an animated GIF
     #[arg(long, value_name = "FILE.gif")]
     render: Option<PathBuf>,
-    /// Pictures of that episode, at most; they are kept in memory, one of 600x400 in 0.7 MB
+    /// Maximum number of frames in the animation; they are kept in memory (0.7 MB for one of 600x400)
     #[arg(long, value_name = "N", default_value_t = 1000, requires = "render", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_frames: u32,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     let kind = checkpoint::verify(&path, None)?.kind;
     let metadata = checkpoint::metadata(&path)?;
     let (env, mut config) = for_acting(metadata.config, &path)?;
-    // Python environments draw only when they were made for it.
+    // Python environments can render only if they were made with a render mode.
     let draws = (args.render.is_some() && (env.starts_with("py:") || env.starts_with("pz:")))
         .then(|| "env_config.kwargs.render_mode=rgb_array".into());
     let mut unchanged = config.clone();
@@ -126,7 +126,7 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     .map(drop)
 }
 
-/// The environment and the settings without what only training needs: workers, evaluation, a GPU.
+/// Returns the environment id and the settings without workers, evaluation and GPUs, which only training needs.
 fn for_acting(mut config: Config, checkpoint: &Path) -> anyhow::Result<(String, Config)> {
     let Some(Value::String(env)) = config.shift_remove("env") else {
         return Err(usage(format!("{}: metadata.json names no environment", checkpoint.display())));

@@ -1,4 +1,4 @@
-//! From errors to exit codes: 1 when the work failed, 2 when what the user gave cannot be worked with.
+//! Exit codes for errors: 1 if the work failed, 2 if the user's input is bad.
 
 use std::error::Error as StdError;
 use std::process::ExitCode;
@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use super::output::say;
 use crate::{envs, registry, trainer, tune};
 
-/// The user gave something that cannot be; the text says what and the way out.
+/// Error of bad usage or input; the message says what is wrong and how to correct it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Usage(pub(super) String);
 
-/// An [`anyhow::Error`] that ends with exit code 2.
+/// Makes an error that ends the command with exit code 2.
 pub(super) fn usage(message: impl Into<String>) -> anyhow::Error {
     Usage(message.into()).into()
 }
 
-/// Reports an error and names the exit code.
+/// Prints the error, if there is one, and returns the exit code.
 pub(super) fn code(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else { return ExitCode::SUCCESS };
     say(&format!("error: {}", tune::in_words(error.as_ref())));
@@ -41,7 +41,7 @@ fn is_usage(error: &(dyn StdError + 'static)) -> bool {
             | tune::Error::Experiment { .. }
             | tune::Error::MissingMetric { .. }
             | tune::Error::Storage { transient: false, .. } => true,
-            // Transparent wrappers show their inner error's cause as their own, so the chain leaps over it.
+            // A transparent wrapper reports the cause of its inner error as its own, so the chain skips the inner error.
             tune::Error::Trainable { source } => is_usage(source.as_ref()),
             _ => false,
         };

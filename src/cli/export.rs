@@ -1,4 +1,4 @@
-//! `pavlov export`: a saved policy as one file that other programs run.
+//! `pavlov export`: writes a saved policy as a TorchScript file that other programs can run.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,13 @@ use crate::load_policy;
                         of SAC on a box, TD3 and DDPG the best actions as the environment takes them. One-hot coding and the observation filter are inside of it. It is compared with the policy \
                         before it is there.\nIn Python: torch.jit.load(\"pole.pt\")(observations).")]
 pub(super) struct ExportArgs {
-    /// A checkpoint, or a run directory for its newest one; URLs of them as well
+    /// A checkpoint or a run directory (its newest checkpoint), or the URL of one
     #[arg(value_name = "DIR|URL")]
     checkpoint: PathBuf,
-    /// The file to write; one that is there is replaced
+    /// The file to write; an existing file is replaced
     #[arg(long, value_name = "FILE.pt")]
     out: PathBuf,
-    /// The policy, where a run has several
+    /// Id of the policy, if the run has several
     #[arg(long, value_name = "ID")]
     policy: Option<String>,
 }

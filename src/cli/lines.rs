@@ -1,4 +1,4 @@
-//! Where the keys of a TOML file stand, for errors about them.
+//! Line numbers of the keys of a TOML file, for error messages.
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -8,17 +8,17 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::exit::usage;
 use crate::{trainer, tune};
 
-/// The line of each dotted key of a settings file.
+/// Line number of each dotted key of a settings file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     file: String,
     lines: BTreeMap<String, usize>,
-    /// The tables of the file that a setting may stand in, `""` for the file itself.
+    /// Tables of the file in which a setting is looked up; `""` is the top level.
     tables: &'static [&'static str],
 }
 
 impl Lines {
-    /// Of a file with this text; none where it is not TOML.
+    /// Finds the lines of the keys in `text`, the content of `file`; text that is not TOML has none.
     pub(super) fn of(file: &str, text: &str) -> Self {
         let mut lines = BTreeMap::new();
         if let Ok(table) = DeTable::parse(text) {
@@ -27,19 +27,19 @@ impl Lines {
         Self { file: file.into(), lines, tables: &["", "config"] }
     }
 
-    /// The same file, for settings that stand in one of these tables.
+    /// Returns the lines of the same file, with settings looked up in `tables`.
     pub(super) fn within(&self, tables: &'static [&'static str]) -> Self {
         Self { tables, ..self.clone() }
     }
 
-    /// Forgets a key that another layer gives.
+    /// Removes the line of a key whose value comes from another layer.
     pub(super) fn forget(&mut self, key: &str) {
         for table in self.tables {
             self.lines.remove(&join(table, key));
         }
     }
 
-    /// The error, with the file and the line before each refusal of a setting that stands there.
+    /// Converts the error; each refused setting that the file has gets the file and the line in front of its message.
     pub(super) fn place<E: StdError + Send + Sync + 'static>(&self, error: E) -> anyhow::Error {
         let texts: Option<Vec<String>> = match refusals(&error) {
             Some(all) => Some(
@@ -55,9 +55,9 @@ impl Lines {
     }
 
     fn line_of(&self, error: &(dyn StdError + 'static)) -> Option<String> {
-        // Of an item of a list the list has the line.
+        // An item of a list has the line of the list.
         let key = key(error)?.split('[').next()?;
-        // A scheduler calls its settings by its own name: `AsyncHyperBandScheduler.reduction_factor`.
+        // Errors about a scheduler's settings begin with its class: `AsyncHyperBandScheduler.reduction_factor`.
         let is_of_class = key.starts_with(|first: char| first.is_ascii_uppercase());
         let key = key.split_once('.').filter(|_| is_of_class).map_or(key, |(_, setting)| setting);
         let line = self.tables.iter().find_map(|table| self.lines.get(&join(table, key)))?;
@@ -82,7 +82,7 @@ fn record(lines: &mut BTreeMap<String, usize>, text: &str, table: &DeTable<'_>, 
     }
 }
 
-/// The keys that one table alone of a list has: an error does not say which table it is about.
+/// Records the keys that only one table of a list has, because an error does not say which table it is about.
 fn record_items(lines: &mut BTreeMap<String, usize>, text: &str, items: &DeArray<'_>, prefix: &str) {
     let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for item in items {
@@ -95,7 +95,7 @@ fn record_items(lines: &mut BTreeMap<String, usize>, text: &str, items: &DeArray
     lines.extend(found.into_iter().filter(|(_, lines)| lines.len() == 1).map(|(key, lines)| (key, lines[0])));
 }
 
-/// All errors of one that stands for several.
+/// Returns the errors that `error` combines; `None` if it is a single error.
 fn refusals<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a [tune::Error]> {
     match (error.downcast_ref(), error.downcast_ref()) {
         (Some(tune::Error::Refusals(all)), _) => Some(all),
@@ -104,7 +104,7 @@ fn refusals<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a [tune::Error]
     }
 }
 
-/// The setting that an error is about.
+/// Returns the setting that an error is about.
 fn key<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a str> {
     match error.downcast_ref() {
         Some(

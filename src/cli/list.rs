@@ -1,4 +1,4 @@
-//! `pavlov list`: what there is by name.
+//! `pavlov list`: lists algorithms, environments or presets by name.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn algorithms() -> Vec<Value> {
 fn envs() -> anyhow::Result<Vec<Value>> {
     let row = |id: String| {
         let spec = envs::spec(&id)?;
-        // One that cannot be made here, for want of a program it needs, is listed without its spaces.
+        // An environment that cannot be made here, because a program is missing, is listed without its spaces.
         let spaces = envs::make_vec(&id, &envs::EnvConfig::new(), 1)
             .ok()
             .map(|env| [env.observation_space().to_string(), env.action_space().to_string()]);
@@ -91,7 +91,7 @@ fn envs() -> anyhow::Result<Vec<Value>> {
     Ok(rows)
 }
 
-/// Those that have no id of their own here.
+/// Rows for the environments in Python, which are named by a pattern.
 fn bridged() -> [Value; 2] {
     [
         json!({"id": "py:ENV_ID", "needs": "Python, gymnasium", "summary": "any environment of Gymnasium"}),

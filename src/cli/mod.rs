@@ -1,8 +1,8 @@
-//! The command `pavlov`, as a function: a program that registers algorithms and environments of its own and then calls
-//! [`main`] is that command with them in it.
+//! The command `pavlov` as a function, [`main`]. A program that registers its own algorithms and environments and then
+//! calls it is the same command with those added.
 //!
-//! Exit codes: 0 done (also after Ctrl-C, since the run was saved and can go on), 1 failed, 2 bad usage or input, 130
-//! after a second Ctrl-C. Results go to standard output, everything else to standard error.
+//! Exit codes: 0 done (also after Ctrl-C, because the run was saved and can be resumed), 1 failed, 2 bad usage or input,
+//! 130 after a second Ctrl-C. Results go to standard output, everything else to standard error.
 
 mod config;
 mod doctor;
@@ -67,7 +67,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
 }
 
-/// Reads the command line and does what it says.
+/// Parses the command line, runs the command and returns its exit code.
 ///
 /// ```no_run
 /// # mod mine { pub fn register() -> pavlov::Result<()> { Ok(()) } }
@@ -80,7 +80,7 @@ pub fn main() -> ExitCode {
     output::log_to_stderr();
     #[cfg(feature = "storage")]
     pavlov_storage::register();
-    // In the process of a rollout worker this is the worker, and ends.
+    // In the process of a rollout worker this call runs the worker and does not return.
     rollout_main(registry::trainable);
     let done = match Cli::parse().command {
         Command::Train(args) => train::train(args),

@@ -1,4 +1,5 @@
-//! The two streams: results on standard output, everything else on standard error. Neither panics when its reader has closed it.
+//! Output: results on standard output, everything else on standard error. A reader that has closed a stream causes no
+//! panic.
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
@@ -12,10 +13,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The bar that lines on standard error must not tear.
+/// The live progress bar, which is suspended while lines are written to standard error.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Announces the live bar, or that there is none any more.
+/// Sets the live progress bar; `None` if there is none any more.
 pub(super) fn set_bar(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = bar;
 }
@@ -23,7 +24,7 @@ pub(super) fn set_bar(bar: Option<ProgressBar>) {
 /// Writes to standard error above the bar, if there is one.
 fn write_stderr(bytes: &[u8]) {
     let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-    // There is no stream left that could say that standard error is closed.
+    // A failure is ignored: no stream is left to report it on.
     let write = || drop(io::stderr().write_all(bytes));
     match bar {
         Some(bar) => bar.suspend(write),
@@ -31,7 +32,7 @@ fn write_stderr(bytes: &[u8]) {
     }
 }
 
-/// What starts this program in a shell: `pavlov`, or the path of a program that has algorithms of its own.
+/// Returns the text that starts this program in a shell: `pavlov`, or the path of a user's program that calls `cli::main`.
 pub(super) fn program() -> String {
     let typed = std::env::args().next().unwrap_or_default();
     match Path::new(&typed).file_name() {
@@ -50,12 +51,12 @@ pub(super) fn quoted(word: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// A line for the person at the terminal.
+/// Prints a line to standard error.
 pub(super) fn say(line: &str) {
     write_stderr(format!("{line}\n").as_bytes());
 }
 
-/// A line of output; `false` if the reader has closed the stream.
+/// Prints a line to standard output; returns false if the reader has closed the stream.
 pub(super) fn print(line: &str) -> anyhow::Result<bool> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
@@ -64,12 +65,12 @@ pub(super) fn print(line: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// One JSON object, or list, on one line; `false` if the reader has closed the stream.
+/// Prints a value as one line of JSON; returns false if the reader has closed the stream.
 pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<bool> {
     print(&serde_json::to_string(value)?)
 }
 
-/// Rows in aligned columns, the first row as head.
+/// Prints rows in aligned columns; the first row is the header. Returns false if the reader has closed the stream.
 pub(super) fn print_table(rows: &[Vec<String>]) -> anyhow::Result<bool> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,4 +1,4 @@
-//! `--profile`: what the time of a run's iterations went to.
+//! `--profile`: the time of a run's iterations by phase.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::tune::Metrics;
 
-/// Phases, the keys of `time_breakdown` that they sum up, and what a run is called that spends most of its time there.
+/// Each phase with its key in `time_breakdown` and the verdict on a run that spends most of its time in it.
 const PHASES: [(&str, &str, &str); 8] = [
     ("env", "env_s", "env-bound"),
     ("act", "act_s", "inference-bound"),
@@ -16,14 +16,14 @@ const PHASES: [(&str, &str, &str); 8] = [
     ("learn", "learn_s", "learner-bound"),
     ("sync", "sync_s", "sync-bound"),
     ("evaluate", "evaluate_s", "evaluation-bound"),
-    // What the results do not know of: they are written when an iteration is over.
+    // Results have no time for logging, because they are written at the end of an iteration.
     ("log", "", "log-bound"),
 ];
 
-/// The place of what is left.
+/// Name and verdict of the time that no phase covers.
 const OTHER: (&str, &str) = ("other", "bound by what no phase covers");
 
-/// Seconds by phase, summed over iterations; with what is left they add up to `total`.
+/// Seconds by phase, summed over iterations; `total` also has the time that no phase covers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Profile {
     iterations: u32,
@@ -32,7 +32,7 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Adds an iteration that took `time`, its loggers, its line of progress and its checkpoint included.
+    /// Adds an iteration that took `time`, including its loggers, its line of progress and its checkpoint.
     pub(super) fn add(&mut self, result: &Metrics, time: Duration) {
         let of_step =
             |key: &str| result.get("time_breakdown").and_then(|by| by.get(key)).and_then(Value::as_f64);
@@ -51,7 +51,7 @@ impl Profile {
         self.iterations == 0
     }
 
-    /// Every phase with its seconds and its verdict.
+    /// Returns each phase with its seconds and its verdict; the last one is the time that no phase covers.
     fn parts(&self) -> Vec<(&'static str, f64, &'static str)> {
         let known =
             PHASES.iter().zip(self.seconds).map(|((phase, _, verdict), seconds)| (*phase, seconds, *verdict));
@@ -59,7 +59,7 @@ impl Profile {
         known.chain([(OTHER.0, left, OTHER.1)]).collect()
     }
 
-    /// The phase that takes the most, e.g. `learner-bound, 71 %`.
+    /// Returns the verdict of the longest phase and its share, e.g. `learner-bound, 71 %`.
     fn verdict(&self) -> String {
         let parts = self.parts();
         let longest = parts.iter().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -69,7 +69,7 @@ impl Profile {
     }
 }
 
-/// A table of the mean iteration and the verdict.
+/// Writes a table of the mean iteration, then the verdict.
 impl Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<12}{:>12}{:>10}", "phase", "s/iteration", "share")?;

@@ -1,4 +1,4 @@
-//! Progress on standard error: a live bar on a terminal, a line now and then elsewhere.
+//! Progress on standard error: a live bar on a terminal, at most one line per second elsewhere.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::output::{say, set_bar};
 use crate::tune::Metrics;
 
-/// Lines come no faster than this.
+/// Minimum time between two lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// What shows how learning goes: keys of `learner_stats`, and how they are called.
+/// Keys of `learner_stats` that are shown, and their names.
 const LEARNER: [(&str, &str); 4] = [
     ("kl", "KL"),
     ("clip_fraction", "clip fraction"),
@@ -20,13 +20,13 @@ const LEARNER: [(&str, &str); 4] = [
     ("mean_q", "mean Q"),
 ];
 
-/// How far a run is and how well it does.
+/// Display of a run's progress: steps, speed and returns.
 pub(super) struct Progress {
     view: View,
     /// Environment steps at which the run stops.
     target: Option<u64>,
     started: Instant,
-    /// Steps of before this process.
+    /// Environment steps trained before this process started.
     steps_before: u64,
     best: Option<f64>,
 }
@@ -38,7 +38,7 @@ enum View {
 }
 
 impl Progress {
-    /// `target` and `steps` are environment steps.
+    /// Starts the display. `target` is the number of environment steps at which the run stops, `steps` those trained before.
     pub(super) fn new(quiet: bool, target: Option<f64>, steps: u64) -> Progress {
         let target = target.map(|target| target.max(0.0).ceil() as u64);
         let view = match (quiet, io::stderr().is_terminal()) {
@@ -49,7 +49,7 @@ impl Progress {
         Progress { view, target, started: Instant::now(), steps_before: steps, best: None }
     }
 
-    /// Shows a result.
+    /// Shows the numbers of a result.
     pub(super) fn update(&mut self, result: &Metrics) {
         let steps = timesteps(result).unwrap_or(0);
         let mean = result.get("episode_reward_mean").and_then(Value::as_f64);
@@ -79,7 +79,7 @@ impl Progress {
         let rate = done / self.started.elapsed().as_secs_f64().max(1e-9);
         let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.1}"));
         let left = self.target.map(|target| target.saturating_sub(steps) as f64 / rate);
-        // Not finite before the first step; more than a century is no forecast.
+        // The time is not finite before the first step, and more than a century is no forecast.
         let eta = left
             .filter(|seconds| *seconds < 3e9)
             .map(|seconds| format!(", ETA {}", FormattedDuration(Duration::from_secs_f64(seconds.ceil()))));
@@ -93,7 +93,7 @@ impl Progress {
         )
     }
 
-    /// What the learner says, where one policy is trained: `, KL 0.0123, clip fraction 0.1`.
+    /// Returns the learner's statistics if exactly one policy is trained: `, KL 0.012, clip fraction 0.100`.
     fn learner(result: &Metrics) -> String {
         let policies = result.get("info").and_then(|info| info["learner"].as_object());
         let Some((1, Some(policy))) = policies.map(|all| (all.len(), all.values().next())) else {
@@ -106,7 +106,7 @@ impl Progress {
         shown.collect()
     }
 
-    /// Leaves the last state on the screen.
+    /// Ends the display; the last state stays on the screen.
     pub(super) fn finish(&mut self) {
         match std::mem::replace(&mut self.view, View::Nothing) {
             View::Nothing => {}
@@ -131,7 +131,7 @@ fn bar(target: Option<u64>) -> ProgressBar {
     bar
 }
 
-/// Environment steps so far.
+/// Returns the number of environment steps so far; `None` if the result has none.
 pub(super) fn timesteps(result: &Metrics) -> Option<u64> {
     result.get("timesteps_total")?.as_u64()
 }

@@ -1,4 +1,4 @@
-//! `pavlov resume`: a run goes on from its newest whole checkpoint.
+//! `pavlov resume`: continues a run from its newest whole checkpoint.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::trust::{self, TrustArgs};
 use crate::registry;
 use crate::tune::{RunOptions, checkpoint, storage};
 
-/// Settings that only workers on a cluster have.
+/// Settings that apply only to workers on a Ray cluster.
 const FOR_A_CLUSTER: [&str; 3] =
     ["num_gpus_per_worker", "custom_resources_per_worker", "label_selector_per_worker"];
 
@@ -22,17 +22,17 @@ const FOR_A_CLUSTER: [&str; 3] =
 #[command(after_help = "Example:\n  pavlov resume runs/first --stop timesteps_total=200000\n\n\
                         Settings are those of the checkpoint, stop criteria and checkpoint frequency those of the run.")]
 pub(super) struct ResumeArgs {
-    /// The run directory that `pavlov train` named at its end, or its URL, or a trial of a sweep that has ended
+    /// A run directory of `pavlov train` or its URL, or the directory of a sweep's trial that has ended
     #[arg(value_name = "DIR|URL")]
     run_dir: PathBuf,
     /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed, and null removes one
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
-    /// Sample on threads, in processes or on a Ray cluster from here on, in the same number: threads, procs or ray
+    /// Run the workers, in the same number, on threads, in processes (procs) or on a Ray cluster (ray) from here on
     #[arg(long, value_name = "KIND", value_parser = ["threads", "procs", "ray"])]
     workers: Option<String>,
-    /// Learn with so many learners from here on: procs:1, the trainer alone; procs:N, with processes; ray:N, with those on a Ray
-    /// cluster
+    /// Kind and number of learners from here on: procs:1, the trainer alone; procs:N, with N - 1 more processes; ray:N, with
+    /// those on a Ray cluster
     #[arg(long, value_name = "KIND:N")]
     learners: Option<String>,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     config.shift_remove("env");
     if let Some(workers) = args.workers {
         if workers != "ray" {
-            // What was asked of a cluster is asked of nothing from here on.
+            // Workers that are not on a cluster do not have these settings.
             FOR_A_CLUSTER.iter().for_each(|key| _ = config.shift_remove(*key));
         }
         config.insert("workers".into(), workers.into());

@@ -1,10 +1,10 @@
-//! Returns of evaluation episodes: their summary, what each agent got, and who won where the episodes are games.
+//! Returns of evaluation episodes: a summary, the returns of each agent, and the winners of games.
 
 use serde_json::{Value, json};
 
 use crate::trainer::Episode;
 
-/// Mean, standard deviation (of these numbers, as numpy's `std`), smallest and largest.
+/// Mean, standard deviation (divisor n, as in numpy's `std`), minimum and maximum of some numbers.
 #[derive(Debug, PartialEq)]
 pub(super) struct Summary {
     pub(super) mean: f64,
@@ -31,7 +31,7 @@ pub(super) struct AgentReturns {
     returns: Vec<f64>,
 }
 
-/// Those of every agent; none where the environment has one agent.
+/// Collects the returns of every agent; empty if the environment has one agent.
 pub(super) fn of_agents(episodes: &[Episode]) -> Vec<AgentReturns> {
     let agents = episodes.first().map(|episode| episode.agent_rewards.as_slice()).unwrap_or_default();
     let of = |i: usize| episodes.iter().map(|episode| episode.agent_rewards[i].reward).collect();
@@ -45,8 +45,8 @@ pub(super) fn of_agents(episodes: &[Episode]) -> Vec<AgentReturns> {
         .collect()
 }
 
-/// Games that each agent won, and how many were drawn. `None` where the episodes are no games: an agent's return in a game is
-/// -1, 0 or 1.
+/// Counts the games that each agent won, and the draws. `None` if the episodes are not games: in a game there are two or
+/// more agents, and all returns are -1, 0 or 1.
 fn games(agents: &[AgentReturns]) -> Option<(Vec<usize>, usize)> {
     let mut all = agents.iter().flat_map(|agent| &agent.returns);
     if agents.len() < 2 || all.any(|x| ![-1.0, 0.0, 1.0].contains(x)) {
@@ -65,7 +65,7 @@ fn games(agents: &[AgentReturns]) -> Option<(Vec<usize>, usize)> {
     Some((won, drawn))
 }
 
-/// Lines for people, each behind a line break.
+/// Formats the returns of the agents and the games as lines of text, each after a line break.
 pub(super) fn lines(agents: &[AgentReturns]) -> String {
     let mut text = String::new();
     for AgentReturns { agent, policy, returns } in agents {
@@ -81,7 +81,7 @@ pub(super) fn lines(agents: &[AgentReturns]) -> String {
     text
 }
 
-/// The same for programs: `agents` and `games`.
+/// Returns the values of `agents` and `games` in the JSON report.
 pub(super) fn report(agents: &[AgentReturns]) -> (Value, Value) {
     let of = |AgentReturns { agent, policy, returns }: &AgentReturns| {
         let Summary { mean, std, min, max } = Summary::of(returns);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn games_are_won_lost_and_drawn_and_other_episodes_are_no_games() {
-        // The third ended by an illegal move of the second player.
+        // The third game ended by an illegal move of the second player.
         let games = agents([&[1.0, -1.0, 0.0, 0.0], &[-1.0, 1.0, -1.0, 0.0]]);
         let text = lines(&games);
         assert!(text.ends_with("\ngames   player_1 won 2, player_2 won 1, 1 drawn"), "{text}");

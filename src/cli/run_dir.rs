@@ -1,4 +1,4 @@
-//! The run directory as the command sees it: `run.json`, what is needed to go on beside the checkpoints.
+//! The run directory: its lock, and `run.json`, which `pavlov resume` needs besides the checkpoints.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,36 +17,36 @@ use crate::tune::{
 };
 
 const RUN: &str = "run.json";
-/// The sweep's file, kept in the experiment's directory.
+/// Name of the sweep file in the experiment's directory.
 pub(super) const SWEEP: &str = "sweep.toml";
-/// A [`RUN`] that could not be read.
+/// New name of a [`RUN`] that could not be read.
 const DAMAGED: &str = "run.json.damaged";
-/// What makes a directory a checkpoint.
+/// File that every checkpoint directory has.
 const MANIFEST: &str = "manifest.json";
 
-/// What `pavlov resume` goes by.
+/// Content of `run.json`, from which `pavlov resume` continues a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RunFile {
-    /// Version of pavlov that began the run.
+    /// Version of pavlov that started the run.
     pub(super) pavlov: String,
     pub(super) algorithm: String,
     pub(super) env: String,
-    /// Result key → value that ends training.
+    /// Result keys, each with the value that ends training.
     pub(super) stop: Config,
-    /// Iterations from one checkpoint to the next; 0 for none.
+    /// Number of iterations between two checkpoints; 0 for none.
     pub(super) checkpoint_freq: u64,
     pub(super) checkpoint_at_end: bool,
     pub(super) keep_checkpoints_num: Option<usize>,
-    /// Where the run is kept besides.
+    /// URL to which the run is copied; `None` if it is only on this machine.
     #[serde(default)]
     pub(super) remote_checkpoint_dir: Option<String>,
-    /// Complete settings, the seed included: a run that was killed before its first checkpoint starts again with them.
+    /// Complete settings, including the seed; a run that was killed before its first checkpoint starts again with them.
     pub(super) config: Config,
 }
 
 impl RunFile {
-    /// Where the file is damaged, what can be had from `newest`, the newest checkpoint of the run, takes its place; the
-    /// damaged file stays as `run.json.damaged`.
+    /// Reads `run.json`. A damaged file is replaced by the settings of `newest`, the run's newest checkpoint, and is kept as
+    /// `run.json.damaged`.
     pub(super) fn read(run_dir: &Path, newest: Option<&Path>) -> anyhow::Result<RunFile> {
         let path = run_dir.join(RUN);
         let text = read_file(&path).map_err(|error| match (error.kind(), newest) {
@@ -69,7 +69,7 @@ impl RunFile {
             )));
         };
         let run = RunFile::of_checkpoint(newest)?;
-        // A copy: without a `run.json` the directory would be no run any more.
+        // The damaged file is copied, not renamed: a directory without `run.json` is no run.
         replace_file(&damaged, &text)?;
         run.write(run_dir)?;
         say(&format!(
@@ -100,9 +100,10 @@ impl RunFile {
         })
     }
 
-    /// Makes a run of the trial of a sweep that `dir` is, if it is one: `pavlov resume` goes on with it alone.
+    /// Turns the directory of a sweep's trial into a run that `pavlov resume` can continue; other directories are left as
+    /// they are.
     ///
-    /// Only a trial that has ended: the sweep itself goes on with the others.
+    /// A trial that has not ended is refused, because the sweep continues it.
     pub(super) fn adopt_trial(dir: &Path) -> anyhow::Result<()> {
         let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
         let (Some(sweep), Some(trial_id)) = (dir.parent(), dir.file_name().and_then(|name| name.to_str()))
@@ -139,7 +140,7 @@ impl RunFile {
         run.write(&dir)
     }
 
-    /// Replaces the file whole; a power cut leaves the old one or the new one.
+    /// Writes `run.json` atomically: after a power failure the file is either the old one or the new one.
     pub(super) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
         Ok(replace_file(&run_dir.join(RUN), &serde_json::to_vec_pretty(self)?)?)
     }
@@ -160,7 +161,7 @@ fn why_no_run(dir: &Path) -> String {
     }
 }
 
-/// What `--out` says: the directory of a new run, and the URL where it is kept besides.
+/// Returns what `--out` names, the directory of a new run or its URL, after checking that it is not in use.
 pub(super) fn place(out: &Path) -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
     let Some(url) = url(out) else {
         refuse_used(out)?;
@@ -177,12 +178,12 @@ pub(super) fn place(out: &Path) -> anyhow::Result<(Option<PathBuf>, Option<Strin
     Ok((None, Some(url.into())))
 }
 
-/// `place` if it is a URL.
+/// Returns `place` as text if it is a URL.
 pub(super) fn url(place: &Path) -> Option<&str> {
     place.to_str().filter(|_| storage::scheme(place).is_some())
 }
 
-/// Refuses a directory for a new run in which something lies already.
+/// Refuses a directory for a new run that is not empty.
 pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
     let shown = out.display();
     if out.join(RUN).exists() {
@@ -202,14 +203,14 @@ pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Keeps a run directory to this process for as long as the value lives, a killed process included.
+/// Exclusive lock of a run directory. It is released when the value is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     _handle: File,
 }
 
 impl Lock {
-    /// For a run that exists.
+    /// Locks the directory of an existing run.
     pub(super) fn of_run(run_dir: &Path) -> anyhow::Result<Lock> {
         // A checkpoint has a `run.json` of its own.
         if !run_dir.join(RUN).exists() || run_dir.join(MANIFEST).exists() {
@@ -218,11 +219,11 @@ impl Lock {
         Lock::take(run_dir)
     }
 
-    /// For a new run. A process that comes too late writes nothing.
+    /// Creates and locks the directory of a new run; fails if another process has it, and writes nothing then.
     pub(super) fn of_new_run(run_dir: &Path) -> anyhow::Result<Lock> {
         fs::create_dir_all(run_dir).map_err(Error::io("create", run_dir))?;
         let lock = Lock::take(run_dir)?;
-        // Another process may have been faster, and have ended.
+        // Another process may have used the directory and ended since the first check.
         refuse_used(run_dir)?;
         Ok(lock)
     }
@@ -233,13 +234,13 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => {
                 Err(usage(format!("another process is training in {}; stop it first", run_dir.display())))
             }
-            // Some file systems have no locks.
+            // File systems without locks are accepted.
             _ => Ok(Lock { _handle: handle }),
         }
     }
 }
 
-/// Forgets the results of a run that has no checkpoint to go on from.
+/// Deletes the logs of a run that has no checkpoint to continue from.
 pub(super) fn remove_logs(run_dir: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(run_dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -253,8 +254,8 @@ pub(super) fn remove_logs(run_dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes back a run that never was: its logs, `run.json`, and the directory unless something else lies in it; and all
-/// that lies at its URL.
+/// Deletes a new run that is given up: all objects at its URL, its logs, `run.json`, and the directory if it is empty
+/// then.
 pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()> {
     if let Some(url) = url {
         let storage = storage::open(url)?;
@@ -263,12 +264,12 @@ pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()>
     remove_logs(run_dir)?;
     let path = run_dir.join(RUN);
     fs::remove_file(&path).map_err(Error::io("delete", &path))?;
-    // It is not empty, so it is another program's file, which stays.
+    // A directory that is not empty has files of another program, which stay.
     let _ = fs::remove_dir(run_dir);
     Ok(())
 }
 
-/// The directory of the best trial. Where the sweep itself names no metric, that of its scheduler counts.
+/// Returns the directory of the best trial, by the metric of the sweep or else of its scheduler.
 fn best_trial(dir: &Path, sweep: &Standings) -> anyhow::Result<PathBuf> {
     let scheduler = match dir.join(SWEEP) {
         file if file.is_file() => SweepFile::load(file)?.scheduler,
@@ -283,8 +284,8 @@ fn best_trial(dir: &Path, sweep: &Standings) -> anyhow::Result<PathBuf> {
     Ok(sweep.best(objective.as_ref())?)
 }
 
-/// The checkpoint that `path` is, or the newest whole one in the run directory that it is, or that of the best trial in the
-/// sweep that it is.
+/// Finds a checkpoint: `path` itself, the newest whole checkpoint of the run directory `path`, or that of the best trial of
+/// the sweep `path`.
 pub(super) fn find_checkpoint(path: &Path) -> anyhow::Result<PathBuf> {
     if url(path).is_some() {
         return Ok(load::find_checkpoint(path)?);

@@ -1,4 +1,4 @@
-//! The training loop of `train` and `resume`: report, checkpoint, stop, and say how to go on.
+//! The training loop of `train` and `resume`: reports results, saves checkpoints, and says how to continue.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::registry::AnyAlgorithm;
 use crate::tune::stoppers::{Met, StoppingCriteria};
 use crate::tune::{Driver, Error, checkpoint};
 
-/// How a run is shown.
+/// Options for the output of a run.
 #[derive(Args, Debug)]
 pub(super) struct ReportArgs {
     /// Print one JSON object per result on standard output, and nothing else there
@@ -25,7 +25,7 @@ pub(super) struct ReportArgs {
     /// Show no progress; errors only
     #[arg(long)]
     quiet: bool,
-    /// Say at the end, on standard error, what the time of an iteration went to: a table and a verdict
+    /// Print a table of the time of each phase of an iteration at the end, on standard error
     #[arg(long)]
     profile: bool,
 }
@@ -38,32 +38,32 @@ impl ReportArgs {
     }
 }
 
-/// A run under way.
+/// A run that is being trained.
 pub(super) struct Session {
     driver: Driver<Box<dyn AnyAlgorithm>>,
     run: RunFile,
     stop: StoppingCriteria,
     report: ReportArgs,
     interrupt: Arc<AtomicBool>,
-    /// The checkpoint of the present iteration.
+    /// Path of the checkpoint of the current iteration, if it was saved.
     saved: Option<PathBuf>,
     profile: Profile,
     _lock: Lock,
 }
 
-/// What was there before a session.
+/// Whether a session starts a new run or continues one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Begin {
-    /// Nothing.
+    /// The run is new.
     New,
-    /// A run.
+    /// The run existed before.
     Resumed,
 }
 
-/// Why training ended.
+/// Reason for the end of training.
 enum End {
     Met(Met),
-    /// A result said `done`.
+    /// A result had `done` set to true.
     Done,
     Interrupted,
     /// The reader of standard output closed it.
@@ -71,7 +71,7 @@ enum End {
 }
 
 impl Session {
-    /// A session that has not saved yet.
+    /// Makes a session that has not saved a checkpoint yet.
     pub(super) fn new(
         driver: Driver<Box<dyn AnyAlgorithm>>,
         run: RunFile,
@@ -84,7 +84,7 @@ impl Session {
         Session { driver, run, stop, report, interrupt, saved: None, profile, _lock: lock }
     }
 
-    /// Trains until a criterion is met or a signal comes, and saves.
+    /// Trains until a criterion is met or a signal arrives, then saves a checkpoint.
     pub(super) fn run(mut self, begin: Begin) -> anyhow::Result<()> {
         if self.stop.is_empty() {
             self.report.say(
@@ -154,20 +154,20 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps what was learned where workers failed, and nothing else is saved before the end of the run or nothing was saved
-    /// yet. (A checkpoint of before is better: the run goes on from it bit for bit.)
+    /// Saves a checkpoint after workers failed, if the run would be lost otherwise: it has no earlier checkpoint, or saves
+    /// only at its end. An earlier checkpoint is better, because the run continues from it bit for bit.
     fn save_without_workers(&mut self, has_learned: bool) {
         let would_be_lost = match self.run.checkpoint_freq {
             0 => self.run.checkpoint_at_end,
             _ => matches!(checkpoint::latest(self.driver.logdir()), Ok(None)),
         };
         if has_learned && self.saved.is_none() && would_be_lost && self.driver.has_lost_workers() {
-            // The error of the run is the one to tell.
+            // The error of the run is reported, so an error of saving is ignored.
             let _ = self.save();
         }
     }
 
-    /// Keeps the criteria, which may be new, for the next time the run is resumed.
+    /// Writes the stop criteria, which may have changed, to `run.json` for the next `resume`.
     fn note_criteria(&mut self) -> anyhow::Result<()> {
         let criteria = self.stop.to_config();
         if self.run.stop != criteria {
@@ -178,8 +178,8 @@ impl Session {
         Ok(())
     }
 
-    /// A criterion turned out to be misspelt. With the first result of a new run: nothing stays that a corrected one
-    /// would trip over. Later, since some keys come later: what was trained stays.
+    /// Ends the run because a stop criterion has an unknown key. After the first result of a new run, everything is deleted,
+    /// so that a corrected command can use the directory. Later (some keys appear late), a checkpoint is saved.
     fn give_up(&mut self, is_first: bool, begin: Begin) -> anyhow::Result<()> {
         if !is_first {
             self.save()?;
@@ -226,7 +226,7 @@ impl Session {
         Ok(())
     }
 
-    /// What a command needs that goes on with this run.
+    /// Returns the ` --trust` that a command needs to continue this run, or an empty text.
     fn trust_flag(&self) -> &'static str {
         let mut settings = self.run.config.clone();
         settings.insert("env".into(), self.run.env.as_str().into());

@@ -1,4 +1,4 @@
-//! From the command line to complete settings: defaults < preset or translated file < `--config` < `--set` < flags.
+//! Resolves the command line to complete settings: defaults < preset or translated file < `--config` < `--set` < flags.
 
 use std::path::{Path, PathBuf};
 
@@ -15,24 +15,24 @@ use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_settings};
 use crate::tune::{Config, Error};
 
-/// The arguments of `train` and `config show` about settings.
+/// Arguments of `train` and `config show` for settings.
 #[derive(Args, Debug)]
 pub(super) struct SettingsArgs {
-    /// Algorithm; `pavlov list algorithms` shows all
+    /// Name of the algorithm; `pavlov list algorithms` shows all
     algorithm: String,
-    /// Environment; `pavlov list envs` shows all
+    /// Id of the environment; `pavlov list envs` shows all
     #[arg(long, value_name = "ID")]
     env: Option<String>,
-    /// Tuned settings; `pavlov list presets` shows all
+    /// Name of tuned settings; `pavlov list presets` shows all
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// File with settings, TOML or JSON: settings only, or laid out like a preset
+    /// TOML or JSON file with settings: settings only, or laid out like a preset
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// File of RL Baselines3 Zoo, YAML: its settings for the environment, translated and reported
+    /// YAML file of RL Baselines3 Zoo; its settings for the environment are translated, and a report is printed
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     from_sb3: Option<PathBuf>,
-    /// File with settings of RLlib, JSON, translated and reported
+    /// JSON file with settings of RLlib; they are translated, and a report is printed
     #[arg(long, value_name = "FILE", conflicts_with_all = ["preset", "from_sb3"])]
     from_rllib: Option<PathBuf>,
     #[arg(
@@ -41,33 +41,33 @@ pub(super) struct SettingsArgs {
         help = "One setting, e.g. lr=3e-4 or 'model.fcnet_hiddens=[64, 64]'; several are allowed"
     )]
     set: Vec<String>,
-    /// Seed of everything random; the same as --set seed=N
+    /// Seed of all random numbers; the same as --set seed=N
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Threads that sample, 0 for none besides the trainer's; the same as --set num_workers=N
+    /// Number of threads that sample; 0: the trainer's thread samples; the same as --set num_workers=N
     #[arg(long, value_name = "N")]
     num_workers: Option<usize>,
-    /// What samples: threads:N; procs:N, processes that may crash without harm; ray:N, those on a Ray cluster; the same as
-    /// --set workers=...
+    /// Kind and number of workers that sample: threads:N; procs:N, processes that may crash without harm; ray:N, processes
+    /// on a Ray cluster; the same as --set workers=...
     #[arg(long, value_name = "KIND:N", conflicts_with = "num_workers")]
     workers: Option<String>,
-    /// What learns: procs:N, the trainer and N - 1 processes that share its work; ray:N, with those on a Ray cluster; the same as
-    /// --set learners=...
+    /// Kind and number of learners: procs:N, the trainer and N - 1 processes that share its work; ray:N, with those on a Ray
+    /// cluster; the same as --set learners=...
     #[arg(long, value_name = "KIND:N")]
     learners: Option<String>,
 }
 
-/// What was typed, resolved.
+/// Resolved settings of a command.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) entry: AlgorithmEntry,
     pub(super) env: EnvCreator,
     pub(super) resolved: Resolved,
-    /// Stop criteria of the preset and the file.
+    /// Stop criteria of the preset and of the files.
     pub(super) stop: Config,
-    /// Where the settings of the file stand.
+    /// Line numbers of the settings in the `--config` file.
     pub(super) lines: Lines,
-    /// How the settings of another library were translated.
+    /// Report of the translation of another library's settings; `None` without such a file.
     pub(super) translation: Option<String>,
 }
 
@@ -150,20 +150,20 @@ impl SettingsArgs {
     }
 }
 
-/// Refuses an environment that is not registered. One in Python is asked for when it is made, by the interpreter that its
-/// settings name.
+/// Refuses an environment id that is not registered. A `py:` id is accepted: the Python interpreter looks it up when the
+/// environment is made.
 pub(super) fn known(env: &str) -> Result<(), envs::Error> {
     if env.starts_with("py:") {
         return Ok(());
     }
     match (envs::spec(env), envs::multi_agent_spec(env)) {
         (Ok(_), _) | (_, Ok(_)) => Ok(()),
-        // Whichever kind has an id like it.
+        // The error with the nearest id is the more helpful one.
         (Err(envs::Error::UnknownEnv { nearest: None, .. }), Err(error)) | (Err(error), _) => Err(error),
     }
 }
 
-/// `key=value` texts as settings; a later one wins.
+/// Parses `key=value` texts as settings; of several values for a key the last one wins.
 pub(super) fn assignments(texts: &[String]) -> Result<Config, Error> {
     let mut values = Config::new();
     for text in texts {
@@ -173,7 +173,7 @@ pub(super) fn assignments(texts: &[String]) -> Result<Config, Error> {
     Ok(values)
 }
 
-/// What `--config` names: bare settings, or a file like those of `examples/tuned`, or a run's `params.json`.
+/// Content of the `--config` file: bare settings, a file like those of `examples/tuned`, or a run's `params.json`.
 #[derive(Debug)]
 struct File {
     origin: String,
@@ -200,7 +200,7 @@ impl File {
             false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
         };
         if config.contains_key("config") {
-            // From the text once more: these errors have the line.
+            // The text is parsed once more, because these errors have the line.
             let preset: Preset = match is("toml") {
                 true => toml::from_str(&text).map_err(|error| wrong(&error))?,
                 false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,

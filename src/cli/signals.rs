@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first one asks, the second one ends the process.
+//! Ctrl-C and SIGTERM: the first signal asks the run to stop, the second one ends the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,19 +7,19 @@ use anyhow::Context;
 
 use super::output::say;
 
-/// What one run says to the first signal.
+/// Message of a run after the first signal.
 pub(super) const AFTER_ITERATION: &str =
     "stopping after this iteration, with a checkpoint; Ctrl-C again quits at once";
 
-/// As shells expect of a process that Ctrl-C ended.
+/// Exit code that shells expect of a process that Ctrl-C ended.
 const QUIT: i32 = 130;
 
 unsafe extern "C" {
-    /// POSIX: ends the process without destructors. Those of libtorch would take away what the trainer is still using.
+    /// Ends the process without destructors (POSIX). Destructors of libtorch would free memory that the trainer still uses.
     safe fn _exit(status: i32) -> !;
 }
 
-/// From now on the first signal is answered with `answer` and only makes the flag true.
+/// Handles signals from now on: the first one prints `answer` and sets the returned flag, the second one ends the process.
 pub(super) fn watch(answer: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = asked.clone();

@@ -1,4 +1,4 @@
-//! `pavlov train`: a new run.
+//! `pavlov train`: starts a new run.
 
 use std::path::PathBuf;
 
@@ -25,15 +25,15 @@ use crate::tune::{Config, Error, RunOptions};
 pub(super) struct TrainArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Stop when a result reaches a value, e.g. timesteps_total=100000 or episode_reward_mean=475; several are allowed,
-    /// and null removes one of the preset
+    /// Stop when a result reaches a value, e.g. timesteps_total=100000 or episode_reward_mean=475; several are allowed, and
+    /// null removes a criterion of the preset
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
-    /// The run directory, new or empty, or a URL such as s3://bucket/run, where it is then kept besides [default: a fresh
-    /// one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    /// The run directory, new or empty, or a URL such as s3://bucket/run to which it is copied [default: a new directory in
+    /// $PAVLOV_RESULTS_DIR or ~/pavlov_results]
     #[arg(long, value_name = "DIR|URL")]
     out: Option<PathBuf>,
-    /// Save a checkpoint every N iterations; 0 for none on the way
+    /// Save a checkpoint every N iterations; 0: none before the end of the run
     #[arg(long, value_name = "N", default_value_t = 0)]
     checkpoint_freq: u64,
     /// Keep the newest K checkpoints and the best one [default: all]
@@ -67,13 +67,13 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Everything about a run that is to begin.
+/// Options of a new run.
 pub(super) struct NewRun {
     pub(super) entry: AlgorithmEntry,
     pub(super) env: EnvCreator,
     pub(super) config: Config,
     pub(super) stop: StoppingCriteria,
-    /// Where settings of a file stand.
+    /// Line numbers of the settings in the `--config` or sweep file.
     pub(super) lines: Lines,
     pub(super) out: Option<PathBuf>,
     pub(super) checkpoint_freq: u64,
@@ -82,7 +82,7 @@ pub(super) struct NewRun {
     pub(super) report: ReportArgs,
 }
 
-/// Begins a run and trains it to its end.
+/// Starts a run and trains it to its end.
 pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
     let NewRun { entry, env, config, stop, .. } = new;
     refuse_evaluation_that_never_comes(&stop, &config)?;
@@ -115,10 +115,10 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
     Session::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)
 }
 
-/// Parts of a result that fill up later in a run; keys below them are taken on trust until then.
+/// Parts of a result that may appear only after some iterations; stop criteria on keys below them are not refused before.
 const LATER: [&str; 4] = ["custom_metrics", "evaluation", "info/learner", "sampler_results/custom_metrics"];
 
-/// When a run stops.
+/// Makes the stop criteria of a run.
 pub(super) fn stop_criteria(stop: &Config) -> Result<StoppingCriteria, Error> {
     Ok(StoppingCriteria::new(stop)?.later(LATER))
 }

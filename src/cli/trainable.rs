@@ -1,8 +1,8 @@
-//! `pavlov tune-shim` and `pavlov trainable`: Ray Tune drives an algorithm.
+//! `pavlov tune-shim` and `pavlov trainable`: let Ray Tune drive an algorithm.
 //!
-//! Ray's `Trainable` in Python, which the first prints, starts the second for each trial: requests come as lines of JSON on
-//! standard input, and each is answered by a line on standard output. The process ends when both are closed, also in the middle
-//! of an iteration, so none outlives the actor that started it.
+//! `tune-shim` prints a Ray `Trainable` in Python, which starts `pavlov trainable` for each trial. Requests are lines of
+//! JSON on standard input; each is answered by a line on standard output. The process ends when both streams are closed,
+//! even during an iteration, so it never outlives the actor that started it.
 
 use std::fs::File;
 use std::io::Write;
@@ -27,7 +27,7 @@ use crate::tune::{Config, Driver, LoggerChoice, RunOptions, checkpoint, in_words
 
 const SHIM: &str = include_str!("shim.py");
 
-/// Print a module in Python with which Ray Tune drives pavlov's algorithms
+/// Print a Python module with which Ray Tune drives pavlov's algorithms
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov tune-shim > pavlov_tune.py\n\n\
                         In Python, with ray[tune] installed and `pavlov` on the PATH (or named by PAVLOV):\n  \
@@ -36,7 +36,7 @@ const SHIM: &str = include_str!("shim.py");
                         tune.Tuner(Pavlov, param_space=space).fit()")]
 pub(super) struct TuneShimArgs {}
 
-/// Serve one trial of Ray Tune, which `pavlov tune-shim` is for: lines of JSON in and out
+/// Serve one trial of Ray Tune by lines of JSON; the module of `pavlov tune-shim` starts it
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov trainable << END\n  \
                         {\"request\": \"setup\", \"config\": {\"algorithm\": \"PPO\", \"env\": \"CartPole-v1\"}}\n  \
@@ -48,7 +48,7 @@ pub(super) fn tune_shim() -> anyhow::Result<()> {
     print(SHIM.trim_end()).map(drop)
 }
 
-/// What Ray's `Trainable` asks, by its names.
+/// Request of the Python side, named after the methods of Ray's `Trainable`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 enum Request {
@@ -74,8 +74,8 @@ pub(super) fn trainable() -> anyhow::Result<()> {
     trial.0.map_or(Ok(()), |mut made| made.driver.stop()).map_err(Into::into)
 }
 
-/// The lines of standard input. Once they have ended and `answers` has no reader any more, whoever asked is gone, and the
-/// process ends at once.
+/// Returns the lines of standard input. The process exits once the input has ended and `answers` has no reader any more,
+/// because the actor that sent the requests has ended then.
 fn requests(answers: File) -> anyhow::Result<Receiver<String>> {
     let (sender, requests) = sync_channel(0);
     let listen = move || {
@@ -85,7 +85,7 @@ fn requests(answers: File) -> anyhow::Result<Receiver<String>> {
             }
         }
         drop(sender);
-        // No events: what is wanted is only that nothing can be written any more.
+        // No events are requested: `poll` then returns only when nothing can be written any more.
         let mut reader = [PollFd::new(&answers, PollFlags::empty())];
         while poll(&mut reader, None).is_err() {}
         std::process::exit(0);
@@ -94,14 +94,14 @@ fn requests(answers: File) -> anyhow::Result<Receiver<String>> {
     Ok(requests)
 }
 
-/// Answers alone go to standard output; what an environment prints there goes to standard error.
+/// Returns standard output for the answers, and redirects everything else that is printed to standard error.
 fn take_stdout() -> std::io::Result<File> {
     let answers = std::io::stdout().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(std::io::stderr())?;
     Ok(File::from(answers))
 }
 
-/// Nothing before `setup`.
+/// State of the trial; `None` before the request `setup`.
 struct Trial(Option<Made>);
 
 struct Made {
@@ -109,7 +109,7 @@ struct Made {
     driver: Driver<Box<dyn AnyAlgorithm>>,
 }
 
-/// What a trainable stays through `reset_config`.
+/// Algorithm and environment of a trial, which `reset_config` cannot change.
 #[derive(Clone, Debug, PartialEq)]
 struct What {
     algorithm: &'static str,
@@ -133,7 +133,7 @@ impl Trial {
             }
             Request::Step => {
                 let mut result = self.driver()?.train()?;
-                // Ray knows them.
+                // Ray has the settings already.
                 result.shift_remove("config");
                 Ok(json!({"result": result}))
             }
@@ -155,7 +155,7 @@ impl Trial {
             Request::Resources { config } => {
                 let settings = Settings::of(config)?;
                 let trainable = settings.entry.as_trainable(settings.env, Config::new());
-                // Workers are threads or processes of the trial, so all is on one machine.
+                // Workers are threads or processes of the trial, so all resources must be on one machine.
                 Ok(json!({"resources": trainable.resources(&settings.config)?.required()}))
             }
         }
@@ -171,7 +171,7 @@ fn newest(dir: &Path) -> anyhow::Result<PathBuf> {
     found.ok_or_else(|| anyhow!("{}: there is no whole checkpoint of pavlov's in it", dir.display()))
 }
 
-/// The settings of a trial.
+/// Algorithm, environment and complete settings of a trial.
 struct Settings {
     entry: AlgorithmEntry,
     env: EnvCreator,
@@ -179,7 +179,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// `config`: those of the algorithm, and besides them `algorithm`, `env` and, if wanted, `preset`.
+    /// Resolves `config`, which has the settings of the algorithm and the keys `algorithm`, `env` and, optionally, `preset`.
     fn of(mut config: Config) -> anyhow::Result<Self> {
         let algorithm = take(&mut config, "algorithm")?.ok_or_else(|| {
             usage("the settings of the trial have no `algorithm`; add e.g. \"algorithm\": \"PPO\"")
@@ -213,7 +213,7 @@ impl Settings {
     }
 }
 
-/// A text of the settings that is no setting of the algorithm.
+/// Removes and returns the text at `key`, which is no setting of the algorithm; `None` if it is missing or null.
 fn take(config: &mut Config, key: &str) -> anyhow::Result<Option<String>> {
     match config.shift_remove(key) {
         None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! Settings of other libraries as settings of this one: RL Baselines3 Zoo's YAML files and RLlib's JSON.
+//! Translates the settings of other libraries: YAML files of RL Baselines3 Zoo and JSON files of RLlib.
 
 use std::path::Path;
 
@@ -11,20 +11,20 @@ use crate::trainer::settings::synonym;
 use crate::tune::Config;
 use crate::tune::config::{Layer, assign, nearest, read_settings};
 
-/// What another library's file says here.
+/// Settings translated from another library's file.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     pub(super) env: Option<String>,
     pub(super) config: Config,
     pub(super) stop: Config,
-    /// Each setting there, and what became of it.
+    /// Lines of the report for the translated settings: `key -> path=value`.
     became: Vec<String>,
-    /// Each setting there that has no place here, and why.
+    /// Lines of the report for the settings that pavlov does not have, each with the reason.
     no_place: Vec<String>,
 }
 
 impl Translation {
-    /// For the person who starts the run.
+    /// Returns the report of the translation as text.
     pub(super) fn report(&self, origin: &str) -> String {
         let lines = |lines: &[String]| lines.iter().map(|line| format!("\n  {line}")).collect::<String>();
         let no_place = match self.no_place.is_empty() {
@@ -39,7 +39,7 @@ impl Translation {
         assign(&mut self.config, &path, value.into());
     }
 
-    /// `key` there is `path` here.
+    /// Translates the other library's setting `key` to pavlov's setting `path`.
     fn takes(&mut self, key: &str, path: &str, value: impl Into<Value>) {
         let value = value.into();
         self.became.push(format!("{key} -> {path}={value}"));
@@ -55,8 +55,8 @@ fn read(path: &Path) -> anyhow::Result<String> {
     read_settings(path).map_err(|error| usage(error.to_string()))
 }
 
-/// A file of RL Baselines3 Zoo, or the settings of one environment in its form. What it leaves open has the default of
-/// Stable-Baselines3.
+/// Translates a file of RL Baselines3 Zoo, or the settings of one environment in the same format. Settings that the file
+/// does not have get the defaults of Stable-Baselines3.
 pub(super) fn from_sb3(path: &Path, entry: &AlgorithmEntry, env: &str) -> anyhow::Result<Translation> {
     let shown = path.display();
     let base = presets::preset(&format!("{}-sb3", entry.name().to_lowercase()));
@@ -87,10 +87,10 @@ pub(super) fn from_sb3(path: &Path, entry: &AlgorithmEntry, env: &str) -> anyhow
     Ok(zoo.to)
 }
 
-/// Settings of one environment in RL Baselines3 Zoo's form.
+/// Translation of the settings of one environment in RL Baselines3 Zoo's format.
 struct Zoo<'a> {
     settings: &'a Config,
-    /// How long the run is: schedules end there.
+    /// Number of environment steps of the run, at which schedules end.
     steps: Option<f64>,
     to: Translation,
 }
@@ -127,7 +127,7 @@ impl Zoo<'_> {
         }
     }
 
-    /// What all algorithms have.
+    /// Translates a setting that all algorithms have; returns false if `key` is none of them.
     fn common(&mut self, key: &str, value: &Value) -> bool {
         let to = &mut self.to;
         match (key, number(value)) {
@@ -179,7 +179,7 @@ impl Zoo<'_> {
 
     fn off_policy(&mut self, key: &str, value: &Value, algorithm: &str) -> bool {
         let (steps, is_dqn, is_sac) = (self.steps, algorithm == "DQN", algorithm == "SAC");
-        // A temperature that is a number there is not learnt.
+        // Stable-Baselines3 does not learn a temperature that is given as a number.
         let alpha_stays = self.settings.get("ent_coef").is_some_and(|alpha| number(alpha).is_some());
         let (to, number) = (&mut self.to, number(value));
         match (key, number) {
@@ -204,7 +204,7 @@ impl Zoo<'_> {
                     to.takes(key, "exploration_config.random_timesteps", rows as u64);
                 }
             }
-            // Together, below.
+            // Both are translated together in `rhythm`.
             ("train_freq" | "gradient_steps", _) => {}
             ("target_update_interval", Some(steps)) if is_dqn => {
                 to.takes(key, "target_network_update_freq", steps as u64);
@@ -247,7 +247,7 @@ impl Zoo<'_> {
         true
     }
 
-    /// Steps between learning, and batches learnt then.
+    /// Translates `train_freq` and `gradient_steps`: the steps between two updates, and the number of updates.
     fn rhythm(&mut self, copies: f64) {
         let default = self.to.config.get("rollout_fragment_length").and_then(Value::as_f64).unwrap_or(1.0);
         let given = self.settings.get("train_freq").map(|value| match value {
@@ -270,7 +270,7 @@ impl Zoo<'_> {
         self.to.takes("gradient_steps", "training_intensity", steps * rows / (freq * copies));
     }
 
-    /// `lin_0.001`: from there to 0 at the end of the run.
+    /// Translates a linear schedule: `lin_0.001` goes from 0.001 to 0 at the end of the run.
     fn schedule(&mut self, key: &str, value: &Value) -> bool {
         let first = value.as_str().and_then(|text| text.strip_prefix("lin_")?.parse::<f64>().ok());
         let (Some(first), Some(steps)) = (first, self.steps) else { return false };
@@ -279,7 +279,7 @@ impl Zoo<'_> {
         true
     }
 
-    /// Keyword arguments of Python: `dict(net_arch=[64, 64], activation_fn=nn.ReLU)`.
+    /// Translates keyword arguments in Python syntax: `dict(net_arch=[64, 64], activation_fn=nn.ReLU)`.
     fn policy_kwargs(&mut self, value: &Value) {
         let text = value.as_str().unwrap_or_default();
         let inner = text.trim().strip_prefix("dict(").and_then(|rest| rest.trim_end().strip_suffix(')'));
@@ -288,7 +288,7 @@ impl Zoo<'_> {
             return;
         };
         let has = |key: &str| self.to.config.contains_key(key);
-        // Where the networks stand, and what their layers and activations are called there.
+        // Prefixes of the networks' settings, and the names of their layers and activations.
         let (networks, names) = if has("policy_model_config") {
             (&["policy_model_config.", "q_model_config."][..], ["fcnet_hiddens", "fcnet_activation"])
         } else if has("actor_hiddens") {
@@ -315,12 +315,12 @@ impl Zoo<'_> {
     }
 }
 
-/// Numbers also as text: YAML has no `1e5`.
+/// Returns a finite number, also from a text, because YAML reads `1e5` as text.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).filter(|number: &f64| number.is_finite())
 }
 
-/// `a=1, b=[2, 3]` as `a`, `1` and `b`, `[2, 3]`.
+/// Splits keyword arguments into names and values: `a=1, b=[2, 3]` gives `("a", "1")` and `("b", "[2, 3]")`.
 fn arguments(text: &str) -> Vec<(&str, &str)> {
     let (mut found, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices().chain([(text.len(), ',')]) {
@@ -339,7 +339,7 @@ fn arguments(text: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// `[64, 64]`, or `dict(pi=[64], vf=[64])` where both are equal.
+/// Parses the sizes of hidden layers: `[64, 64]`, or `dict(pi=[64], vf=[64])` if all lists are equal.
 fn hidden_layers(text: &str) -> Option<Value> {
     let list = |text: &str| serde_json::from_str::<Vec<u64>>(text).ok();
     let inner = match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -364,10 +364,10 @@ fn activation(text: &str) -> Option<Value> {
     }
 }
 
-/// Of these each of RLlib's learners has so many rows.
+/// Settings that RLlib counts per learner; they are multiplied by `num_learners`.
 const PER_LEARNER: [&str; 2] = ["train_batch_size_per_learner", "minibatch_size"];
 
-/// A JSON file of RLlib's settings, of Ray 1 or 2, or with such settings under `config`.
+/// Translates a JSON file with settings of RLlib (Ray 1 or 2), at the top level or under `config`.
 pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<Translation> {
     let shown = path.display();
     let all: Config = serde_json::from_str(&read(path)?)
@@ -380,7 +380,7 @@ pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<
     if let Some(Value::String(env)) = settings.get("env").or(env.as_ref()) {
         to.env = Some(env.clone());
     }
-    // RLlib says what each learner gets, and pavlov what all of them share.
+    // RLlib counts the rows of each learner, pavlov those of all learners together.
     let learners = settings.get("num_learners").and_then(Value::as_u64).unwrap_or(1).max(1);
     for (key, value) in &settings {
         let of_each = PER_LEARNER.contains(&key.as_str()).then(|| value.as_u64()).flatten();
@@ -392,7 +392,7 @@ pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<
                     .iter()
                     .for_each(|(name, value)| take(&mut to, entry, &format!("model.{name}"), None, value));
             }
-            // A schedule in the place of a number, as Ray 2.x has it.
+            // Ray 2.x writes a schedule in place of a number.
             Value::Array(_) if defaults.get(key).is_some_and(Value::is_number) => {
                 take(&mut to, entry, key, Some(&format!("{key}_schedule")), value);
             }
@@ -406,7 +406,7 @@ pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<
     Ok(to)
 }
 
-/// Takes over a setting if the algorithm has it and can have that value.
+/// Translates a setting if the algorithm has it and accepts the value; else it is reported as left out.
 fn take(to: &mut Translation, entry: &AlgorithmEntry, key: &str, name: Option<&str>, value: &Value) {
     let path = name.unwrap_or(key);
     let mut values = Config::new();
@@ -418,7 +418,7 @@ fn take(to: &mut Translation, entry: &AlgorithmEntry, key: &str, name: Option<&s
             let config = Value::Object(resolved.config);
             match config.pointer(&format!("/{}", parts.join("/"))) {
                 Some(_) => to.takes(key, path, value.clone()),
-                // Without effect, as `framework` is.
+                // Some settings, such as `framework`, are accepted without effect.
                 None => to.became.push(format!("{key}: {value} -> nothing")),
             }
         }

@@ -1,8 +1,8 @@
-//! What a directory may not decide alone.
+//! `--trust`: asks the user before settings of a directory may run programs or open paths.
 //!
 //! A run directory, a checkpoint or a sweep is data, and may come from anyone. Its settings can name an interpreter to
-//! run, a module of the current directory to import, and paths to open. These are used once the user says so: by
-//! `--trust`, or by an answer at the terminal. What the user's own environment says (`PAVLOV_PYTHON`) needs no word.
+//! run, a module of the current directory to import, and paths to open. These are used only if the user agrees, by
+//! `--trust` or by an answer at the terminal. The user's own environment variables (`PAVLOV_PYTHON`) need no consent.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -15,16 +15,16 @@ use super::exit::usage;
 use super::output::say;
 use crate::tune::{Config, storage};
 
-/// Whether the user knows what the directory holds.
+/// Option with which the user trusts the settings of a directory.
 #[derive(Args, Debug)]
 pub(super) struct TrustArgs {
-    /// Run and open what the directory names: an interpreter, a module of the current directory, a path
+    /// Allow the settings of the directory to run an interpreter or a module of the current directory, and to open paths
     #[arg(long)]
     trust: bool,
 }
 
 impl TrustArgs {
-    /// Asks before anything in `named`, found in `place`, is run or opened.
+    /// Asks the user to allow the actions `named` by the settings in `place`; fails if the user does not.
     pub(super) fn check(&self, place: &Path, named: &BTreeSet<String>) -> anyhow::Result<()> {
         if self.trust || named.is_empty() {
             return Ok(());
@@ -43,23 +43,23 @@ impl TrustArgs {
     }
 }
 
-/// What a command needs that goes on with a run of these settings: ` --trust`, or nothing.
+/// Returns the option that a command needs to continue a run with these settings: ` --trust`, or an empty text.
 pub(super) fn flag(settings: &Config) -> &'static str {
     if named(settings).is_empty() { "" } else { " --trust" }
 }
 
-/// What settings, or a whole sweep file, name that runs or lies outside of their directory: the ends of a sentence that
-/// begins with "would".
+/// Lists the actions that settings, or a whole sweep file, would cause outside of their directory. Each action completes a
+/// sentence after "would", e.g. "open ...".
 pub(super) fn named(settings: &Config) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     settings.iter().for_each(|(name, value)| collect_entry(name, name, value, &mut named));
     named
 }
 
-/// `key` is the whole path of `value`, joined by dots, and `name` the end of it; what stands in a search space or is mutated by
-/// a scheduler is found by the parts of the path.
+/// Collects the actions that one entry of an object would cause. `key` is the path of `value`, joined by dots, and `name`
+/// its last part. Any part of the path counts, which covers search spaces and a scheduler's mutations.
 fn collect_entry(key: &str, name: &str, value: &Value, named: &mut BTreeSet<String>) {
-    // An environment may open what it finds as a key, too.
+    // An environment may open a path that is a key, too.
     if has_part(key, "env_config") && name.split('.').any(is_outside) {
         named.insert(format!("open {name:?} (the name of `{key}`)"));
     }
@@ -99,14 +99,14 @@ fn judge(key: &str, text: &str) -> Option<String> {
     is_in(&here, module).then(|| format!("run the module `{module}` in {} (`{key}`)", here.display()))
 }
 
-/// Whether Python environments would get this interpreter if no settings named one.
+/// Returns true if `python` is the interpreter that Python environments use by default.
 fn is_own_interpreter(python: &str) -> bool {
     let own = std::env::var("PAVLOV_PYTHON").ok().filter(|own| !own.is_empty());
     python == own.as_deref().unwrap_or("python3")
 }
 
-/// Whether a text has a part that could be a path which leads elsewhere. What reads it may cut off spaces, put in variables of
-/// the environment, or read an option such as `--file=/etc/passwd`.
+/// Returns true if a part of the text could be a path outside of the directory. Parts count because a program may trim
+/// spaces, expand environment variables, or parse an option such as `--file=/etc/passwd`.
 fn is_outside(text: &str) -> bool {
     let separates = |c: char| c.is_whitespace() || "\"'`=,;:|&()[]{}<>".contains(c);
     let leads_out = |part: &str| {
@@ -120,7 +120,7 @@ fn is_outside(text: &str) -> bool {
         || storage::scheme(Path::new(text.trim())).is_some()
 }
 
-/// The module that the environment of this id imports first.
+/// Returns the Python module that the environment `env` imports first.
 fn module(env: &str) -> Option<&str> {
     match env.strip_prefix("py:") {
         Some(id) => id.rsplit_once(':').map(|(module, _)| module),
@@ -128,7 +128,7 @@ fn module(env: &str) -> Option<&str> {
     }
 }
 
-/// Whether `dir` has anything that Python could import as `module`.
+/// Returns true if `dir` has a file or folder that Python could import as `module`.
 fn is_in(dir: &Path, module: &str) -> bool {
     let top = module.split('.').next().unwrap_or_default();
     let could_be = |name: &str| name.split('.').next() == Some(top);
@@ -139,7 +139,7 @@ fn is_in(dir: &Path, module: &str) -> bool {
         .any(|entry| entry.file_name().to_str().is_some_and(could_be))
 }
 
-/// Whether `run_dir` is where a run at `url` is worked on: then its own path says the URL.
+/// Returns true if `run_dir` is the local work directory of the run at `url`, whose path is made from the URL.
 pub(super) fn is_work_dir(run_dir: &Path, url: &str) -> bool {
     let work_dir = storage::work_dir(url).ok().and_then(|dir| dir.canonicalize().ok());
     work_dir.is_some() && work_dir == run_dir.canonicalize().ok()

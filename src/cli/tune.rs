@@ -1,4 +1,4 @@
-//! `pavlov tune`: a sweep from a file, begun or taken up again; `pavlov trial`: one trial of it alone.
+//! `pavlov tune`: starts or resumes a sweep; `pavlov trial`: trains one trial of a sweep.
 
 use std::path::{Path, PathBuf};
 
@@ -23,33 +23,33 @@ use crate::tune::processes::experiment_of_trial;
 use crate::tune::{Callback, Restore, ResultGrid, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main, read_file, replace_file};
 
-/// Search settings: run the trials of a sweep file, or go on with a sweep
+/// Search for settings: run the trials of a sweep file, or resume a sweep
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov tune examples/sweeps/ppo-asha.toml --out runs/sweep\n  \
                         pavlov tune --resume runs/sweep\n\n\
                         Ctrl-C saves the trials and exits with 0; --resume goes on from there, and also after a \
                         crash.")]
 pub(super) struct TuneArgs {
-    /// The sweep, a TOML file; with --resume only if it has changed
+    /// TOML file of the sweep; with --resume needed only if it has changed
     #[arg(required_unless_present = "resume")]
     sweep: Option<PathBuf>,
-    /// The experiment's directory, new or empty, or a URL such as s3://bucket/sweep, where it is then kept besides
-    /// [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    /// The experiment's directory, new or empty, or a URL such as s3://bucket/sweep to which it is copied [default: a new
+    /// directory in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
     #[arg(long, value_name = "DIR|URL")]
     out: Option<PathBuf>,
-    /// Go on with the sweep in this directory or at this URL
+    /// Resume the sweep in this directory or at this URL
     #[arg(long, value_name = "DIR|URL", conflicts_with = "out")]
     resume: Option<PathBuf>,
-    /// With --resume: trials that failed go on from their newest checkpoint
+    /// With --resume: continue failed trials from their newest checkpoint
     #[arg(long, requires = "resume")]
     resume_errored: bool,
-    /// With --resume: trials that failed begin again
+    /// With --resume: start failed trials again
     #[arg(long, requires = "resume", conflicts_with = "resume_errored")]
     restart_errored: bool,
-    /// Trials to draw, or how often to repeat the grid; -1 for no limit
+    /// Number of trials to draw, or of repetitions of the grid; -1 for no limit
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
     num_samples: Option<i64>,
-    /// Trials that run at the same time, at most
+    /// Maximum number of trials that run at the same time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<usize>,
     #[command(flatten)]
@@ -62,20 +62,20 @@ pub(super) struct TuneArgs {
     quiet: bool,
 }
 
-/// Train one trial of a sweep file alone, e.g. as one job of an array
+/// Train a single trial of a sweep file, e.g. as one job of a job array
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  pavlov trial examples/sweeps/ppo-asha.toml --number 3 --out runs/third\n\n\
                         The settings are those that `pavlov tune` draws for it; no scheduler stops it early."
 )]
 pub(super) struct TrialArgs {
-    /// The sweep, a TOML file
+    /// TOML file of the sweep
     sweep: PathBuf,
-    /// The trial, from 0
+    /// Number of the trial, from 0
     #[arg(long, value_name = "N")]
     number: u64,
-    /// The run directory, new or empty, or a URL such as s3://bucket/run, where it is then kept besides [default: a fresh
-    /// one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    /// The run directory, new or empty, or a URL such as s3://bucket/run to which it is copied [default: a new directory in
+    /// $PAVLOV_RESULTS_DIR or ~/pavlov_results]
     #[arg(long, value_name = "DIR|URL")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -85,7 +85,7 @@ pub(super) struct TrialArgs {
 pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let url = args.resume.as_deref().and_then(run_dir::url);
     let path = match (&args.sweep, &args.resume) {
-        // The machine that a trial is on need not see the file that the sweep was begun with.
+        // A trial's machine may not have the original sweep file, so the copy in the experiment's directory is read.
         _ if let Some(dir) = experiment_of_trial() => dir.join(SWEEP),
         (Some(path), _) => path.clone(),
         (None, _) if url.is_some() => bring_sweep(url.unwrap_or_default())?,
@@ -106,7 +106,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     }
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
-        // A setting that does not exist is refused before any trial starts.
+        // Unknown settings are refused here, before any trial starts.
         let place = |error| lines.within(SPACE).place(error);
         entry.resolve_in(layers(&base, &path, first), &env).map_err(place)?;
     }
@@ -114,7 +114,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let named = trust::named(&settings);
     let flag = if named.is_empty() { "" } else { " --trust" };
     let trainable = entry.as_trainable(env, base);
-    // In a trial's own process this trains the trial, and ends.
+    // In the process of a trial this call trains the trial and does not return.
     child_main(&[&trainable]);
     if args.sweep.is_none() {
         args.trust.check(&path, &named)?;
@@ -189,7 +189,7 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
     })
 }
 
-/// The sweep's file of an experiment at a URL, in the directory where the experiment is worked on.
+/// Downloads the sweep file of the experiment at `url` to the local work directory and returns its path.
 fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
     let path = storage::work_dir(url)?.join(SWEEP);
     if path.is_file() {
@@ -208,7 +208,7 @@ fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// `s3://bucket/sweeps` and `first` of `s3://bucket/sweeps/first`.
+/// Splits the last part off a URL: `s3://bucket/sweeps/first` gives `s3://bucket/sweeps` and `first`.
 fn split(url: &str) -> anyhow::Result<(&str, &str)> {
     match url.trim_end_matches('/').rsplit_once('/') {
         Some((parent, name)) if !parent.ends_with('/') => Ok((parent, name)),
@@ -221,21 +221,21 @@ fn layers(base: &Config, path: &Path, drawn: Config) -> Vec<Layer> {
     vec![preset, Layer { origin: path.display().to_string(), values: drawn }]
 }
 
-/// A sweep file, and what its names stand for.
+/// A sweep file with its algorithm, environment and preset looked up.
 struct Sweep {
     file: SweepFile,
     entry: AlgorithmEntry,
     env: EnvCreator,
-    /// The settings of its preset, below those of the trials.
+    /// Settings of the preset, which the settings of the trials override.
     base: Config,
-    /// Where its settings stand.
+    /// Line numbers of the settings in the sweep file.
     lines: Lines,
 }
 
-/// Where a sweep file has the settings of its trials.
+/// Table of a sweep file with the settings of its trials.
 const SPACE: &[&str] = &["space"];
 
-/// Where a sweep file has what an error of the sweep may be about.
+/// Tables of a sweep file that an error about the sweep may refer to.
 const SWEEP_TABLES: &[&str] = &["", "space", "scheduler", "search"];
 
 impl Sweep {
@@ -270,7 +270,8 @@ impl Sweep {
     }
 }
 
-/// Keeps the sweep as it runs, flags included, in the experiment's directory, where `--resume` finds it.
+/// Callback that stores the text of the sweep, with the command's options applied, in the experiment's directory for
+/// `--resume`.
 struct KeepFile(String);
 
 impl Callback for KeepFile {
@@ -296,7 +297,7 @@ fn as_json(trial: &TrialResult) -> serde_json::Value {
     })
 }
 
-/// All trials, which one won, and what to do with it; `trust` is what commands need besides.
+/// Formats the table of all trials, the best trial and commands to continue; `trust` is appended to the commands.
 fn summary(grid: &ResultGrid, trust: &str) -> String {
     let dir = grid.experiment_path().display();
     let program = program();

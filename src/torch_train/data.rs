@@ -13,7 +13,7 @@ pub trait DatasetExt {
     /// `[batch_size, ...]`; `...` is the shape of a row's value.
     ///
     /// `dtypes` is one type for all columns, or types by column name; other columns keep the dataset's type:
-    /// `Double`, `Int64` or `Bool`. Rows are read ahead; tensors are made when the iterator is pulled.
+    /// `Double`, `Int64` or `Bool`. Rows are prefetched; the tensors of a batch are made by the call of `next`.
     ///
     /// ```no_run
     /// use pavlov::DatasetExt;
@@ -49,7 +49,7 @@ impl DatasetExt for Dataset {
     }
 }
 
-/// Types of the tensors of a batch; by default those of the dataset.
+/// Types of a batch's tensors: one for all columns, or by column name; the default keeps the types of the dataset.
 #[derive(Clone, Debug, Default)]
 pub struct Dtypes {
     all: Option<Kind>,
@@ -75,12 +75,12 @@ pub struct TorchBatch {
 }
 
 impl TorchBatch {
-    /// The tensor of a column; `None` if there is no such column.
+    /// Returns the tensor of the column `name`; `None` if there is no such column.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.tensors.get(name)
     }
 
-    /// Names and tensors of all columns, sorted by name.
+    /// Iterates over the names and tensors of all columns, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }

@@ -1,4 +1,4 @@
-//! Azure Blob Storage.
+//! Opens storage on Azure Blob Storage.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A store of object_store as pavlov's [`Storage`].
+//! [`CloudStorage`]: pavlov's [`Storage`] on a store of the crate object_store.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -21,18 +21,19 @@ use crate::place::Place;
 use crate::runtime::block_on;
 use crate::service::Service;
 
-/// The metadata that has an object's CRC-32C, eight hexadecimal digits.
+/// Metadata attribute with an object's CRC-32C as eight hexadecimal digits.
 const CRC32C: Attribute = Attribute::Metadata(Cow::Borrowed("crc32c"));
-/// A file up to this size goes up in one request; a larger one in parts of it. The services ask for 5 MiB or more.
+/// Minimum size of an upload part in bytes; a file up to this size is uploaded in one request. Services demand 5 MiB or
+/// more.
 const PART: u64 = 8 << 20;
-/// Parts of one file that are on their way at once: 32 MiB of memory.
+/// Number of parts of a file that are uploaded at the same time; they take 32 MiB of memory.
 const PARTS_IN_FLIGHT: usize = 4;
-/// The most parts of one object that S3 takes.
+/// Maximum number of parts of an object on S3.
 const MOST_PARTS: u64 = 10_000;
-/// Downloads are written in pieces of about this size.
+/// Approximate size in bytes of the pieces in which downloads are written.
 const PIECE: usize = 1 << 20;
 
-/// Objects below a prefix of a bucket.
+/// [`Storage`] for the objects below a prefix of a bucket.
 #[derive(Debug)]
 pub struct CloudStorage {
     url: String,
@@ -42,7 +43,7 @@ pub struct CloudStorage {
 }
 
 impl CloudStorage {
-    /// The objects in any store of object_store; `url` is for messages.
+    /// Makes a storage of any store of object_store; `url` is used in messages only.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -64,13 +65,13 @@ impl CloudStorage {
         CloudStorage { url: url.into(), prefix: Path::default(), store, service }
     }
 
-    /// What is below `place` in the bucket `store`.
+    /// Makes the storage of the objects below the prefix of `place` in the bucket `store`.
     pub(crate) fn at(place: &Place, store: Arc<dyn ObjectStore>, service: Service) -> Self {
         let url = place.url.trim_end_matches('/').into();
         CloudStorage { url, prefix: place.prefix.clone(), store, service }
     }
 
-    /// The object at `path`.
+    /// Returns a handle for a request about the object at `path`; `action` is the verb for messages.
     fn handle(&self, action: &'static str, path: &str) -> Result<Handle<'_>> {
         let url = if path.is_empty() { self.url.clone() } else { format!("{}/{path}", self.url) };
         let location = Path::parse(format!("{}/{path}", self.prefix).trim_matches('/'));
@@ -116,7 +117,7 @@ impl Storage for CloudStorage {
                 Err(_) => Ok(()),
             };
             if sent.is_err() || completed.is_err() {
-                // If this fails too, the service drops the parts by the bucket's rule.
+                // If aborting fails as well, the bucket's rule for incomplete uploads deletes the parts.
                 let _ = upload.abort().await;
             }
             completed.map(|()| sent)
@@ -178,7 +179,7 @@ impl Storage for CloudStorage {
                 Some(Object { path, bytes: meta.size, crc32c: None })
             })
             .collect();
-        // A listing has what is below `prefix`.
+        // A listing has only the objects below `prefix`, not an object at `prefix` itself.
         if !prefix.is_empty()
             && let Some(object) = self.head(prefix)?
         {
@@ -195,7 +196,7 @@ impl Storage for CloudStorage {
     }
 }
 
-/// The object or prefix that a request is about.
+/// The object or prefix of a request, with the request's action and URL for messages.
 struct Handle<'a> {
     storage: &'a CloudStorage,
     action: &'static str,
@@ -213,7 +214,7 @@ impl Handle<'_> {
         answer.map_err(|error| storage_error(self.action, self.url.clone(), &self.storage.service, &error))
     }
 
-    /// As [`ask`](Self::ask); `None` if there is no such object.
+    /// Sends a request as [`ask`](Self::ask) does; returns `None` if there is no such object.
     fn find<T: Send + 'static, F>(
         &self,
         request: impl FnOnce(Arc<dyn ObjectStore>, Path) -> F,
@@ -231,7 +232,7 @@ impl Handle<'_> {
         })
     }
 
-    /// Sends all parts.
+    /// Uploads all parts of `content`, [`PARTS_IN_FLIGHT`] at a time.
     fn send(&self, content: &mut Parts, upload: &mut dyn MultipartUpload) -> Result<()> {
         let mut on_their_way = JoinSet::new();
         while let Some(bytes) = content.next()? {
@@ -253,10 +254,10 @@ impl Handle<'_> {
         })
     }
 
-    /// Writes what was found into a file.
+    /// Downloads the object `found` into a new file, and verifies its CRC-32C.
     fn fill(&self, file: &FilePath, found: GetResult) -> Result<()> {
         let expected = crc32c_of(&found);
-        // Whatever has the name, a symbolic link too, is not written to.
+        // An existing file or symbolic link with this name must not be written to.
         let _ = fs::remove_file(file);
         let mut writer = File::create_new(file).map_err(Error::io("write", file))?;
         let (mut crc32c, mut content) = (0, found.into_stream());
@@ -279,7 +280,7 @@ impl Handle<'_> {
         }
     }
 
-    /// Compares the CRC-32C of what was read with the one that was written, where it is known.
+    /// Compares the CRC-32C of the content with the expected one, if it is known.
     fn check(&self, crc32c: u32, expected: Option<u32>) -> Result<()> {
         match expected {
             Some(expected) if expected != crc32c => {
@@ -295,15 +296,15 @@ impl Handle<'_> {
     }
 }
 
-/// The content of a file in parts for upload.
+/// Reader of a file in parts for an upload.
 struct Parts<'a> {
     path: &'a FilePath,
     file: File,
-    /// Bytes of a part.
+    /// Size of a part in bytes.
     size: u64,
-    /// Bytes that were not read yet.
+    /// Number of bytes not read yet.
     left: u64,
-    /// Of what was read.
+    /// CRC-32C of the bytes read so far.
     crc32c: u32,
     expected: u32,
 }
@@ -315,7 +316,7 @@ impl<'a> Parts<'a> {
         Ok(Parts { path, file, size: PART.max(left.div_ceil(MOST_PARTS)), left, crc32c: 0, expected })
     }
 
-    /// The next part; `None` at the end.
+    /// Reads the next part; `None` at the end of the file.
     fn next(&mut self) -> Result<Option<Vec<u8>>> {
         if self.left == 0 {
             return Ok(None);
@@ -330,7 +331,7 @@ impl<'a> Parts<'a> {
         Ok(Some(part))
     }
 
-    /// Whether what was read is what the caller means.
+    /// Checks that the CRC-32C of the content is the expected one; fails if the file was changed.
     fn check(&self) -> Result<()> {
         if self.crc32c == self.expected { Ok(()) } else { Err(self.changed()) }
     }
@@ -344,7 +345,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Waits for one of `parts`, and ends with the first error.
+/// Waits until one of `parts` has ended, and returns its error if it failed.
 async fn join_next(parts: &mut JoinSet<object_store::Result<()>>) -> object_store::Result<()> {
     match parts.join_next().await {
         Some(part) => part?,

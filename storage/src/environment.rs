@@ -1,8 +1,8 @@
-//! Settings by the names of environment variables.
+//! Settings from environment variables.
 
 use std::collections::BTreeMap;
 
-/// Variables that are set and not empty.
+/// Environment variables that are set and not empty, by name.
 #[derive(Debug)]
 pub(crate) struct Environment(BTreeMap<String, String>);
 
@@ -15,7 +15,7 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Those that begin with `prefix`, in lower case: the keys of object_store's builders.
+    /// Iterates over the variables that begin with `prefix`; names are in lower case, as object_store's builders need them.
     pub(crate) fn settings(&self, prefix: &str) -> impl Iterator<Item = (String, &str)> {
         let named = self.0.iter().filter(move |(name, _)| name.starts_with(prefix));
         named.map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()))

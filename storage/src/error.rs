@@ -1,4 +1,4 @@
-//! Errors of object_store as those of pavlov: what happened in a sentence, and what to do about it.
+//! Converts errors of object_store to pavlov's, which say what happened and what to do about it.
 
 use std::error::Error as _;
 
@@ -7,10 +7,10 @@ use pavlov_tune::Error;
 
 use crate::service::Service;
 
-/// Codes of a bucket that does not exist.
+/// Error codes of the services for a bucket that does not exist.
 const NO_BUCKET: &[&str] = &["NoSuchBucket", "ContainerNotFound"];
 
-/// [`Error::Storage`] for what the service said, or did not say.
+/// Converts a failed request, with or without an answer of the service, to [`Error::Storage`].
 pub(crate) fn storage_error(
     action: &'static str,
     url: String,
@@ -24,13 +24,13 @@ pub(crate) fn storage_error(
     Error::Storage { url, action, reason, transient }
 }
 
-/// Whether there is a bucket, but not this object.
+/// Returns true if the bucket exists, but not the object.
 pub(crate) fn is_missing_object(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. })
         && !NO_BUCKET.contains(&element(&root_text(error), "Code").unwrap_or_default())
 }
 
-/// The root of an error that is no answer.
+/// Returns the root cause if the service did not answer; `None` if it did.
 fn connection(error: &object_store::Error) -> Option<String> {
     let mut source = error.source();
     while let Some(error) = source {
@@ -49,7 +49,7 @@ fn connection(error: &object_store::Error) -> Option<String> {
 fn unreachable_service(service: &Service, cause: &str) -> (String, bool) {
     let Service { endpoint, endpoint_variable, .. } = service;
     let reason = format!("no answer from {endpoint} ({cause}); check the network and {endpoint_variable}");
-    // A certificate or a name that is wrong now is wrong in a minute.
+    // A wrong certificate or name stays wrong, so trying again is useless.
     let lasting = ["certificate", "Name or service not known", "scheme is not allowed", "builder error"];
     (reason, !lasting.iter().any(|text| cause.contains(text)))
 }
@@ -111,7 +111,7 @@ fn refusal(service: &Service, error: &object_store::Error) -> (String, bool) {
     }
 }
 
-/// What the service answered, or the innermost error, in one line.
+/// Returns the text of the innermost error, which has the service's answer if there is one, in one line.
 fn root_text(error: &object_store::Error) -> String {
     let mut root: &dyn std::error::Error = error;
     while let Some(below) = root.source() {
@@ -120,7 +120,7 @@ fn root_text(error: &object_store::Error) -> String {
     root.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text of the first XML element of that name.
+/// Returns the text of the first XML element `name`.
 fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     rest.split_once(&format!("</{name}>")).map(|(text, _)| text)

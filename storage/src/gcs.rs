@@ -1,4 +1,4 @@
-//! Google Cloud Storage.
+//! Opens storage on Google Cloud Storage.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) fn open(place: &Place, environment: &Environment) -> Result<CloudStor
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_client_options(service::client_options())
         .with_retry(service::retries());
-    // The variable of Google's own tools.
+    // Google's own tools use this variable.
     if let Some(path) = environment.get("GOOGLE_APPLICATION_CREDENTIALS") {
         builder = builder.with_application_credentials(path);
     }

@@ -1,6 +1,8 @@
-//! Experiments and checkpoints on S3, GCS and Azure: [`tune::storage::Storage`] on the crate object_store.
+//! Storage of experiments and checkpoints on S3, GCS and Azure: implements [`tune::storage::Storage`] with the crate
+//! object_store.
 //!
-//! [`register`] at the start of a program makes `s3://bucket/prefix` a place wherever pavlov asks for a directory:
+//! Call [`register`] at the start of a program; then URLs such as `s3://bucket/prefix` can be used as directories of
+//! pavlov:
 //!
 //! ```
 //! pavlov_storage::register();
@@ -12,19 +14,19 @@
 //! | `gs` | Google Cloud Storage | `gcs` | `GOOGLE_*` |
 //! | `az`, `azure`, `abfs`, `abfss` | Azure Blob Storage | `azure` | `AZURE_*` |
 //!
-//! Keys and endpoints are read from the environment under the names that the services' own tools use: for S3
-//! `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`, the variables of
-//! web identities and containers, and on a machine of EC2 its role. Files such as `~/.aws/credentials` are **not** read:
-//! `eval "$(aws configure export-credentials --format env)"` puts a profile into the environment.
+//! Keys and endpoints are read from environment variables with the names that the services' own tools use. For S3 these
+//! are `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL` and the
+//! variables of web identities and containers; a machine of EC2 can use its role. Files such as `~/.aws/credentials` are
+//! **not** read: `eval "$(aws configure export-credentials --format env)"` puts a profile into the environment.
 //!
 //! # Guarantees
-//! * Objects appear whole and are replaced at once, as the services promise. Files above 8 MiB go up in parts; an upload
-//!   that fails is aborted. One whose process is killed leaves parts that no listing shows and that the service charges for: give
-//!   the bucket a rule that deletes incomplete uploads.
-//! * Every object carries its CRC-32C as metadata, and reading verifies it. S3 is sent a SHA-256 of every part, which it
-//!   verifies.
-//! * Calls block. Requests run on one thread of their own, made by the first call, for all storages of the process.
-//! * A request that fails for a reason that may pass is tried again for some seconds; then it is the caller's to decide.
+//! * Objects are written and replaced atomically, as the services promise. Files above 8 MiB are uploaded in parts; an
+//!   upload that fails is aborted. If the process is killed during an upload, parts stay that no listing shows and that the
+//!   service charges for: give the bucket a rule that deletes incomplete uploads.
+//! * Every object carries its CRC-32C as metadata, and reading verifies it. For S3, every part is sent with its SHA-256,
+//!   which the service verifies.
+//! * Calls block. The requests of all storages of a process run on one separate thread, which the first call starts.
+//! * A request that fails for a transient reason is tried again for some seconds; then the caller gets the error.
 
 #[cfg(feature = "azure")]
 mod azure;
@@ -53,14 +55,14 @@ use place::Place;
 
 use pavlov_tune as tune;
 
-/// Makes the schemes of this build known to [`tune::storage::open`].
+/// Registers the URL schemes of this build with [`tune::storage::open`].
 pub fn register() {
     for scheme in schemes() {
         tune::storage::register(scheme, open);
     }
 }
 
-/// The storage at `url`, with keys and endpoints from the environment. Nothing is asked of the service.
+/// Opens the storage at `url`, with keys and endpoints from the environment. No request is sent.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if `url` is not a URL, names no bucket or a prefix that objects cannot have, or has a
@@ -74,7 +76,7 @@ pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
     )
 }
 
-/// The storage at `url`, as from [`open`], with keys and endpoints from `variables` in place of the environment.
+/// Opens the storage at `url` as [`open`] does, with keys and endpoints from `variables` in place of the environment.
 ///
 /// # Errors
 /// Returns [`Error::Config`] and [`Error::Storage`] in the same cases as [`open`].

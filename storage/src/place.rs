@@ -1,23 +1,25 @@
-//! What a URL names.
+//! Parses the URL of a storage.
 
 use object_store::path::Path;
 
 use pavlov_tune::{Error, Result};
 
-/// A prefix in a bucket.
+/// A prefix in a bucket, parsed from a URL.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    /// As it was given.
+    /// The URL as the user gave it.
     pub(crate) url: &'a str,
-    /// `s3`
+    /// Scheme of the URL, such as `s3`.
     pub(crate) scheme: &'a str,
-    /// Also a container of Azure, with its account where the URL has one.
+    /// Name of the bucket, or of an Azure container, followed by its account if the URL has one.
     pub(crate) bucket: &'a str,
-    /// Empty for the whole bucket.
+    /// Prefix of the objects; empty for the whole bucket.
     pub(crate) prefix: Path,
 }
 
 impl<'a> Place<'a> {
+    /// Parses a URL such as `s3://bucket/prefix`.
+    ///
     /// # Errors
     /// Returns [`Error::Config`] if `url` is not a URL, names no bucket, or has a prefix that objects cannot have.
     pub(crate) fn parse(url: &'a str) -> Result<Self> {
@@ -37,12 +39,12 @@ impl<'a> Place<'a> {
         Ok(Place { url, scheme, bucket, prefix })
     }
 
-    /// Why it cannot be opened.
+    /// Makes the error that the place cannot be opened for `reason`.
     pub(crate) fn refused(&self, reason: String) -> Error {
         Error::Storage { url: self.url.into(), action: "open", reason, transient: false }
     }
 
-    /// What a builder of object_store says to the settings in the environment.
+    /// Returns the store, or converts the error with which a builder of object_store refuses its settings.
     pub(crate) fn built<T>(&self, store: object_store::Result<T>) -> Result<T> {
         store.map_err(|error| self.refused(format!("its settings cannot be used: {error}")))
     }

@@ -1,4 +1,4 @@
-//! The thread that requests run on.
+//! The thread on which all requests run.
 
 use std::future::{Future, pending};
 use std::sync::{Mutex, PoisonError, mpsc};
@@ -8,10 +8,10 @@ use tokio::runtime::{Builder, Handle};
 
 static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);
 
-/// What `task` gives. Any thread may call, also one that runs tasks of another runtime.
+/// Runs `task` on the thread for requests and returns its result. Any thread may call this, even one of another runtime.
 ///
 /// # Errors
-/// Fails if no thread can be made, or if `task` panics.
+/// Fails if the thread cannot be started, or if `task` panics.
 pub(crate) fn block_on<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
     let (send, result) = mpsc::sync_channel(1);
     runtime()?.spawn(async move { send.send(task.await) });

@@ -1,4 +1,4 @@
-//! S3, and servers that speak its protocol.
+//! Opens storage on S3 and on servers that speak its protocol.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::service::{self, Service};
 
 const KEYS: &str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN for temporary ones)";
 
-/// Any of them gives keys, or says that none are needed.
+/// Environment variables that give access keys, or say that none are needed; one of them must be set outside of EC2.
 const SOURCES: &[&str] = &[
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -54,7 +54,7 @@ pub(crate) fn open(place: &Place, environment: &Environment) -> Result<CloudStor
     Ok(CloudStorage::at(place, Arc::new(store), service))
 }
 
-/// Whether this machine is one of EC2, where keys come from its role.
+/// Returns true if this machine belongs to EC2, where keys come from the machine's role.
 fn on_ec2() -> bool {
     let vendor = |name: &str| fs::read_to_string(format!("/sys/class/dmi/id/{name}"));
     ["sys_vendor", "bios_version"]

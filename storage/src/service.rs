@@ -1,4 +1,4 @@
-//! What is common to requests to any service.
+//! Settings of requests that all services share: names for messages, timeouts and retries.
 
 use std::time::Duration;
 
@@ -7,21 +7,22 @@ use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 /// The names of a service's settings, for messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
-    /// Where it is reached.
+    /// Name or address of the endpoint.
     pub(crate) endpoint: String,
-    /// The variable that says where.
+    /// Environment variable that sets the endpoint.
     pub(crate) endpoint_variable: &'static str,
-    /// The variables that have the keys.
+    /// Environment variables that hold the keys.
     pub(crate) keys: &'static str,
 }
 
-/// A part of 8 MiB has 60 s to go up; a download may take any time that bytes keep coming.
+/// Returns the timeouts: 3 s to connect and 60 s without a received byte, which limits the upload of a part to 60 s. A
+/// download may take any time while bytes arrive.
 pub(crate) fn client_options() -> ClientOptions {
     let options = ClientOptions::new().with_timeout_disabled();
     options.with_connect_timeout(Duration::from_secs(3)).with_read_timeout(Duration::from_secs(60))
 }
 
-/// Four tries within some seconds.
+/// Returns the retry policy: at most four tries within 5 s.
 pub(crate) fn retries() -> RetryConfig {
     let backoff = BackoffConfig {
         init_backoff: Duration::from_millis(100),

@@ -1,8 +1,8 @@
-//! [`DataParallelTrainer`]: one training loop in several processes, each with its share of the data.
+//! [`DataParallelTrainer`]: runs one training loop in several processes, each with its share of the data.
 //!
-//! Workers are processes, so that each has its own libtorch threads and environment, and a crash is seen from outside.
-//! They are what [`ScalingConfig`](super::ScalingConfig) asks for, also when it asks for one; where it asks for none, the trial is the only
-//! worker itself: it starts at once, and a debugger sees it.
+//! Workers are processes, so that each has its own libtorch threads and environment, and a crash of one does not kill the
+//! trial's process. [`ScalingConfig`](super::ScalingConfig) sets their number; a single worker is a process, too. Without
+//! `num_workers` the trial itself is the only worker: it starts at once and can be debugged.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -20,23 +20,24 @@ use serde::{Deserialize, Serialize};
 use super::collective::{Collective, SocketCollective, sockets};
 use super::{BaseTrainer, TrainContext, Training};
 
-/// A training loop that several workers run at the same time, written ON its settings as a [`BaseTrainer`] is.
+/// A training loop that several workers run at the same time; as for a [`BaseTrainer`], its fields are its settings.
 ///
 /// # Contract
 ///
-/// * What workers do together they do through [`WorkerContext::collective`]; all make the same calls in the same order.
-/// * All workers call [`session::report`] equally often. It waits for all of them; the metrics
-///   and the checkpoint of worker 0 count, and another worker's checkpoint is an error.
+/// * Workers communicate through [`WorkerContext::collective`]; all make the same calls in the same order.
+/// * All workers call [`session::report`] equally often. Each call waits for all workers. The metrics and the checkpoint of
+///   worker 0 are reported; a checkpoint of another worker is an error.
 pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
-    /// Has the meaning of [`BaseTrainer::OPEN_KEYS`].
+    /// Dotted names of the settings that are maps: a sweep may add keys to them, as for [`BaseTrainer::OPEN_KEYS`].
     const OPEN_KEYS: &'static [&'static str] = &[];
 
-    /// Has the meaning of [`BaseTrainer::name`].
+    /// Returns the name of the loop in experiments, checkpoints and trial processes, as [`BaseTrainer::name`] does.
     fn name() -> String {
         TrainableFactory::name_of::<Self>()
     }
 
-    /// Does what [`BaseTrainer::preprocess_datasets`] does, in each worker, before its share is taken.
+    /// Transforms the datasets in each worker, before the worker's share is taken; see
+    /// [`BaseTrainer::preprocess_datasets`].
     ///
     /// # Errors
     /// An error in one worker fails the trial and ends the other workers.
@@ -45,7 +46,7 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
         Ok(())
     }
 
-    /// Trains as one worker of several.
+    /// Trains as one of several workers; each worker calls this function once.
     ///
     /// # Errors
     /// An error in one worker fails the trial and ends the other workers.
@@ -59,7 +60,7 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
         DataParallelTrainer::<Self>::restore(dir)
     }
 
-    /// Says whether there is a training of this loop in `dir`, as [`BaseTrainer::can_restore`] does.
+    /// Checks that `dir` holds a training of this loop, as [`BaseTrainer::can_restore`] does.
     ///
     /// # Errors
     /// Fails if there is no training of this loop in `dir`, and in the other cases of [`BaseTrainer::can_restore`].
@@ -68,16 +69,18 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
     }
 }
 
-/// Runs a [`TrainLoop`] in `scaling_config.num_workers` processes of this executable, whose `main` calls
-/// [`child_main`](pavlov_tune::child_main) first; without `num_workers`, in the trial itself. With `scaling_config.workers`
-/// at `"ray"` the processes are actors of a Ray cluster, on as many machines as there are: sums between them go over TCP, and
-/// come to the same bits. All machines must see the trial's directory.
+/// Runs a [`TrainLoop`] on several workers.
 ///
-/// A worker that fails, or whose process dies, fails the trial, and all others end; `FailureConfig` says how often it is
-/// tried again from its newest checkpoint. Workers end with their trial, however that ends.
+/// The workers are `scaling_config.num_workers` processes of this executable, whose `main` calls
+/// [`child_main`](pavlov_tune::child_main) first; without `num_workers` the loop runs in the trial itself. If
+/// `scaling_config.workers` is `"ray"`, the processes are actors of a Ray cluster, on one or several machines. Sums between
+/// them go over TCP and give the same bits. All machines must see the trial's directory.
 ///
-/// Each gets its share of the cores by `scaling_config.resources_per_worker` (`OMP_NUM_THREADS` and its like), and with
-/// `use_gpu` its share of the trial's `CUDA_VISIBLE_DEVICES`; in trials that are threads, those of the program.
+/// If a worker fails or its process dies, the trial fails and all other workers end; `FailureConfig` sets how often the
+/// trial is tried again from its newest checkpoint. Workers end with their trial, for whatever reason it ends.
+///
+/// Each worker gets as many threads (`OMP_NUM_THREADS` and similar variables) as `scaling_config.resources_per_worker` has
+/// CPUs. With `use_gpu` it also gets its share of the `CUDA_VISIBLE_DEVICES` of the trial's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DataParallelTrainer<L> {
@@ -85,7 +88,7 @@ pub struct DataParallelTrainer<L> {
 }
 
 impl<L: TrainLoop> DataParallelTrainer<L> {
-    /// A trainer that runs `train_loop` in its workers.
+    /// Makes a trainer that runs `train_loop` in its workers.
     pub fn new(train_loop: L) -> Self {
         DataParallelTrainer { train_loop }
     }
@@ -158,7 +161,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
     }
 }
 
-/// Reports what the workers report, until they end or the trial does.
+/// Passes the workers' reports on to the trial's session, until the workers or the trial end.
 fn lead(mut workers: WorkerGroup) -> Result<()> {
     while let Some((metrics, checkpoint)) = workers.next_report()? {
         if let Err(error) = session::report(metrics, checkpoint) {
@@ -170,7 +173,8 @@ fn lead(mut workers: WorkerGroup) -> Result<()> {
     Ok(())
 }
 
-/// The `CUDA_VISIBLE_DEVICES` of each worker, out of those of the trial; a fraction of a GPU is shared with neighbours.
+/// Returns the `CUDA_VISIBLE_DEVICES` of each worker, from the trial's `visible` ones; workers with a fraction of a GPU
+/// share it with their neighbours. `None` if workers get no GPU.
 fn share_gpus(each: f64, num_workers: usize, visible: Option<&str>) -> Option<Vec<String>> {
     if each <= 0.0 {
         return None;
@@ -188,7 +192,8 @@ fn share_gpus(each: f64, num_workers: usize, visible: Option<&str>) -> Option<Ve
     Some((0..num_workers).map(of).collect())
 }
 
-/// What a worker of a [`DataParallelTrainer`] knows: its rank, its share of the datasets, the checkpoint to continue from. The names are those of Ray's `train.get_context()`.
+/// Context of a worker of a [`DataParallelTrainer`]: its rank, its share of the datasets, and the checkpoint to continue
+/// from. The names are those of Ray's `train.get_context()`.
 #[derive(Clone, Debug)]
 pub struct WorkerContext {
     collective: Arc<dyn Collective>,
@@ -218,33 +223,34 @@ impl WorkerContext {
         })
     }
 
-    /// This worker's number, from 0.
+    /// Returns this worker's number, from 0.
     pub fn get_world_rank(&self) -> usize {
         self.collective.rank()
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers.
     pub fn get_world_size(&self) -> usize {
         self.collective.world_size()
     }
 
-    /// This worker's number among the workers of its machine.
+    /// Returns this worker's number among the workers of its machine, from 0.
     pub fn get_local_rank(&self) -> usize {
         self.local_rank
     }
 
-    /// The number of this worker's machine among those that have workers; 0 unless workers are on Ray.
+    /// Returns the number of this worker's machine among the machines with workers; 0 unless the workers are on Ray.
     pub fn get_node_rank(&self) -> usize {
         self.node_rank
     }
 
-    /// This worker's share of the dataset of that name: of `n` workers, worker `r` has the rows `r`, `r + n`, `r + 2n`, ...
+    /// Returns this worker's share of the dataset `name`: of `n` workers, worker `r` has the rows `r`, `r + n`, `r + 2n`,
+    /// ...
     ///
-    /// All have equally many, so that batches of one size are equally many too: up to `n - 1` rows at the end belong to no worker.
-    /// With batches of `b` rows, the `i`th ones of all workers are together the rows from `i b n` up to `(i + 1) b n`.
+    /// All workers have the same number of rows, and so the same number of batches; up to `n - 1` rows at the end belong to
+    /// no worker. With batches of `b` rows, batch `i` of all workers together are the rows from `i b n` up to `(i + 1) b n`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with the names that exist if there is no dataset of that name.
+    /// Returns [`Error::Config`], which lists the existing names, if there is no dataset `name`.
     pub fn get_dataset_shard(&self, name: &str) -> Result<&Dataset> {
         self.shards.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.shards.keys().map(String::as_str).collect();
@@ -252,17 +258,17 @@ impl WorkerContext {
         })
     }
 
-    /// The metadata of the training.
+    /// Returns the metadata of the training.
     pub fn get_metadata(&self) -> &Config {
         &self.metadata
     }
 
-    /// The checkpoint to continue from, the same in all workers.
+    /// Returns the checkpoint to continue from, the same in all workers; `None` to start from the beginning.
     pub fn get_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoint.as_ref()
     }
 
-    /// The calls that this worker makes together with the others: sums, copies, barriers.
+    /// Returns the collective with which this worker makes calls together with the others: sums, copies, barriers.
     pub fn collective(&self) -> &dyn Collective {
         &*self.collective
     }

@@ -1,5 +1,6 @@
-//! Training loops with datasets, with the names of Ray Train: [`BaseTrainer`] is one loop, [`DataParallelTrainer`] is one
-//! loop on several workers, and a [`Training`] runs either of them as a sweep of one trial. Nothing here knows libtorch.
+//! Training loops over datasets, with the names of Ray Train. [`BaseTrainer`] is one loop, [`DataParallelTrainer`] is one
+//! loop on several workers, and a [`Training`] runs either of them as a sweep of one trial. This crate does not need
+//! libtorch.
 //!
 //! ```no_run
 //! use pavlov_tune::session::{self, Checkpoint};
@@ -54,29 +55,31 @@ pub use data_parallel::{DataParallelTrainer, TrainLoop, WorkerContext};
 pub use scaling::ScalingConfig;
 pub use training::Training;
 
-/// A training loop, written ON its settings: the fields are what a sweep may change, so they are serialised; state that
-/// `setup` makes is a field with `#[serde(skip)]`.
+/// A training loop, implemented for the struct of its settings.
 ///
-/// What trains is never the value that [`training`](BaseTrainer::training) was called on: each trial decodes one of its
-/// own from the settings, in the thread or process where it runs, and calls `setup`, `preprocess_datasets` and
-/// `training_loop` in this order. So making a trainer costs nothing, and heavy work belongs into `setup`.
+/// The fields are the settings that a sweep may change, so they are serialized. State that `setup` makes is a field with
+/// `#[serde(skip)]`.
 ///
-/// A trial that is tried again or restored begins with `setup` as well; what the loop has to go on from is
+/// The value on which [`training`](BaseTrainer::training) is called never trains itself. Each trial decodes its own value
+/// from the settings, in the thread or process where it runs, and calls `setup`, `preprocess_datasets` and
+/// `training_loop` in this order. Making a trainer should cost nothing; heavy work belongs in `setup`.
+///
+/// A trial that is tried again or restored begins with `setup` as well; the loop continues from
 /// [`TrainContext::checkpoint`].
 pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
-    /// The fields of [`ScalingConfig`] that the loop uses; others are refused, so that none is silently ignored. A
-    /// loop alone has no workers.
+    /// Fields of [`ScalingConfig`] that the loop uses; other fields are refused, so that none is silently ignored. By
+    /// default a loop has no workers.
     const SCALING_CONFIG_ALLOWED_KEYS: &'static [&'static str] = &["trainer_resources"];
 
-    /// Dotted names of settings under which a sweep may set names that they do not have yet: maps.
+    /// Dotted names of the settings that are maps: a sweep may add keys to them.
     const OPEN_KEYS: &'static [&'static str] = &[];
 
-    /// The name of the trainer in experiments, checkpoints and trial processes.
+    /// Returns the name of the trainer in experiments, checkpoints and trial processes; by default the name of the type.
     fn name() -> String {
         TrainableFactory::name_of::<Self>()
     }
 
-    /// Does the heavy work before training, where the trial runs.
+    /// Does heavy work before training, in the thread or process of the trial. By default does nothing.
     ///
     /// # Errors
     /// An error fails the trial.
@@ -85,7 +88,7 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
         Ok(())
     }
 
-    /// Replaces `context.datasets` by what the loop is to see.
+    /// Transforms the datasets before training, by changing `context.datasets`. By default does nothing.
     ///
     /// # Errors
     /// An error fails the trial.
@@ -94,61 +97,61 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
         Ok(())
     }
 
-    /// Trains, and reports through [`session::report`](pavlov_tune::session::report).
+    /// Trains, and reports metrics and checkpoints through [`session::report`](pavlov_tune::session::report).
     ///
     /// # Errors
-    /// An error fails the trial. The error of `session::report` that ends the trial, [`Error::TrialStopped`], is handed
-    /// up and fails nothing.
+    /// An error fails the trial, except [`Error::TrialStopped`]: `session::report` returns it to end the trial, and the loop
+    /// passes it on.
     fn training_loop(&mut self, context: &TrainContext) -> Result<()>;
 
-    /// A training with these settings and nothing else: the arguments of Ray's constructor are methods of it.
+    /// Makes a [`Training`] with these settings; its methods are the arguments of the constructor of Ray's trainers.
     fn training(self) -> Training<Self> {
         Training::new(self)
     }
 
-    /// The training whose experiment is `dir`, as it was begun; its next [`fit`](Training::fit) goes on in place from the
-    /// newest checkpoint, also if it had failed.
+    /// Restores the training whose experiment is in `dir`; [`fit`](Training::fit) then continues in place from the newest
+    /// checkpoint, even if the training had failed.
     ///
-    /// Datasets must be given again, and what of the [`RunConfig`](pavlov_tune::RunConfig) is code: stop conditions and
-    /// callbacks. Everything else may be.
+    /// The datasets must be given again, and the code of the [`RunConfig`](pavlov_tune::RunConfig): stop conditions and
+    /// callbacks. Everything else is restored, and may be given again.
     ///
     /// # Errors
-    /// Fails in the same cases as [`can_restore`](BaseTrainer::can_restore), and if the trainer cannot read the stored
-    /// settings, for instance because it has lost one of them.
+    /// Fails in the same cases as [`can_restore`](BaseTrainer::can_restore), and if the stored settings cannot be decoded,
+    /// for instance because the struct has lost a field.
     fn restore(dir: impl AsRef<Path>) -> Result<Training<Self>> {
         Training::restore(dir.as_ref())
     }
 
-    /// Whether there is a training of this trainer to [`restore`](BaseTrainer::restore) in `dir`; the error says why not.
+    /// Checks that `dir` holds a training of this trainer that [`restore`](BaseTrainer::restore) can read.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if `dir` holds no training, one of another trainer or of another version of the
-    /// format, a damaged one, or one that was killed before it began. Returns [`Error::Io`] or [`Error::Storage`] if
+    /// Returns [`Error::Experiment`] if `dir` holds no training, or if the training belongs to another trainer, has another
+    /// version of the format, is damaged, or was killed before it began. Returns [`Error::Io`] or [`Error::Storage`] if
     /// `dir` cannot be read.
     fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         stored::Stored::read(dir.as_ref(), &Self::name()).map(drop)
     }
 }
 
-/// What a training loop is given: datasets, metadata, and the checkpoint to continue from.
+/// Inputs of a training loop: datasets, metadata, and the checkpoint to continue from.
 #[derive(Clone, Debug, Default)]
 pub struct TrainContext {
     /// The datasets by name; `train` is the one to train on.
     pub datasets: BTreeMap<String, Dataset>,
-    /// The metadata of the training, which every checkpoint holds.
+    /// The metadata of the training, which every checkpoint contains.
     pub metadata: Config,
-    /// The checkpoint to continue from: the newest of this trial, else `resume_from_checkpoint`.
+    /// The checkpoint to continue from: the newest one of this trial, else `resume_from_checkpoint`, else `None`.
     pub checkpoint: Option<Checkpoint>,
-    /// The workers and resources that the trial has. They may differ from those of the training: a sweep may have drawn
-    /// them, and a scheduler may have changed them.
+    /// The workers and resources of the trial. They may differ from those of the training, because a sweep may draw them and
+    /// a scheduler may change them.
     pub scaling_config: ScalingConfig,
 }
 
 impl TrainContext {
-    /// Returns the dataset of that name.
+    /// Returns the dataset `name`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with the names that exist if there is no dataset of that name.
+    /// Returns [`Error::Config`], which lists the existing names, if there is no dataset `name`.
     pub fn dataset(&self, name: &str) -> Result<&Dataset> {
         self.datasets.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.datasets.keys().map(String::as_str).collect();

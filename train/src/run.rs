@@ -1,4 +1,4 @@
-//! What a trial of a training runs.
+//! [`Run`]: the function that a trial of a training runs.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::{BaseTrainer, ScalingConfig, TrainContext};
 
-/// The setting that is the training's own.
+/// Key of the training's scaling among the settings of a trial; the trainer cannot have a setting with this name.
 const SCALING_CONFIG: &str = "scaling_config";
 
-/// A training without a trial's settings.
+/// Function of a training's trials; each trial calls it with its own settings.
 pub(super) struct Run<T> {
-    /// An object; null for a trainer without fields.
+    /// Settings of the trainer as a JSON object; null for a trainer without fields.
     pub(super) settings: Value,
     pub(super) scaling_config: ScalingConfig,
     pub(super) datasets: BTreeMap<String, Dataset>,
@@ -26,7 +26,7 @@ pub(super) struct Run<T> {
     pub(super) trainer: PhantomData<fn() -> T>,
 }
 
-/// The settings of `trainer` as JSON.
+/// Serializes the settings of `trainer` as JSON.
 pub(super) fn settings<T: BaseTrainer>(trainer: &T) -> Result<Value> {
     match serde_json::to_value(trainer).map_err(Error::other)? {
         Value::Object(fields) if fields.contains_key(SCALING_CONFIG) => {
@@ -38,7 +38,7 @@ pub(super) fn settings<T: BaseTrainer>(trainer: &T) -> Result<Value> {
     }
 }
 
-/// The trainer with these settings.
+/// Deserializes a trainer from its settings.
 pub(super) fn trainer<T: BaseTrainer>(settings: &Value) -> Result<T> {
     match settings {
         Value::Object(settings) => decode(settings),
@@ -47,7 +47,7 @@ pub(super) fn trainer<T: BaseTrainer>(settings: &Value) -> Result<T> {
 }
 
 impl<T: BaseTrainer> Run<T> {
-    /// `config` over what the training was given.
+    /// Returns complete settings: `config` overrides those of the training.
     pub(super) fn overlay(&self, config: &Config) -> Result<Config> {
         let mut defaults = self.settings.as_object().cloned().unwrap_or_default();
         defaults.insert(SCALING_CONFIG.into(), self.scaling_config.as_config()?.into());
@@ -57,7 +57,7 @@ impl<T: BaseTrainer> Run<T> {
         Ok(overlay(&defaults, vec![layer], &open)?.config)
     }
 
-    /// Complete settings, checked.
+    /// Decodes and checks complete settings; returns the trainer and its scaling.
     pub(super) fn decode(&self, config: &Config) -> Result<(T, ScalingConfig)> {
         #[derive(Serialize, Deserialize)]
         struct Scaled {
@@ -72,13 +72,13 @@ impl<T: BaseTrainer> Run<T> {
         Ok((trainer, scaling_config))
     }
 
-    /// What a trial with these settings needs.
+    /// Returns the resources that a trial with the settings `config` needs.
     pub(super) fn resources(&self, config: &Config) -> Result<Resources> {
         self.decode(&self.overlay(config)?)?.1.as_placement_group_factory()
     }
 }
 
-/// Refuses settings that `T` cannot use.
+/// Checks that `T` can use the scaling and that its values are valid.
 fn check<T: BaseTrainer>(scaling_config: &ScalingConfig) -> Result<()> {
     scaling_config.refuse_others(T::SCALING_CONFIG_ALLOWED_KEYS, T::name())?;
     scaling_config.validate()

@@ -1,4 +1,4 @@
-//! [`ScalingConfig`]: what a training asks of the machine.
+//! [`ScalingConfig`]: the workers and resources of a training.
 
 use std::fmt::Display;
 
@@ -6,40 +6,40 @@ use pavlov_tune::{Bundle, Config, Error, PlacementStrategy, Resources, Result, W
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many workers a training has and what each of them, and the trainer itself, needs.
+/// Number of workers of a training, and the resources of each worker and of the trainer itself.
 ///
-/// Amounts are by name, `CPU`, `GPU` or a name of your own that the sweep's `total_resources` or the cluster has; zero ones
-/// count as absent.
+/// Resources are amounts by name: `CPU`, `GPU`, or a custom name that the sweep's `total_resources` or the cluster has. An
+/// amount of 0 counts as absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScalingConfig {
-    /// What the trainer needs beside its workers. `None`: one CPU.
+    /// Resources of the trainer itself, besides its workers. `None`: one CPU.
     pub trainer_resources: Option<Bundle>,
-    /// Workers that train together. `None`: there are no workers, the trainer trains by itself.
+    /// Number of workers that train together. `None`: there are no workers, and the trainer trains by itself.
     pub num_workers: Option<usize>,
-    /// What the workers are: processes of this machine (`"procs"`, also `None`) or actors of a Ray cluster (`"ray"`).
-    /// `"ray:4"` says both what they are and how many.
+    /// Kind of the workers: processes on this machine (`"procs"` or `None`) or actors of a Ray cluster (`"ray"`). A value
+    /// such as `"ray:4"` sets both kind and number.
     pub workers: Option<Workers>,
-    /// On how many machines of the cluster they are; `None`: as few as there is room for (`PACK`).
+    /// Placement of the workers on the machines of a Ray cluster; `None`: on as few machines as have room for them (`PACK`).
     pub placement_strategy: Option<PlacementStrategy>,
     /// Whether each worker gets a GPU.
     pub use_gpu: bool,
-    /// What each worker needs. `None`: one GPU with `use_gpu`, else one CPU. `GPU` may be left out of it.
+    /// Resources of each worker. `None`: one GPU with `use_gpu`, else one CPU. With `use_gpu`, an absent `GPU` counts as 1.
     pub resources_per_worker: Option<Bundle>,
 }
 
 impl ScalingConfig {
-    /// A scaling of `num_workers` workers with one CPU each.
+    /// Makes a scaling of `num_workers` workers with one CPU each.
     pub fn workers(num_workers: usize) -> Self {
         ScalingConfig { num_workers: Some(num_workers), ..ScalingConfig::default() }
     }
 
-    /// How many workers train together; `None`: the trainer trains by itself.
+    /// Returns the number of workers that train together; `None` if the trainer trains by itself.
     pub fn world_size(&self) -> Option<usize> {
         self.workers.and_then(|workers| workers.number).or(self.num_workers)
     }
 
-    /// Whether the workers are actors of a Ray cluster, whose resources are not this machine's.
+    /// Returns true if the workers are actors of a Ray cluster, which do not use the resources of this machine.
     pub fn is_on_ray(&self) -> bool {
         self.workers.is_some_and(|workers| workers.transport == WorkerTransport::Ray)
     }
@@ -69,13 +69,12 @@ impl ScalingConfig {
         }
     }
 
-    /// Checks that the settings agree with each other and ask for something.
+    /// Checks that the settings are consistent and ask for resources.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `use_gpu` and the GPUs of `resources_per_worker`, or `workers` and `num_workers`,
-    /// contradict each other, or if a setting has no effect. Returns
-    /// [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is asked for at all, or if a worker
-    /// needs nothing.
+    /// contradict each other, or if a setting has no effect. Returns [`Error::Resources`] if an amount is negative, infinite
+    /// or NaN, if no resources are requested at all, or if a worker has none.
     pub fn validate(&self) -> Result<()> {
         self.validate_workers()?;
         if let Some(gpus) = self.resources_per_worker.as_ref().and_then(|given| given.get("GPU")) {
@@ -94,7 +93,7 @@ impl ScalingConfig {
         self.as_placement_group_factory().map(drop)
     }
 
-    /// Refuses fields other than `allowed` that are not as in the default.
+    /// Refuses fields that differ from their default and are not in `allowed`.
     pub(super) fn refuse_others(&self, allowed: &[&str], trainer: impl Display) -> Result<()> {
         let (given, default) = (self.as_config()?, Self::default().as_config()?);
         match given.iter().find(|(key, value)| default[*key] != **value && !allowed.contains(&key.as_str())) {
@@ -113,7 +112,7 @@ impl ScalingConfig {
         }
     }
 
-    /// What the trainer and all its workers need together.
+    /// Returns the resources of the trainer and all its workers together.
     pub fn total_resources(&self) -> Bundle {
         let mut total = self.trainer_bundle();
         for (name, amount) in self.worker_bundle() {
@@ -123,28 +122,29 @@ impl ScalingConfig {
         total
     }
 
-    /// The CPUs of each worker.
+    /// Returns the number of CPUs of each worker.
     pub fn num_cpus_per_worker(&self) -> f64 {
         self.worker_bundle().get("CPU").copied().unwrap_or(0.0)
     }
 
-    /// The GPUs of each worker.
+    /// Returns the number of GPUs of each worker.
     pub fn num_gpus_per_worker(&self) -> f64 {
         self.worker_bundle().get("GPU").copied().unwrap_or(0.0)
     }
 
-    /// What each worker needs beside CPUs and GPUs.
+    /// Returns the resources of each worker other than CPUs and GPUs.
     pub fn additional_resources_per_worker(&self) -> Bundle {
         let mut bundle = self.worker_bundle();
         bundle.retain(|name, _| name != "CPU" && name != "GPU");
         bundle
     }
 
-    /// The request of a trial: the trainer's bundle, then one for each worker. Workers on Ray ask the cluster, not the sweep.
+    /// Returns the resources that a trial requests of the sweep: the trainer's bundle, then one for each worker. Workers on
+    /// Ray are not in it, because they request theirs of the cluster.
     ///
     /// # Errors
-    /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is asked for at all, or if a
-    /// worker needs nothing.
+    /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, if no resources are requested at all, or if a
+    /// worker has none.
     pub fn as_placement_group_factory(&self) -> Result<Resources> {
         let workers = self.world_size().unwrap_or(0);
         let trainer = std::iter::once(self.trainer_bundle());
@@ -153,7 +153,7 @@ impl ScalingConfig {
         if self.is_on_ray() { Resources::new(trainer.collect()) } else { Ok(all) }
     }
 
-    /// This scaling where a scheduler has given its trial other `resources`.
+    /// Returns this scaling changed to the `resources` that a scheduler gave to the trial.
     ///
     /// # Errors
     /// Returns [`Error::Resources`] if the bundles of two workers differ.
@@ -166,7 +166,7 @@ impl ScalingConfig {
         Ok(ScalingConfig { workers, ..Self::from_placement_group_factory(resources)? })
     }
 
-    /// The scaling of workers on this machine that asks for `resources`.
+    /// Makes the scaling, with workers on this machine, that requests `resources`.
     ///
     /// # Errors
     /// Returns [`Error::Resources`] if the bundles of two workers differ.
@@ -192,7 +192,8 @@ impl ScalingConfig {
         bundle
     }
 
-    /// No CPU beside a GPU, unless asked for: machines have more CPUs than GPUs.
+    /// Returns the resources of each worker. A worker with a GPU gets no CPU by default, because machines have more CPUs
+    /// than GPUs.
     pub(super) fn worker_bundle(&self) -> Bundle {
         let mut bundle = match &self.resources_per_worker {
             Some(given) => given.clone(),
@@ -205,7 +206,7 @@ impl ScalingConfig {
     }
 }
 
-/// A setting as it is written.
+/// Returns a setting as JSON, for messages.
 fn in_text(setting: &impl Serialize) -> Value {
     serde_json::to_value(setting).unwrap_or_default()
 }

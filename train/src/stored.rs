@@ -1,4 +1,4 @@
-//! `trainer.json`: how a training was begun, in the directory of its experiment.
+//! `trainer.json`: the settings of a training, stored in the directory of its experiment.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use super::ScalingConfig;
 const FILE: &str = "trainer.json";
 const FORMAT_VERSION: u32 = 1;
 
-/// Who wrote it.
+/// Versions and trainer that wrote the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     format_version: u32,
@@ -30,7 +30,7 @@ impl Header {
     }
 }
 
-/// Everything of a training that is no code and no data.
+/// Content of `trainer.json`: all settings of a training, without code and datasets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Stored {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub(super) struct Stored {
     pub(super) settings: Value,
     pub(super) scaling_config: ScalingConfig,
     pub(super) run_config: StoredRunConfig,
-    /// The names.
+    /// Names of the datasets.
     pub(super) datasets: Vec<String>,
     pub(super) metadata: Config,
     pub(super) resume_from_checkpoint: Option<Checkpoint>,
@@ -46,7 +46,7 @@ pub(super) struct Stored {
     pub(super) total_resources: Option<Bundle>,
 }
 
-/// Of a [`RunConfig`] what can be stored. Name and storage path are where the file is.
+/// The part of a [`RunConfig`] that can be stored. Name and storage path follow from the place of the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct StoredRunConfig {
     failure_config: FailureConfig,
@@ -55,9 +55,9 @@ pub(super) struct StoredRunConfig {
     log_results: bool,
     replay_command: Option<String>,
     sync_config: SyncConfig,
-    /// Whether there was a stop condition.
+    /// Whether the training had a stop condition.
     stop: bool,
-    /// How many there were.
+    /// Number of callbacks.
     callbacks: usize,
 }
 
@@ -100,7 +100,7 @@ impl StoredRunConfig {
         }
     }
 
-    /// Says what of the code that a training began with was not given again.
+    /// Logs a warning if the training began with a stop condition or callbacks that were not given again.
     pub(super) fn warn_of_what_is_missing(&self, now: &RunConfig) {
         if self.stop && now.stop.is_none() {
             tracing::warn!(
@@ -116,6 +116,8 @@ impl StoredRunConfig {
 }
 
 impl Stored {
+    /// Checks the names of the datasets of a restored training.
+    ///
     /// # Errors
     /// Returns [`Error::Config`] if the names are not those that the training began with.
     pub(super) fn refuse_other_datasets<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<()> {
@@ -127,11 +129,11 @@ impl Stored {
         Err(Error::config("datasets", format!("{names:?}"), rule))
     }
 
-    /// What `dir` holds of the trainer `name`.
+    /// Reads the file of the training in `dir`, which must belong to the trainer `name`.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] with the reason in one line, and [`Error::Io`] or [`Error::Storage`] if `dir`
-    /// cannot be read.
+    /// Returns [`Error::Experiment`] if there is no training of this trainer that can be restored, and [`Error::Io`] or
+    /// [`Error::Storage`] if `dir` cannot be read.
     pub(super) fn read(dir: &Path, name: &str) -> Result<Self> {
         let refuse = |reason: String| Error::experiment(dir, reason);
         let Some(text) = ExperimentFile::read(dir, FILE)? else {

@@ -1,4 +1,4 @@
-//! [`Training`]: a [`BaseTrainer`] with what it trains on, and where.
+//! [`Training`]: a [`BaseTrainer`] with its datasets, resources and run options.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,8 +18,8 @@ use super::run::{self, Run};
 use super::stored::{Header, Stored, StoredRunConfig};
 use super::{BaseTrainer, ScalingConfig};
 
-/// A trainer with the arguments of Ray's constructor, each a method here. Making one does nothing; [`fit`](Training::fit)
-/// trains, and [`as_trainable`](Training::as_trainable) is for a [`Tuner`].
+/// A trainer with its datasets and options; each argument of the constructor of Ray's trainers is a method. Nothing runs
+/// before [`fit`](Training::fit), which trains; [`as_trainable`](Training::as_trainable) is for a [`Tuner`].
 ///
 /// ```no_run
 /// # use pavlov_data::Dataset;
@@ -39,7 +39,7 @@ use super::{BaseTrainer, ScalingConfig};
 /// ```
 #[must_use = "it trains when `fit` is called"]
 pub struct Training<T> {
-    /// The settings that trials begin with.
+    /// The trainer, whose fields are the default settings of trials.
     pub trainer: T,
     scaling_config: ScalingConfig,
     run_config: RunConfig,
@@ -85,15 +85,15 @@ impl<T: BaseTrainer> Training<T> {
         })
     }
 
-    /// Sets the workers and the resources that the training asks for.
+    /// Sets the workers and resources of the training.
     pub fn scaling_config(self, scaling_config: ScalingConfig) -> Self {
         Training { scaling_config, ..self }
     }
 
-    /// Sets where the training writes, when it stops, what happens when it fails, and which checkpoints stay.
+    /// Sets the options of the run: where it writes, when it stops, how failures are handled, which checkpoints are kept.
     ///
-    /// The loop saves when it likes, so `checkpoint_frequency` and `checkpoint_at_end` are refused. A restored training
-    /// stays where it is: name and storage path of a new `run_config` count for nothing then.
+    /// The loop decides when to save, so `checkpoint_frequency` and `checkpoint_at_end` are refused. A restored training
+    /// stays in its directory, so the name and the storage path of a new `run_config` are ignored.
     pub fn run_config(self, run_config: RunConfig) -> Self {
         Training { run_config, ..self }
     }
@@ -104,18 +104,19 @@ impl<T: BaseTrainer> Training<T> {
         Training { datasets, ..self }
     }
 
-    /// Sets the metadata: a JSON object that the loop sees ([`session::get_metadata`](pavlov_tune::session::get_metadata)) and that goes into every
-    /// checkpoint ([`Checkpoint::get_metadata`]), where keys of the checkpoint's own win.
+    /// Sets the metadata: a JSON object that the loop can read
+    /// ([`session::get_metadata`](pavlov_tune::session::get_metadata)) and that is stored in every checkpoint
+    /// ([`Checkpoint::get_metadata`]). A key that the checkpoint itself sets has priority.
     pub fn metadata(self, metadata: impl Into<Value>) -> Self {
         Training { metadata: metadata.into(), ..self }
     }
 
-    /// Sets the checkpoint that a trial without one of its own starts from. A directory may be a URL.
+    /// Sets the checkpoint from which a trial starts if it has no checkpoint of its own. Its directory may be a URL.
     pub fn resume_from_checkpoint(self, checkpoint: Checkpoint) -> Self {
         Training { resume_from_checkpoint: Some(checkpoint), ..self }
     }
 
-    /// Sets whether it trains in a thread of this process or in a process of its own, for which `main` calls
+    /// Sets whether the training runs in a thread of this process or in a separate process. For a process, `main` must call
     /// [`child_main`](pavlov_tune::child_main) with [`as_trainable`](Training::as_trainable) before [`fit`](Training::fit).
     pub fn executor(self, executor: ExecutorKind) -> Self {
         Training { executor, ..self }
@@ -126,19 +127,22 @@ impl<T: BaseTrainer> Training<T> {
         Training { total_resources: Some(total_resources), ..self }
     }
 
-    /// The training as a trainable for a [`Tuner`]. Its search space has the trainer's settings, laid over these, and `scaling_config`, whose
-    /// fields may be drawn too. Datasets are not drawn: draw a setting that says which one.
+    /// Makes a trainable for a [`Tuner`].
+    ///
+    /// The search space can have the trainer's settings, which override those of this training, and fields of
+    /// `scaling_config`. Datasets cannot be drawn; draw a setting that selects one instead.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the settings are no struct with named fields, hold a NaN or have a field
-    /// `scaling_config`, if the scaling sets what the trainer does not use, if the metadata are no JSON object, or if
-    /// the datasets are not those that a restored training began with. Fails if [`ScalingConfig::validate`] does, or if
-    /// `resume_from_checkpoint` cannot be found.
+    /// Returns [`Error::Config`] if the settings are not a struct with named fields, hold a NaN or have a field
+    /// `scaling_config`, if the scaling sets a field that the trainer does not use, if the metadata is not a JSON object, or
+    /// if the datasets do not have the names with which a restored training began. Fails if [`ScalingConfig::validate`]
+    /// does, or if `resume_from_checkpoint` cannot be found.
     pub fn as_trainable(&self) -> Result<TrainableFactory> {
         Ok(self.trainable(&self.stored()?))
     }
 
-    /// Trains. The result has the complete settings as `config`; it is not failed, and ended unless it was interrupted.
+    /// Trains until the loop ends, a stop condition is met or the training is interrupted, and returns the trial's result
+    /// with its complete settings as `config`.
     ///
     /// # Errors
     /// Returns [`Error::TrainingFailed`] if the trainer or its loop fails more often than
@@ -170,7 +174,7 @@ impl<T: BaseTrainer> Training<T> {
         }
     }
 
-    /// Everything that can be stored, checked.
+    /// Checks the training and returns the part of it that can be stored.
     fn stored(&self) -> Result<Stored> {
         let Value::Object(metadata) = &self.metadata else {
             return Err(Error::config("metadata", &self.metadata, "it must be a JSON object"));
@@ -180,7 +184,7 @@ impl<T: BaseTrainer> Training<T> {
         }
         let before = self.restored.as_ref().and_then(|(_, before)| before.resume_from_checkpoint.as_ref());
         let resume_from_checkpoint = match &self.resume_from_checkpoint {
-            // It may be gone when the trial has checkpoints of its own.
+            // A restored training may no longer need this checkpoint, so it is not looked for.
             Some(same) if Some(same) == before => Some(same.clone()),
             given => given.as_ref().map(Checkpoint::with_absolute_paths).transpose()?,
         };

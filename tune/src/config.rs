@@ -1,7 +1,7 @@
-//! Settings: layers laid over defaults, with the origin of every key, then one typed decode.
+//! Settings: lays layers over defaults, remembers the origin of every key, and decodes the result into a struct.
 //!
-//! `defaults < preset < file < environment < --set` is one call of [`overlay`]; below [`decode`] nothing sees
-//! strings or JSON.
+//! `defaults < preset < file < environment < --set` is one call of [`overlay`]. Code behind [`decode`] sees neither
+//! strings nor JSON.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::{Config, Error, Result};
 
-/// In bytes: settings are written by people.
+/// Maximum size of a settings file in bytes (64 MiB); settings are written by people, so a larger file is a mistake.
 const LARGEST_SETTINGS: u64 = 1 << 26;
 
-/// The text of a file with settings.
+/// Reads the text of a settings file.
 ///
 /// # Errors
-/// Returns [`Error::Io`] if the file cannot be read, is no text, or has more than 64 MiB.
+/// Returns [`Error::Io`] if the file cannot be read, is not UTF-8 text, or is larger than 64 MiB.
 pub fn read_settings(path: &Path) -> Result<String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST_SETTINGS + 1).read_to_string(&mut text));
@@ -32,10 +32,10 @@ pub fn read_settings(path: &Path) -> Result<String> {
     }
 }
 
-/// Settings in TOML; `origin` is for messages.
+/// Parses settings in TOML; `origin` names their source in error messages.
 ///
 /// # Errors
-/// Returns [`Error::Config`] if the text is no TOML, or if a value is `nan` or `inf`, which no setting can be.
+/// Returns [`Error::Config`] if the text is not TOML, or if a value is `nan` or `inf`, which no setting can be.
 pub fn parse_toml(text: &str, origin: &str) -> Result<Config> {
     let table: toml::Table = toml::from_str(text)
         .map_err(|error| Error::config(origin, "not readable", format!("it must be TOML: {error}")))?;
@@ -46,6 +46,7 @@ pub fn parse_toml(text: &str, origin: &str) -> Result<Config> {
         .map_err(|error| Error::config(origin, "not readable", format!("it must be settings: {error}")))
 }
 
+/// Returns the first `nan` or infinite number in `value` with its dotted key.
 fn not_finite(key: &str, value: &toml::Value) -> Option<(String, f64)> {
     match value {
         toml::Value::Float(number) if !number.is_finite() => Some((key.into(), *number)),
@@ -57,40 +58,42 @@ fn not_finite(key: &str, value: &toml::Value) -> Option<(String, f64)> {
     }
 }
 
-/// Some settings and where they come from.
+/// Settings from one source, to be laid over others.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Shown in errors and by [`Resolved::origins`]: a file name, `--set`, `preset cartpole-ppo`.
+    /// Name of the source, shown in errors and by [`Resolved::origins`]: a file name, `--set`, `preset cartpole-ppo`.
     pub origin: String,
-    /// Only the settings to change.
+    /// Settings that this layer changes, and no others.
     pub values: Config,
 }
 
-/// Complete settings.
+/// Complete settings, with the origin of every value.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Defaults with every layer applied.
     pub config: Config,
-    /// Dotted key of every value that is not an object → origin of the layer that set it, or `"default"`.
+    /// Maps the dotted key of every value that is not an object to the origin of the layer that set it, or to
+    /// `"default"`.
     pub origins: BTreeMap<String, String>,
 }
 
-/// Lays `layers`, later over earlier, over `defaults`.
+/// Applies `layers` to `defaults` in order; a later layer overrides an earlier one.
 ///
-/// Objects are merged key by key; anything else is replaced, lists included. Only keys that `defaults` has are
-/// known, except below the dotted keys in `open` (e.g. `env_config`), where any may appear. An object whose
-/// `type` a layer changes is replaced whole, since the old type's settings mean nothing to the new one.
-/// Whether a value has the right kind is for [`decode`] to say.
+/// Objects are merged key by key; any other value, lists included, is replaced. Only keys that `defaults` has are
+/// known, except below the dotted keys in `open` (e.g. `env_config`), where any key may appear. If a layer changes the
+/// `type` of an object, the object is replaced as a whole, since settings of the old type mean nothing to the new one.
+/// Value types are not checked here but by [`decode`].
 ///
 /// # Errors
-/// Returns [`Error::UnknownKey`] if a layer has a key that is not known, and [`Error::Refusals`] with all of them if
-/// there are several.
+/// Returns [`Error::UnknownKey`] if a layer has an unknown key, and [`Error::Refusals`] with one error per key if there
+/// are several.
 pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
     let (resolved, unknown) = overlay_what_is_known(defaults, layers, open);
     unknown.map(|()| resolved)
 }
 
-/// As [`overlay`], with the settings that are known also where others are not: so that all refusals can be said at once.
+/// Applies the known settings like [`overlay`] and returns them beside the errors for unknown keys, so that the caller
+/// can report all mistakes at once.
 pub fn overlay_what_is_known(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> (Resolved, Result<()>) {
     let mut config = defaults.clone();
     let (mut origins, mut unknown) = (BTreeMap::new(), Vec::new());
@@ -102,6 +105,7 @@ pub fn overlay_what_is_known(defaults: &Config, layers: Vec<Layer>, open: &[&str
     (Resolved { config, origins }, Error::all(unknown))
 }
 
+/// State of one [`overlay`] call while one layer is applied.
 struct Merge<'a> {
     defaults: &'a Config,
     origin: &'a str,
@@ -111,6 +115,7 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
+    /// Merges `values` into `base`, the object at the dotted key `prefix`.
     fn object(&mut self, base: &mut Config, values: Config, prefix: &str) {
         let open = self.open.iter().any(|open| is_under(prefix, open));
         for (name, value) in values {
@@ -133,7 +138,8 @@ impl Merge<'_> {
         }
     }
 
-    /// A name that exists deeper down is the best hint; then the most similar one on the same level.
+    /// Makes the error for an unknown key. Its hint is the same name deeper in the defaults, or else the most similar
+    /// name on the same level.
     fn unknown(&self, key: String, name: &str, base: &Config, prefix: &str) -> Error {
         let known: Vec<String> = base.keys().map(|name| join(prefix, name)).collect();
         let elsewhere = paths(self.defaults, "").into_iter().find(|path| path.ends_with(&format!(".{name}")));
@@ -143,19 +149,22 @@ impl Merge<'_> {
     }
 }
 
+/// Whether both objects have a `type` and the two differ.
 fn changes_type(base: &Config, values: &Config) -> bool {
     matches!((base.get("type"), values.get("type")), (Some(old), Some(new)) if old != new)
 }
 
+/// Appends `name` to the dotted key `prefix`.
 fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") }
 }
 
-/// Whether `key` is `top` or lies below it.
+/// Whether the dotted key `key` equals `top` or lies below it.
 fn is_under(key: &str, top: &str) -> bool {
     key.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
+/// Records `origin` in `origins` for every value at or below `key`; an empty object counts as a value.
 fn record(origins: &mut BTreeMap<String, String>, key: &str, value: &Value, origin: &str) {
     match value {
         Value::Object(inner) if !inner.is_empty() => {
@@ -168,7 +177,7 @@ fn record(origins: &mut BTreeMap<String, String>, key: &str, value: &Value, orig
     }
 }
 
-/// Dotted keys of everything in `config`, objects included.
+/// Lists the dotted keys of everything in `config`, objects included.
 fn paths(config: &Config, prefix: &str) -> Vec<String> {
     let mut all = Vec::new();
     for (name, value) in config {
@@ -181,7 +190,8 @@ fn paths(config: &Config, prefix: &str) -> Vec<String> {
     all
 }
 
-/// The candidate most like `word` by Damerau-Levenshtein distance, if at most a third of the letters differ.
+/// Returns the candidate most similar to `word` by Damerau-Levenshtein distance, if at most a third of the letters
+/// differ.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     candidates
@@ -195,7 +205,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, _, candidate)| candidate)
 }
 
-/// Turns settings into their struct.
+/// Deserializes settings into their struct.
 ///
 /// # Errors
 /// Returns [`Error::Config`] with the dotted key and the value if a value does not fit or is not a setting, and
@@ -242,7 +252,7 @@ pub(crate) fn at(key: &str, rule: &str) -> String {
     format!("{AT}{key}`: {rule}")
 }
 
-/// What serde expects, for readers who know no Rust.
+/// Translates the type that serde expected into words for readers who do not know Rust.
 fn in_words(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
@@ -257,8 +267,9 @@ fn in_words(expected: &str) -> &str {
     }
 }
 
-/// Reads `key=value`: dotted key, and a TOML value (`3e-4`, `true`, `[64, 64]`, `"text"`), `null`, or else plain
-/// text taken as a string.
+/// Parses `key=value` into the parts of the dotted key and the value.
+///
+/// The value is TOML (`3e-4`, `true`, `[64, 64]`, `"text"`) or `null`; anything else is taken as a string.
 ///
 /// # Errors
 /// Returns [`Error::Assignment`] if there is no `=`, if a part of the key is empty, or if the value is a number that
@@ -281,7 +292,7 @@ pub fn parse_assignment(text: &str) -> Result<(Vec<String>, Value)> {
     Ok((path, value))
 }
 
-/// `None` for numbers that JSON does not have.
+/// Converts a TOML value to JSON; `None` if it contains `nan` or `inf`, which JSON lacks.
 fn from_toml(value: toml::Value) -> Option<Value> {
     Some(match value {
         toml::Value::String(text) => Value::String(text),
@@ -296,7 +307,8 @@ fn from_toml(value: toml::Value) -> Option<Value> {
     })
 }
 
-/// Sets the value at a nested key, making objects (over anything else) on the way.
+/// Sets the value at a nested key; missing parents become objects, and a parent that is not an object is replaced by
+/// one.
 pub fn assign(config: &mut Config, path: &[String], value: Value) {
     let Some((last, parents)) = path.split_last() else { return };
     let mut level = config;

@@ -1,26 +1,26 @@
-//! Everything that can go wrong in this crate, each with the value at fault and the way out.
+//! The error type of this crate: each variant names the value at fault and a way to fix it.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The error of the trainable lifecycle.
+/// Error of the trainable lifecycle and of sweeps.
 ///
-/// Crates above put their own errors into [`Error::Trainable`] with [`Error::other`].
+/// Other crates wrap their own errors in [`Error::Trainable`] with [`Error::other`].
 ///
-/// `{:?}` prints the error [`in_words`]: that is what a `main` which returns this error prints.
+/// `{:?}` prints the same sentence as [`in_words`], since that is what a `main` that returns this error prints.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting whose value breaks its rule.
     #[error("`{key}` is {value}, but {rule}")]
     Config {
-        /// Dotted key.
+        /// Dotted key of the setting.
         key: String,
-        /// The value as JSON or as it was written.
+        /// The invalid value, as JSON or as it was written.
         value: String,
-        /// Reads on after "but", e.g. "it must be above 0".
+        /// The rule that the value breaks; follows "but" in the message, e.g. "it must be above 0".
         rule: String,
     },
     /// A setting that has no value and needs one.
@@ -31,54 +31,54 @@ pub enum Error {
         /// A sentence about what to give, e.g. "write the name of a scheduler".
         rule: String,
     },
-    /// Several settings that cannot be, each with its own error.
+    /// Several invalid settings, each with its own error.
     #[error("{} settings are refused:{}", .0.len(), in_lines(.0))]
     Refusals(Vec<Error>),
     /// A setting that does not exist.
     #[error("unknown setting `{key}` (from {origin}); {}", way_out(nearest.as_deref(), known))]
     UnknownKey {
-        /// Dotted key.
+        /// Dotted key that was given.
         key: String,
-        /// The layer that brought it: a file name, `--set`, a preset.
+        /// Name of the layer with the key: a file name, `--set`, a preset.
         origin: String,
-        /// The existing dotted key most like it.
+        /// The most similar dotted key that exists.
         nearest: Option<String>,
-        /// Dotted keys that exist at its level.
+        /// Dotted keys that exist on the same level.
         known: Vec<String>,
     },
-    /// A `key=value` text that cannot be read.
+    /// A text that is not a valid `key=value` assignment.
     #[error("cannot read `{text}` as a setting: {rule}")]
     Assignment {
-        /// The text as it was written.
+        /// Text that was given.
         text: String,
-        /// What it should look like.
+        /// The rule that the text breaks.
         rule: String,
     },
-    /// A result of [`step`](crate::Trainable::step) with a reserved key of the wrong kind.
+    /// A result of [`step`](crate::Trainable::step) in which a reserved key has a value of the wrong type.
     #[error("the result of `step` has `{key}` = {value}, but {rule}")]
     Metric {
         /// The reserved key.
         key: String,
-        /// Its value as JSON.
+        /// Value of the key as JSON.
         value: String,
-        /// Reads on after "but".
+        /// The rule that the value breaks; follows "but" in the message.
         rule: String,
     },
     /// A result without a key that a scheduler, stopper or searcher needs.
     #[error("the result of trial {trial_id} has no `{key}`, {needed_as}; {}", in_result(nearest.as_deref(), known))]
     MissingMetric {
-        /// The key, parts joined by `/`.
+        /// The missing key, its parts joined by `/`.
         key: String,
-        /// The trial.
+        /// Id of the trial.
         trial_id: String,
-        /// What it is needed as: `the stop criterion`, `the metric of HyperBandScheduler`.
+        /// Purpose of the key: `the stop criterion`, `the metric of HyperBandScheduler`.
         needed_as: String,
-        /// The key of this result most like it.
+        /// The most similar key of this result.
         nearest: Option<String>,
-        /// The keys of this result.
+        /// All keys of this result.
         known: Vec<String>,
     },
-    /// A checkpoint that is damaged, foreign, or not one at all.
+    /// A checkpoint that is damaged, of another format or kind, or not a checkpoint at all.
     #[error("checkpoint {}: {reason}", path.display())]
     Checkpoint {
         /// The checkpoint's directory.
@@ -86,43 +86,42 @@ pub enum Error {
         /// The file at fault and what is wrong with it.
         reason: String,
     },
-    /// The file system refused.
+    /// An error of the file system.
     #[error("cannot {action} {}: {source}{}", path.display(), room(source.kind()))]
     Io {
-        /// What was touched.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Verb, e.g. "write".
+        /// Verb for the failed operation, e.g. "write".
         action: &'static str,
-        /// The system's reason.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A row of a dataset that cannot be read.
     #[error("{place}{}: {reason}", in_column(column))]
     Row {
-        /// Where the row is: `train.csv:12` (a line, counted from 1), or `row 12` (counted from 1) of what is in
-        /// memory.
+        /// Location of the row: `train.csv:12` (line, counted from 1), or `row 12` (counted from 1) for data in memory.
         place: String,
-        /// The column; empty where it is the whole row.
+        /// Name of the column; empty if the error concerns the whole row.
         column: String,
-        /// The value, the rule and the way out.
+        /// The value, the rule that it breaks, and a way to fix it.
         reason: String,
     },
-    /// Rows whose columns are not what is asked for.
+    /// Dataset whose columns are not the requested ones.
     #[error("dataset: {reason}")]
     Dataset {
-        /// What is asked for, what there is.
+        /// The requested columns and the existing ones.
         reason: String,
     },
-    /// Object storage that cannot be used or reached.
+    /// An error of object storage.
     #[error("cannot {action} {url}: {reason}")]
     Storage {
-        /// The URL of the object or the place.
+        /// URL of the object or directory.
         url: String,
-        /// Verb, e.g. "write".
+        /// Verb for the failed operation, e.g. "write".
         action: &'static str,
-        /// What the storage said, and the way out.
+        /// The storage's message, and a way to fix the problem.
         reason: String,
-        /// Whether trying again may help: no connection, too busy.
+        /// Whether a retry may succeed: no connection, service too busy.
         transient: bool,
     },
     /// An export format that does not exist.
@@ -131,24 +130,24 @@ pub enum Error {
         /// The format as it was written.
         given: String,
     },
-    /// A resource request that no machine could meet.
+    /// A resource request that no machine could satisfy.
     #[error("resource request {request}: {rule}")]
     Resources {
         /// The request as JSON.
         request: String,
-        /// What a request must look like.
+        /// The rule that the request breaks.
         rule: String,
     },
     /// A call on a driver after [`stop`](crate::Driver::stop).
     #[error("cannot {action}: the driver was stopped; build a new one and restore a checkpoint into it")]
     Stopped {
-        /// Verb, e.g. "train".
+        /// Verb for the refused call, e.g. "train".
         action: &'static str,
     },
-    /// A trainable that does not continue where its checkpoint was taken.
+    /// A trainable that does not continue at the point where its checkpoint was taken.
     #[error("save and restore do not continue the run: {reason}")]
     SaveRestore {
-        /// What differed, with both values.
+        /// The difference, with both values.
         reason: String,
     },
     /// An experiment that cannot be run or restored as asked.
@@ -156,61 +155,61 @@ pub enum Error {
     Experiment {
         /// The experiment's directory.
         path: PathBuf,
-        /// What stands in the way, and the way out.
+        /// The obstacle, and a way to fix it.
         reason: String,
     },
-    /// A trial that failed, where a failure ends the sweep.
+    /// A failed trial, in a sweep that a failure ends.
     #[error("trial {trial_id} failed: {message}")]
     TrialFailed {
-        /// The trial that failed.
+        /// Id of the failed trial.
         trial_id: String,
-        /// What the trial said.
+        /// The trial's error message.
         message: String,
     },
-    /// A worker of a data-parallel trainer that failed; it ended the attempt.
+    /// A worker of a data-parallel trainer that failed and thereby ended the attempt.
     #[error("worker {rank} failed: {message}")]
     WorkerFailed {
-        /// The worker that failed.
+        /// Rank of the failed worker.
         rank: usize,
-        /// What the worker said, or how its process ended.
+        /// The worker's error message, or how its process ended.
         message: String,
     },
-    /// A worker is gone that a collective call needs.
+    /// A collective call that needs a worker which has ended.
     #[error("`{call}` needs worker {rank}, which is gone")]
     WorkerLost {
-        /// The worker that is gone.
+        /// Rank of the worker that has ended.
         rank: usize,
-        /// The call: `all_reduce`.
+        /// Name of the call, e.g. `all_reduce`.
         call: &'static str,
     },
-    /// A training that failed.
+    /// A trainer whose training failed.
     #[error(
         "training failed: {message}; `{trainer}::restore({path:?})` goes on from its newest checkpoint, and \
          `FailureConfig {{ max_failures, .. }}` in its `run_config` lets it try again by itself"
     )]
     TrainingFailed {
-        /// The name of the trainer.
+        /// Name of the trainer.
         trainer: String,
         /// The experiment's directory.
         path: PathBuf,
-        /// What the trainer or its loop said.
+        /// Error message of the trainer or of its training loop.
         message: String,
     },
-    /// The error of `session::report` in a function trainable whose trial ends: hand it up with `?`.
+    /// Error that `session::report` returns in a function trainable when its trial ends; pass it on with `?`.
     #[error("the trial was told to end")]
     TrialStopped,
-    /// The run directory is not where it was when training began.
+    /// A run directory that was moved or removed during training.
     #[error("the run directory {} {} during training, so nothing more is saved; {}", path.display(), fate(moved_to), next(moved_to))]
     RunDirectory {
-        /// Where it was.
+        /// Path of the directory when training began.
         path: PathBuf,
-        /// Where it is now; `None`: it was removed.
+        /// Current path of the directory; `None` if it was removed.
         moved_to: Option<PathBuf>,
     },
-    /// An error of the trainable itself.
+    /// An error of the trainable or of another crate.
     #[error(transparent)]
     Trainable {
-        /// The error as the trainable's crate made it.
+        /// The original error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -224,7 +223,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// An error as a sentence: its text, then those of its causes that the text does not name yet.
+/// Formats an error as one sentence: its message, then the messages of those causes that it does not contain yet.
 pub fn in_words(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -244,7 +243,7 @@ impl Error {
         Error::Trainable { source: error.into() }
     }
 
-    /// [`Error::Config`] from anything that can be shown.
+    /// Makes an [`Error::Config`] from a value that can be displayed.
     pub fn config(key: impl Into<String>, value: impl Display, rule: impl Into<String>) -> Self {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
@@ -254,10 +253,10 @@ impl Error {
         Error::Missing { key: key.into(), rule: rule.into() }
     }
 
-    /// Makes one result of `errors`: `Ok` if there are none.
+    /// Combines `errors` into one result; `Ok` if there are none.
     ///
     /// # Errors
-    /// Returns the error if there is one, and all of them as [`Error::Refusals`] if there are several.
+    /// Returns a single error as it is, and several as [`Error::Refusals`].
     pub fn all(errors: impl IntoIterator<Item = Error>) -> Result<()> {
         let mut all: Vec<Error> = Vec::new();
         for error in errors {
@@ -273,23 +272,24 @@ impl Error {
         }
     }
 
-    /// Makes an [`Error::Io`] at `path` while trying to `action`, for `map_err`.
+    /// Returns a function for `map_err` that makes an [`Error::Io`] for the operation `action` (a verb) at `path`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }
     }
 
-    /// [`Error::Experiment`] of the experiment at `path`.
+    /// Makes an [`Error::Experiment`] for the experiment at `path`.
     pub fn experiment(path: &Path, reason: impl Into<String>) -> Self {
         Error::Experiment { path: path.to_path_buf(), reason: reason.into() }
     }
 
+    /// Makes an [`Error::Checkpoint`] for the checkpoint at `path`.
     pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {
         Error::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
     }
 }
 
-/// The way out where the file system takes nothing.
+/// Returns advice to append to a message if the file system is full or read-only; else an empty text.
 pub(crate) fn room(kind: io::ErrorKind) -> &'static str {
     match kind {
         io::ErrorKind::ReadOnlyFilesystem => "; give a directory on a file system that can be written to",
@@ -300,6 +300,7 @@ pub(crate) fn room(kind: io::ErrorKind) -> &'static str {
     }
 }
 
+/// Says whether the run directory was moved, and to where, or removed.
 fn fate(moved_to: &Option<PathBuf>) -> String {
     match moved_to {
         Some(place) => format!("was moved to {}", place.display()),
@@ -307,6 +308,7 @@ fn fate(moved_to: &Option<PathBuf>) -> String {
     }
 }
 
+/// Says how to continue after the run directory was moved or removed.
 fn next(moved_to: &Option<PathBuf>) -> &'static str {
     match moved_to {
         Some(_) => "go on from its newest checkpoint there",
@@ -318,6 +320,7 @@ fn in_lines(errors: &[Error]) -> String {
     errors.iter().map(|error| format!("\n  {error}")).collect()
 }
 
+/// Names the most similar setting, or else the settings that exist.
 fn way_out(nearest: Option<&str>, known: &[String]) -> String {
     match nearest {
         Some(nearest) => format!("nearest: `{nearest}`"),
@@ -330,6 +333,7 @@ fn in_column(column: &str) -> String {
     if column.is_empty() { String::new() } else { format!(", column `{column}`") }
 }
 
+/// Names the most similar key of a result, or else the keys that it has.
 fn in_result(nearest: Option<&str>, known: &[String]) -> String {
     match nearest {
         Some(nearest) => format!("nearest: `{nearest}`"),
@@ -338,7 +342,7 @@ fn in_result(nearest: Option<&str>, known: &[String]) -> String {
     }
 }
 
-/// The parts of a result, settings aside: a key of the result itself, or `part/...` for those below one.
+/// Shortens the keys of a result to its top level, without the settings: `key`, or `key/...` for a nested object.
 fn parts(known: &[String]) -> Vec<String> {
     let mut parts: Vec<String> = known
         .iter()

@@ -1,21 +1,21 @@
-//! Formats in which a trained model can leave.
+//! Formats in which a trained model can be exported.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Error, Result};
 
-/// A format for [`Driver::export_model`](crate::Driver::export_model).
+/// Export format for [`Driver::export_model`](crate::Driver::export_model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ExportFormat {
-    /// The weights alone.
+    /// Weights only.
     Checkpoint,
-    /// A model that runs without this library.
+    /// Model that runs without this library.
     Model,
-    /// ONNX.
+    /// Model in the ONNX format.
     Onnx,
-    /// HDF5.
+    /// Model in the HDF5 format.
     H5,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for ExportFormat {
 impl FromStr for ExportFormat {
     type Err = Error;
 
-    /// Case and surrounding blanks do not matter.
+    /// Parses a format name, ignoring case and surrounding whitespace.
     fn from_str(given: &str) -> Result<Self> {
         match given.trim().to_ascii_lowercase().as_str() {
             "checkpoint" => Ok(ExportFormat::Checkpoint),

@@ -1,4 +1,4 @@
-//! What a sweep runs: how to make one trainable per trial, and what a trial needs.
+//! [`TrainableFactory`]: makes one trainable per trial, and knows which resources a trial needs.
 
 use std::fmt;
 use std::os::unix::net::UnixStream;
@@ -11,13 +11,14 @@ use crate::{Config, Error, LoggerChoice, Resources, Result, Trainable};
 type Make = dyn Fn(&Config) -> Result<Box<dyn Trainable>> + Send + Sync;
 type MakeLogger = dyn Fn() -> Box<dyn Logger> + Send + Sync;
 type Request = dyn Fn(&Config) -> Result<Resources> + Send + Sync;
-/// Runs a function as a worker of the trial at the other end of the socket.
+/// Runs this process as a worker of the trial at the other end of the socket.
 type Work = dyn Fn(UnixStream) -> Result<()> + Send + Sync;
 
-/// Makes a trainable for each trial. Cheap to clone.
+/// Makes a trainable for each trial of a sweep. Cheap to clone.
 ///
-/// A closure carries whatever it captures into every trial (Ray's `with_parameters`): put large data into an [`Arc`], and
-/// threads share it. Trial processes run the same closure in their own memory, see [`child_main`](crate::child_main).
+/// A closure carries the values it captures into every trial (Ray's `with_parameters`). Put large data into an [`Arc`],
+/// so that threads share it. Trial processes run the same closure in their own memory, see
+/// [`child_main`](crate::child_main).
 #[doc(alias = "with_parameters")]
 #[derive(Clone)]
 pub struct TrainableFactory {
@@ -25,17 +26,17 @@ pub struct TrainableFactory {
     make: Arc<Make>,
     resources: Option<Arc<Request>>,
     loggers: Vec<Arc<MakeLogger>>,
-    /// Functions only.
+    /// Runs a data-parallel worker; set for function trainables only.
     work: Option<Arc<Work>>,
-    /// Those that have rollout workers.
+    /// Runs a rollout worker; set for trainables that have such workers only.
     sample: Option<Arc<Work>>,
 }
 
 impl TrainableFactory {
-    /// `name` begins the experiment's name and tells a trial process what to make.
+    /// Makes a factory. The experiment's name begins with `name`, by which trial processes also find the trainable.
     ///
-    /// `make` need not look at the settings: `setup` gets them as well. It is also called to ask for the resources of a
-    /// trial, so what is expensive belongs into `setup`.
+    /// `make` may ignore the settings, since `setup` gets them as well. It is also called to find the resources of a
+    /// trial, so expensive work belongs in `setup`.
     pub fn new<T: Trainable + 'static>(
         name: impl Into<String>,
         make: impl Fn(&Config) -> Result<T> + Send + Sync + 'static,
@@ -50,6 +51,7 @@ impl TrainableFactory {
         }
     }
 
+    /// Makes a factory for a function trainable; `work` runs one of its data-parallel workers.
     pub(crate) fn of_function<T: Trainable + 'static>(
         name: String,
         make: impl Fn() -> T + Send + Sync + 'static,
@@ -58,12 +60,13 @@ impl TrainableFactory {
         TrainableFactory { work: Some(Arc::new(work)), ..Self::new(name, move |_| Ok(make())) }
     }
 
-    /// Makes every trial ask for these resources, whatever the trainable says by itself.
+    /// Sets the resources of every trial, overriding the trainable's own request.
     pub fn with_resources(self, resources: Resources) -> Self {
         self.with_resources_for(move |_| Ok(resources.clone()))
     }
 
-    /// Makes every trial ask for what `resources` gives for its settings, whatever the trainable says by itself.
+    /// Sets the resources of every trial to what `resources` returns for its settings, overriding the trainable's own
+    /// request.
     pub fn with_resources_for(
         mut self,
         resources: impl Fn(&Config) -> Result<Resources> + Send + Sync + 'static,
@@ -72,8 +75,10 @@ impl TrainableFactory {
         self
     }
 
-    /// Every trial gets a logger that `make` makes, where the trial runs. It stands beside those before it and beside
-    /// `result.json` and its companions, which [`RunConfig::log_results`](crate::RunConfig::log_results) leaves out.
+    /// Adds a logger to every trial; `make` is called where the trial runs.
+    ///
+    /// The logger is used in addition to those added before and to the standard log files such as `result.json`, which
+    /// [`RunConfig::log_results`](crate::RunConfig::log_results) controls.
     pub fn with_logger<L: Logger + 'static>(mut self, make: impl Fn() -> L + Send + Sync + 'static) -> Self {
         self.loggers.push(Arc::new(move || Box::new(make())));
         self
@@ -95,7 +100,7 @@ impl TrainableFactory {
         self
     }
 
-    /// The loggers of one trial.
+    /// Makes the loggers of one trial, with the standard log files if `standard` is set.
     pub(crate) fn loggers(&self, standard: bool) -> LoggerChoice {
         let own = self.loggers.iter().map(|make| make()).collect();
         if standard { LoggerChoice::DefaultAnd(own) } else { LoggerChoice::Custom(own) }
@@ -106,17 +111,17 @@ impl TrainableFactory {
         short_name::<T>()
     }
 
-    /// The name of the trainable.
+    /// Returns the name of the trainable.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is a function trainable, which saves when it likes.
+    /// Whether this is a function trainable, which decides itself when to save a checkpoint.
     pub fn is_function(&self) -> bool {
         self.work.is_some()
     }
 
-    /// In a worker's process: is the worker that the trial at the other end of `socket` wants.
+    /// Runs this process as a data-parallel worker of the trial at the other end of `socket`.
     pub(crate) fn work(&self, socket: UnixStream) -> Result<()> {
         match &self.work {
             Some(work) => work(socket),
@@ -124,7 +129,7 @@ impl TrainableFactory {
         }
     }
 
-    /// In the process of a rollout worker: is the worker that the trainable at the other end of `socket` wants.
+    /// Runs this process as a rollout worker of the trainable at the other end of `socket`.
     pub(crate) fn sample(&self, socket: UnixStream) -> Result<()> {
         match &self.sample {
             Some(sample) => sample(socket),
@@ -132,14 +137,16 @@ impl TrainableFactory {
         }
     }
 
+    /// Makes the trainable of one trial.
     pub(crate) fn make(&self, config: &Config) -> Result<Box<dyn Trainable>> {
         (self.make)(config)
     }
 
-    /// What a trial with these settings needs: as given, else as the trainable asks, else one CPU.
+    /// Returns the resources of a trial with these settings: those set on the factory, else the trainable's request,
+    /// else one CPU.
     ///
     /// # Errors
-    /// Returns the error of the closure of `with_resources_for` or, without one, that of making the trainable.
+    /// Returns the error of the closure given to `with_resources_for`; without one, the error of making the trainable.
     pub fn resources(&self, config: &Config) -> Result<Resources> {
         if let Some(resources) = &self.resources {
             return resources(config);
@@ -150,6 +157,7 @@ impl TrainableFactory {
         }
     }
 
+    /// Returns the trainable's advice on its resources; empty if the trainable cannot be made.
     pub(crate) fn resource_help(&self, config: &Config) -> String {
         self.make(config).map(|trainable| trainable.resource_help(config)).unwrap_or_default()
     }

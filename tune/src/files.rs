@@ -1,7 +1,7 @@
-//! Writing a file so that it is there whole or not at all, and reading one without more memory than it may need.
+//! Writes files atomically, and reads files with bounded memory.
 //!
-//! A directory may come from someone else. So no symbolic link in it leads a write to another place: a temporary file is
-//! made anew, and a file that is appended to is refused if it is a link.
+//! A directory may come from somebody else, so a symbolic link in it must not lead a write to another place. Temporary
+//! files are created anew, and a file to append to is refused if it is a link.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// In bytes. A file of a run, a sweep or a checkpoint that is read whole has no more: a result with pictures in it is some
-/// megabytes.
+/// Maximum size in bytes (256 MiB) of a file of a run, sweep or checkpoint that is read as a whole. Real ones are far
+/// smaller: a result with images in it has some megabytes.
 pub const LARGEST_FILE: u64 = 1 << 28;
-/// In bytes. A line of a log, or one that another process sends, has no more.
+/// Maximum length in bytes of a line in a log or in a message from another process.
 pub(crate) const LONGEST_LINE: u64 = LARGEST_FILE;
 
-/// As [`File::open`], for a plain file. Anything else is refused: a pipe in a directory from someone else would be waited for.
+/// Opens a plain file for reading. Anything else is refused, since reading a pipe could block forever.
 ///
 /// # Errors
-/// Those of the file system; [`ErrorKind::InvalidInput`] for what is no plain file.
+/// Returns the errors of the file system, and [`ErrorKind::InvalidInput`] if `path` is not a plain file.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(no_wait).open(path)?;
@@ -28,6 +28,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Fails unless the open file is a plain file.
 fn refuse_unless_plain(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() {
         return Ok(());
@@ -35,12 +36,12 @@ fn refuse_unless_plain(file: &File) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::InvalidInput, "it is no plain file; put a plain file there"))
 }
 
-/// As [`fs::read`], for a file that describes a run, a sweep or a checkpoint. One that is too large is refused before it
-/// fills the memory.
+/// Reads a whole file that describes a run, sweep or checkpoint, like [`fs::read`]. A file that is too large is refused
+/// before it fills the memory.
 ///
 /// # Errors
-/// Those of the file system; [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`], and [`ErrorKind::InvalidInput`] for what is
-/// no plain file.
+/// Returns the errors of the file system, [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`], and
+/// [`ErrorKind::InvalidInput`] if `path` is not a plain file.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let mut size = file.metadata()?.len();
@@ -59,16 +60,16 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Err(io::Error::new(ErrorKind::FileTooLarge, reason))
 }
 
-/// As [`fs::write`], for a file that [`read_file`] is to read.
+/// Writes a file like [`fs::write`], but refuses content that [`read_file`] could not read again.
 ///
 /// # Errors
-/// Those of the file system; [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`].
+/// Returns the errors of the file system, and [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`].
 pub fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
     refuse_too_large(content)?;
     fs::write(path, content)
 }
 
-/// Refuses content that could not be read again.
+/// Refuses content that is too large to be read again.
 pub(crate) fn refuse_too_large(content: &[u8]) -> io::Result<()> {
     let size = content.len() as u64;
     if size <= LARGEST_FILE {
@@ -81,10 +82,10 @@ pub(crate) fn refuse_too_large(content: &[u8]) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::FileTooLarge, reason))
 }
 
-/// Replaces `line` by the next line of `reader`, line feed included, and returns its length; 0 is the end.
+/// Replaces `line` by the next line of `reader`, line feed included, and returns its length; 0 at the end.
 ///
 /// # Errors
-/// Those of `reader`; [`ErrorKind::InvalidData`] above [`LONGEST_LINE`].
+/// Returns the errors of `reader`, and [`ErrorKind::InvalidData`] for a line longer than [`LONGEST_LINE`].
 pub(crate) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
     line.clear();
     let length = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', line)?;
@@ -92,7 +93,7 @@ pub(crate) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Re
     Ok(length)
 }
 
-/// Refuses a line of so many bytes if it is too long.
+/// Refuses a line whose `length` in bytes is above [`LONGEST_LINE`].
 pub(crate) fn refuse_too_long(length: usize) -> io::Result<()> {
     if length as u64 <= LONGEST_LINE {
         return Ok(());
@@ -101,13 +102,13 @@ pub(crate) fn refuse_too_long(length: usize) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::InvalidData, reason))
 }
 
-/// Replaces the file at `path` by what `fill` writes: hidden sibling, rename. A power cut may lose both; for what can be
-/// made again.
+/// Replaces the file at `path` by what `fill` writes, by way of a hidden temporary file and a rename. A power cut may
+/// lose both versions, so use it only for files that can be regenerated.
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
     write_beside(path, fill, |_| Ok(()))
 }
 
-/// Does the same as [`replace`]; a power cut leaves the old file or the new one.
+/// Replaces a file like [`replace`], but durably: a power cut leaves either the old file or the new one.
 pub(crate) fn replace_durably(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -116,6 +117,7 @@ pub(crate) fn replace_durably(
     sync_dir(parent(path)).map_err(Error::io("write", path))
 }
 
+/// Writes a hidden file in the same directory, calls `finish` on it, and renames it to `path`.
 fn write_beside(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -133,7 +135,7 @@ fn write_beside(
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// Replaces the file at `path` by one of this content. It is there whole or not at all, also after a power cut.
+/// Replaces the file at `path` by one with this content, atomically and durably.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if the file cannot be written.
@@ -142,7 +144,7 @@ pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
     replace_durably(path, |file| file.write_all(content).map_err(Error::io("write", path)))
 }
 
-/// Makes an empty file; whatever has the name, a symbolic link too, is removed first and not written to.
+/// Creates an empty file. An existing file or symbolic link of that name is removed first and not written to.
 pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -151,10 +153,10 @@ pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Opens a file to read it and to append to it, and makes it if it is not there.
+/// Opens a file for reading and appending; creates it if it does not exist.
 ///
 /// # Errors
-/// Returns [`Error::Io`] if the file cannot be opened, is a symbolic link or no plain file.
+/// Returns [`Error::Io`] if the file cannot be opened, is a symbolic link or is not a plain file.
 pub(crate) fn append(path: &Path) -> Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
@@ -166,7 +168,7 @@ pub(crate) fn append(path: &Path) -> Result<File> {
     })
 }
 
-/// The directory that `path` stands in.
+/// Returns the directory that contains `path`.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -174,12 +176,13 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Makes renames and new names in `dir` survive a power cut.
+/// Makes renames and new files in `dir` durable, so that they survive a power cut.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Where run directories and experiments go.
+/// Returns the directory for runs and experiments: `given`, else `PAVLOV_RESULTS_DIR`, else `pavlov_results` in the
+/// home directory.
 pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
     if let Some(dir) = given {
         return dir.to_path_buf();

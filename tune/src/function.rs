@@ -1,7 +1,7 @@
-//! Function trainables: a function that reports becomes something that steps.
+//! Function trainables: turns a function that reports results into a [`Trainable`] with steps.
 //!
-//! The function runs in a thread of its own and never more than one report ahead: it waits in `report` until the next
-//! step asks for more.
+//! The function runs in its own thread, at most one report ahead: it waits in `report` until the next step asks for
+//! more.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -17,20 +17,21 @@ use crate::executor::{self, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
 
-/// How long a function that was told to end is waited for.
+/// Time that a function has to end after it was told to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Stands in a checkpoint of a function that never reported one: it starts from the beginning.
+/// Name of the file that marks a checkpoint without content: the function had reported none, so it starts from the
+/// beginning.
 const NONE: &str = "no_checkpoint";
 
-/// A function, and what can be said of it before it runs.
+/// A function to be run as a trainable, with what is known about it before it runs.
 pub trait Function: Send + Sync + 'static {
-    /// Has the meaning of [`Trainable::kind`].
+    /// Returns the kind of the trainable, see [`Trainable::kind`].
     fn kind(&self) -> String {
         "function".into()
     }
 
-    /// The settings that it runs with.
+    /// Completes the settings that the function runs with; by default they are unchanged.
     ///
     /// # Errors
     /// Fails if the settings cannot be used.
@@ -39,15 +40,15 @@ pub trait Function: Send + Sync + 'static {
         Ok(config.clone())
     }
 
-    /// Has the meaning of [`Trainable::resource_help`].
+    /// Returns advice on the trainable's resources, see [`Trainable::resource_help`].
     fn resource_help(&self) -> String {
         String::new()
     }
 
-    /// Runs in a thread of its own, within a session.
+    /// Runs the function in its own thread, inside a session.
     ///
     /// # Errors
-    /// An error fails the trial.
+    /// An error makes the trial fail.
     fn run(&self, config: &Config) -> Result<Option<Metrics>>;
 }
 
@@ -57,9 +58,9 @@ impl<F: Fn(&Config) -> Result<Option<Metrics>> + Send + Sync + 'static> Function
     }
 }
 
-/// What a function may return as its last result: nothing, metrics, or a number.
+/// Types that a function trainable may return as its last result: `()`, metrics, or a number.
 pub trait IntoReport {
-    /// The metrics to report. `None`: there is nothing more to report.
+    /// Converts the value to metrics; `None` means that there is nothing more to report.
     ///
     /// # Errors
     /// Returns [`Error::Metric`] if the value is neither an object nor a finite number.
@@ -100,8 +101,8 @@ impl<T: IntoReport> IntoReport for Option<T> {
 }
 
 impl TrainableFactory {
-    /// A function or closure as trainable: it gets the settings, reports through [`session`], and may
-    /// return its last metrics.
+    /// Makes a trainable from a function or closure. The function gets the settings, reports through [`session`], and
+    /// may return its last metrics.
     pub fn function<R: IntoReport>(
         name: impl Into<String>,
         function: impl Fn(&Config) -> Result<R> + Send + Sync + 'static,
@@ -121,20 +122,21 @@ impl TrainableFactory {
     }
 }
 
+/// The [`Trainable`] around a function.
 struct FunctionTrainable {
     function: Arc<dyn Function>,
     config: Config,
     context: Option<TrialContext>,
     thread: Option<Thread>,
-    /// Nothing was reported yet, or not even metrics returned.
+    /// Whether the function has reported no metrics so far.
     silent: bool,
     ended: bool,
     checkpoint: Option<Checkpoint>,
-    /// Files that a checkpoint was loaded from.
+    /// Copy of the files of the checkpoint that was loaded.
     loaded: Option<TempDir>,
 }
 
-/// The driver's side of the function's thread.
+/// The driver's end of the channels to the function's thread.
 struct Thread {
     reports: Receiver<Message>,
     go_on: Sender<()>,
@@ -154,6 +156,7 @@ impl FunctionTrainable {
         }
     }
 
+    /// Starts the function in a new thread.
     fn start(&self) -> Result<Thread> {
         let (reports_in, reports) = bounded(1);
         let (go_on, going_on) = bounded(1);
@@ -177,14 +180,14 @@ impl FunctionTrainable {
             let outcome = outcome.unwrap_or_else(|panic| {
                 Err(Error::other(format!("the function panicked: {}", panic_text(&*panic))))
             });
-            // If the trial was told to end, the channel is closed.
+            // If the trial was told to end, the channel is closed and the send fails.
             let _ = ends.send(Message::End(outcome));
         };
         thread::Builder::new().name(name).spawn(run).map_err(Error::other)?;
         Ok(Thread { reports, go_on })
     }
 
-    /// `false`: it does not end.
+    /// Tells the function to end and waits up to [`PATIENCE`]; false if it still runs then.
     fn end_thread(&mut self) -> bool {
         let Some(Thread { reports, go_on }) = self.thread.take() else { return true };
         drop(go_on);
@@ -212,7 +215,7 @@ impl Trainable for FunctionTrainable {
         }
         let thread = match self.thread.take() {
             Some(thread) => {
-                // A function that has ended meanwhile has left its message.
+                // If the function has ended meanwhile, the send fails, but its last message is still in the channel.
                 let _ = thread.go_on.send(());
                 thread
             }
@@ -261,7 +264,7 @@ impl Trainable for FunctionTrainable {
             self.checkpoint = None;
             return Ok(());
         }
-        // The checkpoint may be moved or deleted before the function reads it.
+        // The original may be moved or deleted before the function reads it.
         let copy = tempfile::tempdir().map_err(Error::io("write in", &std::env::temp_dir()))?;
         session::copy(dir, copy.path())?;
         self.checkpoint = Some(Checkpoint::read(copy.path())?);
@@ -291,6 +294,7 @@ impl Trainable for FunctionTrainable {
     }
 }
 
+/// Returns the result that tells the driver that there is no new one.
 fn duplicate() -> Metrics {
     Metrics::from_iter([("__duplicate__".to_string(), true.into())])
 }

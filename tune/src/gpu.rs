@@ -1,4 +1,4 @@
-//! The GPUs of this machine, as `nvidia-smi` tells them.
+//! The GPUs of this machine, as `nvidia-smi` reports them.
 
 use std::process::Command;
 use std::thread;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{Error, Result};
 
-/// One GPU's memory.
+/// One GPU and its memory in MiB.
 #[derive(Clone, Debug, PartialEq)]
 struct Gpu {
     index: usize,
@@ -15,15 +15,16 @@ struct Gpu {
     total: f64,
 }
 
-/// Waits until a GPU's memory is free, for a trial that follows another one on it: memory is given back a little later
-/// than its process ends.
+/// Waits until the memory of a GPU is free. Call it in a trial that follows another one on the same GPU, since memory
+/// is released a little later than the process ends.
 ///
-/// `gpu_id`: an index or a UUID; `None`: the first of `CUDA_VISIBLE_DEVICES`, else the first there is. Asks `retry` times,
-/// `delay` apart, until at most the share `target_util` (Ray: 0.01) of the memory is used.
+/// `gpu_id` is an index or a UUID; `None` stands for the first GPU in `CUDA_VISIBLE_DEVICES`, else the first of the
+/// machine. The GPU is queried up to `retry` times, `delay` apart, until the used share of its memory is at most
+/// `target_util` (Ray's default: 0.01).
 ///
 /// # Errors
-/// Returns [`Error::Config`] if there is no such GPU. Fails if `nvidia-smi` cannot be asked, or if the memory is still
-/// in use after the last try.
+/// Returns [`Error::Config`] if there is no such GPU. Fails if `nvidia-smi` cannot be run, or if the memory is still in
+/// use after the last try.
 pub fn wait_for_gpu(gpu_id: Option<&str>, target_util: f64, retry: u32, delay: Duration) -> Result<()> {
     let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let first = visible.as_deref().and_then(|ids| ids.split(',').next()).filter(|id| !id.is_empty());
@@ -49,11 +50,12 @@ pub fn wait_for_gpu(gpu_id: Option<&str>, target_util: f64, retry: u32, delay: D
     )))
 }
 
-/// 0 where there are none, or where their number cannot be found out.
+/// Returns the number of GPUs; 0 if there are none or `nvidia-smi` cannot be run.
 pub(crate) fn count() -> usize {
     query().map_or(0, |gpus| gpus.len())
 }
 
+/// Returns the GPU with this index or UUID, or the first one.
 fn choose<'a>(gpus: &'a [Gpu], gpu_id: Option<&str>) -> Result<&'a Gpu> {
     let found = match gpu_id {
         None => gpus.first(),
@@ -73,6 +75,7 @@ fn choose<'a>(gpus: &'a [Gpu], gpu_id: Option<&str>) -> Result<&'a Gpu> {
     })
 }
 
+/// Runs `nvidia-smi` and returns the GPUs of this machine.
 fn query() -> Result<Vec<Gpu>> {
     let output = Command::new("nvidia-smi")
         .args(["--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader,nounits"])
@@ -88,6 +91,7 @@ fn query() -> Result<Vec<Gpu>> {
     parse(&String::from_utf8_lossy(&output.stdout))
 }
 
+/// Parses the CSV lines of `nvidia-smi`: index, UUID, used and total memory.
 fn parse(text: &str) -> Result<Vec<Gpu>> {
     let gpu = |line: &str| {
         let mut fields = line.split(',').map(str::trim);
@@ -112,7 +116,7 @@ fn parse(text: &str) -> Result<Vec<Gpu>> {
 mod tests {
     use super::*;
 
-    // `nvidia-smi --query-gpu=index,uuid,memory.used,memory.total --format=csv,noheader,nounits`
+    // Output of `nvidia-smi --query-gpu=index,uuid,memory.used,memory.total --format=csv,noheader,nounits`.
     const TWO: &str = "0, GPU-7f5e, 0, 143771\n1, GPU-90aa, 71885, 143771\n";
 
     #[test]
@@ -134,7 +138,7 @@ mod tests {
     #[test]
     fn a_machine_without_the_vendors_tool_is_told_so_with_the_way_out() {
         if Command::new("nvidia-smi").output().is_ok() {
-            return; // What this is about cannot be had here.
+            return; // The tool is installed, so its absence cannot be tested.
         }
         let message = wait_for_gpu(None, 0.01, 1, Duration::ZERO).unwrap_err().to_string();
         assert!(message.starts_with("cannot ask for the GPUs: nvidia-smi: "), "{message}");

@@ -1,6 +1,6 @@
-//! Folders that are removed with what holds them, or, where its process was killed, by the next one that makes such a folder.
+//! Temporary folders that are removed when their owner drops them or, after a kill, when a similar folder is made next.
 //!
-//! A held folder is locked, and a lock goes with its process.
+//! The owner keeps its folder locked, and the system releases the lock when the owner's process ends.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -15,29 +15,29 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct HeldFolder {
     dir: TempDir,
-    /// It is let go after the folder is removed.
+    /// Lock on the folder; declared last, so that it is released after the folder is removed.
     _lock: File,
 }
 
 impl HeldFolder {
-    /// Makes a folder in `home` whose name begins with `prefix`, which this user alone can enter. Such folders of the user's
-    /// processes that were killed are removed before.
+    /// Makes a folder in `home` with a name that begins with `prefix`; only this user can enter it. Similar folders of
+    /// this user's killed processes are removed first.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Returns the errors of the file system.
     pub fn new(home: &Path, prefix: &str) -> io::Result<Self> {
         remove_abandoned(home, prefix);
         let (dir, lock) = locked_dir(home, prefix, 0o700)?;
         Ok(Self { dir, _lock: lock })
     }
 
-    /// Where the folder is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }
 
-/// Removes what killed processes of this user left, as far as it can.
+/// Removes the folders that killed processes of this user left in `home`, as far as possible.
 fn remove_abandoned(home: &Path, prefix: &str) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
@@ -56,8 +56,10 @@ fn remove_abandoned(home: &Path, prefix: &str) {
     }
 }
 
-/// The lock of a folder that has lost its process, to be kept until the folder is removed: one that was just made is not locked
-/// yet, and is made again. What is no folder is not waited for, as a pipe would be.
+/// Locks an abandoned folder, i.e. one whose process has ended; `None` if it is still locked or is not a folder.
+///
+/// Keep the lock until the folder is removed. A folder that was just made may not be locked yet and may be taken; its
+/// owner then makes another one.
 pub(crate) fn lock_abandoned(dir: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = rustix::fs::open(dir, flags, Mode::empty()).ok()?;
@@ -65,13 +67,13 @@ pub(crate) fn lock_abandoned(dir: &Path) -> Option<OwnedFd> {
     Some(handle)
 }
 
-/// A new folder in `home` with a name that begins with `prefix`, and the lock that says that it is held.
+/// Makes a new folder in `home` with a name that begins with `prefix`, and returns it with its lock.
 pub(crate) fn locked_dir(home: &Path, prefix: &str, mode: u32) -> io::Result<(TempDir, File)> {
     loop {
         let mut builder = tempfile::Builder::new();
         let dir = builder.prefix(prefix).permissions(Permissions::from_mode(mode)).tempdir_in(home)?;
-        // Another process may take the new folder for an abandoned one before it is locked: try again then. Where folders
-        // cannot be locked, `lock_abandoned` finds none.
+        // Before the new folder is locked, another process may take it for an abandoned one and remove it; then a new
+        // one is made. On file systems without locks, `lock_abandoned` takes no folder.
         match File::open(dir.path()) {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             handle => {

@@ -193,12 +193,12 @@ pub use worker_transport::{PlacementStrategy, WorkerTransport, Workers};
 /// Settings as a JSON object.
 pub type Config = serde_json::Map<String, serde_json::Value>;
 
-/// One result as a JSON object, nested where that helps.
+/// One result as a JSON object, which may contain nested objects.
 ///
-/// A number that does not exist yet is `null`; there is no NaN.
+/// A value that does not exist yet is `null`, since JSON has no NaN.
 pub type Metrics = serde_json::Map<String, serde_json::Value>;
 
-/// The programs of the README, compiled by `cargo test --doc`.
+/// Compiles the programs of the README as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Numbers of a result by key, and what a sweep optimises.
+//! Looks up metrics in a result, and defines the objective of a scheduler.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -7,20 +7,21 @@ use crate::config::{self, nearest};
 use crate::loggers::flatten;
 use crate::{Error, Metrics, Mode, Result};
 
-/// The metric of a trainable that reports bare numbers.
+/// Name of the metric of a trainable that reports bare numbers instead of objects.
 pub(crate) const DEFAULT_METRIC: &str = "_metric";
 
-/// The value at a key whose parts are joined by `/`; a key of the result that has a slash itself comes first.
+/// Returns the value at a key whose parts are joined by `/`. A literal key of the result that contains a slash has
+/// precedence.
 pub(crate) fn find<'a>(result: &'a Metrics, key: &str) -> Option<&'a Value> {
     result.get(key).or_else(|| {
         key.match_indices('/').find_map(|(at, _)| find(result.get(&key[..at])?.as_object()?, &key[at + 1..]))
     })
 }
 
-/// The number at a key. `None`: there is no such key. NaN: the number does not exist yet (`null`).
+/// Returns the number at a key: `None` if there is no such key, NaN if the value is `null`, i.e. does not exist yet.
 ///
 /// # Errors
-/// Returns [`Error::Metric`] if the value is something else.
+/// Returns [`Error::Metric`] if the value is neither a number nor `null`.
 pub(crate) fn number(result: &Metrics, key: &str) -> Result<Option<f64>> {
     match find(result, key) {
         None => Ok(None),
@@ -36,7 +37,7 @@ pub(crate) fn number(result: &Metrics, key: &str) -> Result<Option<f64>> {
     }
 }
 
-/// [`Error::MissingMetric`].
+/// Makes an [`Error::MissingMetric`] with the keys of `result` and the most similar one.
 pub(crate) fn missing(result: &Metrics, key: &str, trial_id: &str, needed_as: impl Into<String>) -> Error {
     let known: Vec<String> = flatten(result).into_iter().map(|(key, _)| key).collect();
     let nearest = nearest(key, known.iter().map(String::as_str)).map(String::from);
@@ -56,7 +57,7 @@ pub(crate) fn missing(result: &Metrics, key: &str, trial_id: &str, needed_as: im
 pub struct Objective {
     /// The key of the results, parts of a nested one joined by `/`: `evaluation/episode_reward_mean`.
     pub metric: String,
-    /// Whether high or low values of the metric are better.
+    /// Whether lower or higher values of the metric are better.
     pub mode: Mode,
 }
 
@@ -162,7 +163,7 @@ impl Comparison {
         Self { owner, objective }
     }
 
-    /// Takes over what the sweep has.
+    /// Adopts the metric and mode of the sweep where the scheduler has none of its own.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if both have an objective, and [`Error::Missing`] if neither has.
@@ -175,6 +176,8 @@ impl Comparison {
         self.get().map(drop)
     }
 
+    /// Returns the metric and the mode.
+    ///
     /// # Errors
     /// Returns [`Error::Missing`] if neither the sweep nor the scheduler has an objective.
     pub(crate) fn get(&self) -> Result<&Objective> {
@@ -187,7 +190,8 @@ impl Comparison {
         self.objective.as_ref()
     }
 
-    /// The value in `result` such that higher is better; `None` where there is no such key.
+    /// Returns the value of the metric in `result`, negated if the mode is `min`, so that higher is better; `None` if
+    /// the result lacks the metric.
     ///
     /// # Errors
     /// Returns [`Error::Metric`] if the value is no number, and [`Error::Missing`] if there is no objective.
@@ -196,6 +200,7 @@ impl Comparison {
         Ok(number(result, metric)?.map(|value| mode.score(value)))
     }
 
+    /// Makes the error for a result that lacks the metric.
     pub(crate) fn missing(&self, result: &Metrics, trial_id: &str) -> Error {
         let metric = self.objective().map_or(DEFAULT_METRIC, |objective| &objective.metric);
         missing(result, metric, trial_id, format!("the metric of {}", self.owner))

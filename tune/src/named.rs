@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::config::{Layer, decode, nearest, overlay};
 use crate::{Config, Error, Result};
 
-/// Makes a `T` from its settings, without `type`, and a seed.
+/// Function that makes a `T` from its settings (without `type`) and a seed.
 type Make<T> = dyn Fn(&Config, u64) -> Result<Box<T>> + Send + Sync;
 
 /// One thing of this crate that files can name.
@@ -106,7 +106,7 @@ impl<T: ?Sized> Registry<T> {
     }
 }
 
-/// `settings` laid over `defaults`, decoded.
+/// Applies `settings` to `defaults` and decodes the result; `path` is their key in error messages.
 pub(crate) fn settings_of<T: Serialize + DeserializeOwned>(
     path: &str,
     settings: Config,
@@ -115,7 +115,7 @@ pub(crate) fn settings_of<T: Serialize + DeserializeOwned>(
     let Value::Object(defaults) = serde_json::to_value(defaults).map_err(Error::other)? else {
         return Err(Error::config(path, "no object", "settings are objects"));
     };
-    // Mutations and nested schedulers have keys of their own.
+    // Objects such as mutations and nested schedulers may have any keys.
     let objects = defaults.iter().filter(|(_, value)| value.is_object());
     let open: Vec<&str> = objects.map(|(name, _)| name.as_str()).collect();
     let layer = Layer { origin: "the sweep".into(), values: settings };

@@ -1,4 +1,4 @@
-//! Facts about this process and machine that go into every result.
+//! Facts about this process and machine, e.g. host name and memory; most of them go into every result.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -10,24 +10,24 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 
-/// Local time; 1970 if the clock stands outside of the calendar.
+/// Converts to local time; 1970 if the time is outside of the calendar's range.
 pub(crate) fn local(time: SystemTime) -> Zoned {
     Timestamp::try_from(time).unwrap_or_default().to_zoned(TimeZone::system())
 }
 
-/// `2022-05-01_13-59-07`, as in Ray's results and directory names.
+/// Formats a time as `2022-05-01_13-59-07`, like Ray's results and directory names.
 pub(crate) fn date(now: &Zoned) -> String {
     now.strftime("%Y-%m-%d_%H-%M-%S").to_string()
 }
 
-/// Asked for once per process.
+/// Returns the host name, which is read once per process.
 pub(crate) fn hostname() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
-/// The address this machine uses towards others, asked for once per process; a UDP `connect` chooses a route and sends
-/// nothing.
+/// Returns the IP address that this machine uses for outgoing connections, found once per process; `127.0.0.1` without
+/// a network. A UDP `connect` only chooses a route and sends nothing.
 pub(crate) fn node_ip() -> &'static str {
     static ADDRESS: OnceLock<String> = OnceLock::new();
     let address = || {
@@ -38,12 +38,13 @@ pub(crate) fn node_ip() -> &'static str {
     ADDRESS.get_or_init(|| address().unwrap_or_else(|| "127.0.0.1".into()))
 }
 
-/// Machine load between two readings, from `/proc`.
+/// Measures CPU and memory use of the machine between two readings of `/proc`.
 #[derive(Debug, Default)]
 pub(crate) struct SysUsage {
     last: Option<CpuTicks>,
 }
 
+/// Time that the CPUs were idle and in total, in clock ticks since boot.
 #[derive(Clone, Copy, Debug)]
 struct CpuTicks {
     idle: u64,
@@ -51,11 +52,13 @@ struct CpuTicks {
 }
 
 impl SysUsage {
+    /// Starts the measurement.
     pub(crate) fn start() -> Self {
         SysUsage { last: cpu_ticks() }
     }
 
-    /// `{cpu_util_percent: mean since the last reading, ram_util_percent: now}`; what `/proc` does not tell is left out.
+    /// Returns `cpu_util_percent` (mean since the last reading) and `ram_util_percent` (current value); a value that
+    /// `/proc` does not give is left out.
     pub(crate) fn read(&mut self) -> Value {
         let mut perf = json!({});
         let ticks = cpu_ticks();
@@ -73,7 +76,7 @@ impl SysUsage {
     }
 }
 
-/// First line of `/proc/stat`: user nice system idle iowait irq softirq steal ...
+/// Reads the first line of `/proc/stat`, which has the fields user, nice, system, idle, iowait, irq, softirq, steal.
 fn cpu_ticks() -> Option<CpuTicks> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let fields: Vec<u64> =
@@ -81,31 +84,32 @@ fn cpu_ticks() -> Option<CpuTicks> {
     Some(CpuTicks { idle: fields.get(3)? + fields.get(4)?, total: fields.iter().sum() })
 }
 
+/// Returns the used share of the machine's memory in percent.
 fn ram_util_percent() -> Option<f64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let kib = |name: &str| number_after(&info, name).map(|kib| kib as f64);
     Some(100.0 * (1.0 - kib("MemAvailable:")? / kib("MemTotal:")?))
 }
 
-/// The number that stands behind `name` at the start of a line.
+/// Returns the number that follows `name` at the start of a line.
 fn number_after(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Bytes of memory that this process can still take: what the machine has free or can free, and no more than its
-/// control groups leave it. `None`: this system does not say.
+/// Returns the bytes of memory that this process can still use: the machine's available memory, limited by the
+/// process's control groups. `None` if the system does not report it.
 pub fn available_memory() -> Option<u64> {
     let machine = number_after(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")? * 1024;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let root = Path::new("/sys/fs/cgroup");
     let groups = Path::new(group).ancestors().map(|group| root.join(group));
-    // The first version of control groups has a tree of its own.
+    // Version 1 of control groups has a separate tree for memory.
     let left = groups.chain([root.join("memory")]).filter_map(|group| left_in(&group));
     left.chain([machine]).min()
 }
 
-/// What a control group leaves to its processes; files in its memory can be dropped.
+/// Returns the bytes that a control group's limit leaves to its processes. Inactive cached files do not count as used.
 fn left_in(group: &Path) -> Option<u64> {
     let read = |names: [&str; 2]| names.iter().find_map(|name| fs::read_to_string(group.join(name)).ok());
     let limit: u64 = read(["memory.max", "memory.limit_in_bytes"])?.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! How a run is named, where it writes, and which checkpoints it keeps.
+//! Options of a run: its name, its directory, its loggers, and which checkpoints it keeps.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,37 +8,40 @@ use crate::loggers::Logger;
 use crate::storage::{self, SyncConfig};
 use crate::{Config, Error, Resources, Result, TrialContext, files, node};
 
-/// Everything about a run that is not a setting of the trainable.
+/// Options of a run that are not settings of the trainable.
 #[derive(Debug)]
 pub struct RunOptions {
-    /// The run directory itself; an existing one is continued. `None`: a fresh one under `results_dir`, or, with a
-    /// `remote_checkpoint_dir`, `<results root>/s3/bucket/run` for `s3://bucket/run`.
+    /// Run directory; an existing one is continued. `None` makes a new one under `results_dir` or, with a
+    /// `remote_checkpoint_dir` `s3://bucket/run`, uses `<results root>/s3/bucket/run`.
     pub logdir: Option<PathBuf>,
-    /// A URL such as `s3://bucket/run` where the run is kept: the run directory is brought there in the background,
-    /// before each checkpoint and with it. `keep_checkpoints_num` is about the checkpoints there; here, only those stay
-    /// that are not there yet, and the newest.
+    /// URL such as `s3://bucket/run` to which the run directory is uploaded in the background, before and with each
+    /// checkpoint.
+    ///
+    /// With a URL, `keep_checkpoints_num` limits the checkpoints at the URL. The local directory keeps only the newest
+    /// one and those that are not uploaded yet.
     pub remote_checkpoint_dir: Option<String>,
-    /// How the run is uploaded to `remote_checkpoint_dir`.
+    /// Options of the upload to `remote_checkpoint_dir`.
     pub sync_config: SyncConfig,
-    /// The directory in which fresh run directories are made. `None`: the environment variable `PAVLOV_RESULTS_DIR`, else
+    /// Directory in which new run directories are made. `None` uses the environment variable `PAVLOV_RESULTS_DIR`, else
     /// `~/pavlov_results`.
     pub results_dir: Option<PathBuf>,
-    /// The first part of a fresh run directory's name, e.g. `PPO_CartPole-v1`. `None`: the trainable's kind.
+    /// First part of the name of a new run directory, e.g. `PPO_CartPole-v1`. `None` uses the trainable's kind.
     pub name: Option<String>,
-    /// The id of the trial. `None`: `"default"`.
+    /// Id of the trial; `None` stands for `"default"`.
     pub trial_id: Option<String>,
-    /// The name of the trial. `None`: `"default"`.
+    /// Name of the trial; `None` stands for `"default"`.
     pub trial_name: Option<String>,
-    /// The resources that the sweep reserved for the trial.
+    /// Resources that the sweep reserved for the trial.
     pub trial_resources: Option<Resources>,
-    /// Which loggers see the results.
+    /// Loggers that receive the results.
     pub loggers: LoggerChoice,
-    /// How many checkpoints stay in the run directory: the newest ones and, besides, the best one. `None`: all.
+    /// Maximum number of checkpoints in the run directory: the newest ones, and the best one in addition. `None` keeps
+    /// all.
     pub keep_checkpoints_num: Option<usize>,
-    /// The metric that says which checkpoint is best, nested keys joined by `/`. Higher is better; with `min-`
-    /// in front, lower is.
+    /// Metric that decides which checkpoint is the best, with nested keys joined by `/`. Higher is better, or lower
+    /// with the prefix `min-`. Default: `episode_reward_mean`.
     pub checkpoint_score_attr: String,
-    /// The drawn settings of a trial, for TensorBoard's hparams tab. `None`: nothing is written there.
+    /// Settings of a trial that the searcher sampled, for TensorBoard's HPARAMS tab. `None` writes nothing there.
     pub hparams: Option<Config>,
     /// Whether to add CPU and memory use of the machine to each result as `perf`.
     pub log_sys_usage: bool,
@@ -64,17 +67,18 @@ impl Default for RunOptions {
     }
 }
 
-/// Which loggers see the results.
+/// Choice of the loggers that receive the results.
 #[derive(Default)]
 pub enum LoggerChoice {
-    /// `params.json`, `result.json`, `progress.csv` and TensorBoard events in the run directory.
+    /// The standard log files in the run directory: `params.json`, `result.json`, `progress.csv` and TensorBoard
+    /// events.
     #[default]
     Default,
     /// No logger.
     None,
-    /// These, in this order.
+    /// Only these loggers, in this order.
     Custom(Vec<Box<dyn Logger>>),
-    /// Those of `Default`, then these.
+    /// The loggers of `Default`, then these.
     DefaultAnd(Vec<Box<dyn Logger>>),
 }
 
@@ -90,7 +94,7 @@ impl fmt::Debug for LoggerChoice {
 }
 
 impl RunOptions {
-    /// Checks the options and names the run.
+    /// Checks the options and returns the trial's context, with names and run directory.
     pub(crate) fn trial(&self, kind: &str) -> Result<TrialContext> {
         if self.keep_checkpoints_num == Some(0) {
             return Err(Error::config(
@@ -108,7 +112,7 @@ impl RunOptions {
         })
     }
 
-    /// The run directory: absolute, not made here.
+    /// Returns the absolute path of the run directory, without creating it.
     fn resolve_logdir(&self, kind: &str) -> Result<PathBuf> {
         let path = match &self.logdir {
             Some(logdir) => logdir.clone(),

@@ -1,4 +1,4 @@
-//! What a trial needs to run: bundles of CPUs, GPUs and named resources.
+//! Resources that a trial requests: bundles of CPUs, GPUs and named resources.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, PlacementStrategy, Result};
 
-/// Amounts by resource name, e.g. `{"CPU": 1.0, "GPU": 0.5}`; each bundle fits on one machine.
+/// Amounts by resource name, e.g. `{"CPU": 1.0, "GPU": 0.5}`; each bundle must fit on one machine.
 pub type Bundle = BTreeMap<String, f64>;
 
-/// A trial's request: the first bundle is for the trainable itself, the others for its workers.
+/// Resource request of a trial: the first bundle is for the trainable itself, the others are for its workers.
 ///
-/// Ray calls it `PlacementGroupFactory`. The sum of the bundles must be free. On a Ray cluster (`executor = "ray"`) all of them
-/// are on one machine, unless a [`strategy`](Self::strategy) says that the workers are actors of the cluster, too. As JSON it
-/// is the list of its bundles, or with a strategy an object with both.
+/// Ray calls it `PlacementGroupFactory`. A trial starts when the sum of its bundles is free. On a Ray cluster
+/// (`executor = "ray"`) all bundles are placed on one machine, unless a [`strategy`](Self::strategy) is set, with which
+/// the workers become actors of the cluster, too. The JSON form is the list of bundles or, with a strategy, an object
+/// with both.
 #[doc(alias = "PlacementGroupFactory")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
@@ -22,7 +23,7 @@ pub struct Resources {
     strategy: Option<PlacementStrategy>,
 }
 
-/// A request as JSON.
+/// JSON form of [`Resources`].
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -31,7 +32,8 @@ enum Written {
 }
 
 impl Resources {
-    /// A request of these bundles, zero amounts left out. The first bundle may be empty when others are not (the trainable then shares).
+    /// Makes a request of these bundles; amounts of 0 are removed. The first bundle may be empty if others are not: the
+    /// trainable then shares the CPUs of others.
     ///
     /// # Errors
     /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is requested at all, or if a
@@ -58,18 +60,18 @@ impl Resources {
         Ok(Resources { bundles, strategy: None })
     }
 
-    /// The same request for workers that are actors of a Ray cluster, which places them by `strategy`.
+    /// Sets the strategy by which a Ray cluster places the workers as actors; `None` removes it.
     #[must_use]
     pub fn placed(self, strategy: impl Into<Option<PlacementStrategy>>) -> Self {
         Resources { strategy: strategy.into(), ..self }
     }
 
-    /// How a Ray cluster places the bundles on its machines; `None`: all of them on one.
+    /// Returns how a Ray cluster places the bundles on its machines; `None` means all on one machine.
     pub fn strategy(&self) -> Option<PlacementStrategy> {
         self.strategy
     }
 
-    /// A request of one bundle with these CPUs and GPUs.
+    /// Makes a request of one bundle with these CPUs and GPUs.
     ///
     /// # Errors
     /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, or if both are 0.
@@ -77,7 +79,8 @@ impl Resources {
         Self::new(vec![Bundle::from([("CPU".into(), cpus), ("GPU".into(), gpus)])])
     }
 
-    /// What of it is asked of the machine of the trainable, where the workers are on a cluster that the sweep is not on.
+    /// Reduces a request with a strategy to the trainable's own bundle, for a sweep that is not on the cluster of the
+    /// workers.
     pub(crate) fn without_actors(self) -> Self {
         match (self.strategy, self.bundles.first()) {
             (Some(_), Some(own)) if !own.is_empty() => {
@@ -87,12 +90,12 @@ impl Resources {
         }
     }
 
-    /// The bundles; the trainable's own is the first.
+    /// Returns the bundles; the first one is the trainable's own.
     pub fn bundles(&self) -> &[Bundle] {
         &self.bundles
     }
 
-    /// The sums of all resources over all bundles.
+    /// Returns the sum of every resource over all bundles.
     pub fn required(&self) -> Bundle {
         let mut sums = Bundle::new();
         for (name, amount) in self.bundles.iter().flatten() {
@@ -101,13 +104,13 @@ impl Resources {
         sums
     }
 
-    /// The share of the machine's cores that the trainable itself may use: the CPUs of its bundle, at least 1.
+    /// Returns the number of cores that the trainable itself may use: the CPUs of its bundle, rounded down, at least 1.
     pub fn num_threads(&self) -> usize {
         let cpus = self.bundles.first().and_then(|head| head.get("CPU"));
         cpus.map_or(1, |cpus| cpus.floor().max(1.0) as usize)
     }
 
-    /// The sum of one resource over all bundles.
+    /// Returns the sum of one resource over all bundles.
     pub fn total(&self, resource: &str) -> f64 {
         self.bundles.iter().filter_map(|bundle| bundle.get(resource)).sum()
     }

@@ -1,4 +1,4 @@
-//! The run directory and its loggers, made at the first result or checkpoint and not before.
+//! The run directory and its loggers, which are created at the first result or checkpoint and not before.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,13 @@ use crate::loggers::{
 };
 use crate::{Config, Error, LoggerChoice, Metrics, Result, TrialContext, files};
 
+/// Opens the loggers of a run and passes every result to them.
 pub(crate) struct RunLog {
     dir: PathBuf,
     trial: TrialContext,
-    /// Those that are open, the standard ones first.
+    /// Open loggers, the standard ones first.
     loggers: Vec<Box<dyn Logger>>,
-    /// The user's, as long as they are not open.
+    /// The user's loggers that are not open yet.
     own: Vec<Box<dyn Logger>>,
     is_open: bool,
     standard: bool,
@@ -40,21 +41,22 @@ impl RunLog {
         &self.dir
     }
 
+    /// Creates the run directory.
     pub(crate) fn make_dir(&self) -> Result<()> {
         fs::create_dir_all(&self.dir).map_err(Error::io("create", &self.dir))
     }
 
-    /// How many of the open loggers are the standard ones.
+    /// Number of standard loggers among the open ones.
     fn num_standard(&self) -> usize {
         if self.standard { 3 } else { 0 }
     }
 
-    /// Whether the user gave loggers.
+    /// Whether the user gave any loggers.
     pub(crate) fn has_own(&self) -> bool {
         !self.own.is_empty() || self.loggers.len() > self.num_standard()
     }
 
-    /// Opens the loggers if that is still to be done.
+    /// Opens the loggers unless they are open.
     pub(crate) fn open(&mut self, config: &Config) -> Result<()> {
         if self.is_open {
             return Ok(());
@@ -82,6 +84,7 @@ impl RunLog {
         Ok(())
     }
 
+    /// Passes a result to every logger, after rewinding them if that is due.
     pub(crate) fn on_result(&mut self, result: &Metrics, config: &Config) -> Result<()> {
         self.open(config)?;
         if let Some(iteration) = self.rewind_to {
@@ -91,7 +94,7 @@ impl RunLog {
         self.loggers.iter_mut().try_for_each(|logger| logger.on_result(result))
     }
 
-    /// Makes all results so far survive a power cut.
+    /// Makes all results so far durable, so that they survive a power cut.
     pub(crate) fn sync(&mut self) -> Result<()> {
         if self.loggers.is_empty() {
             return Ok(());
@@ -103,9 +106,9 @@ impl RunLog {
         }
     }
 
-    /// Says which results of before a checkpoint of this run are not in `result.json`.
+    /// Warns if `result.json` lacks results from before a checkpoint of this run.
     pub(crate) fn warn_of_missing(&self, checkpoint: &Metadata, trial_id: &str) -> Result<()> {
-        // The results of another trial's checkpoint were never here.
+        // Results of another trial's checkpoint were never in this directory.
         let origin = checkpoint.last_result.as_ref().and_then(|last| last.get("trial_id"));
         if !self.standard || origin.is_none_or(|origin| origin != trial_id) {
             return Ok(());
@@ -124,12 +127,13 @@ impl RunLog {
         Ok(())
     }
 
-    /// Before the next result, drop those after `iteration`.
+    /// Before the next result, removes the results after `iteration` from the logs.
     pub(crate) fn rewind(&mut self, iteration: u64) {
         self.rewind_to = Some(iteration);
     }
 
-    /// The settings changed: with the next result `params.json` is written again, and the user's loggers are told.
+    /// Reacts to changed settings: with the next result `params.json` is written again, and `setup` of the user's
+    /// loggers is called.
     pub(crate) fn reopen(&mut self) -> Result<()> {
         self.rewind_to = None;
         if std::mem::replace(&mut self.is_open, false) {

@@ -1,4 +1,4 @@
-//! What a function trainable says and asks while it runs.
+//! Functions with which a function trainable reports results and reads its trial's data while it runs.
 //!
 //! ```
 //! use pavlov_tune::session::{self, Checkpoint};
@@ -18,8 +18,8 @@
 //! let trainable = TrainableFactory::function("halve", halve);
 //! ```
 //!
-//! A function may only be told to end while it reports: [`report`] then returns [`Error::TrialStopped`], to be handed up
-//! with `?`. These functions speak of the trial in whose thread they are called.
+//! A function is told to end only when it reports: [`report`] then returns [`Error::TrialStopped`], which it must return,
+//! e.g. with `?`. All functions here refer to the trial whose thread calls them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -37,12 +37,12 @@ use serde_json::Value;
 use crate::metric::DEFAULT_METRIC;
 use crate::{Config, Error, Metrics, Resources, Result, TrialContext, checkpoint, files};
 
-/// State that a function goes on from.
+/// State from which a function trainable can continue: a JSON value or a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     #[serde(flatten)]
     content: Content,
-    /// Beside that of its directory; its keys win.
+    /// Metadata on top of the metadata in the directory; it wins where both have a key.
     #[serde(default)]
     metadata: Config,
 }
@@ -54,37 +54,38 @@ enum Content {
     Directory(PathBuf),
 }
 
-/// The file of a [`Checkpoint::from_dict`].
+/// File that holds the state of a [`Checkpoint::from_dict`].
 const DICT: &str = "checkpoint.json";
-/// The file of [`Checkpoint::get_metadata`]; hidden, because the directory is the user's. Ray's name.
+/// File that holds the metadata of [`Checkpoint::get_metadata`], named as in Ray. It is hidden because the directory belongs
+/// to the user.
 const USER_METADATA: &str = ".metadata.json";
 
 impl Checkpoint {
-    /// A checkpoint of a small state in JSON.
+    /// Creates a checkpoint from a small state in JSON.
     pub fn from_dict(state: impl Into<Value>) -> Self {
         Checkpoint { content: Content::Dict(state.into()), metadata: Config::new() }
     }
 
-    /// A checkpoint of the files in `dir`, folders included. They are copied while [`report`] waits, and may be changed
-    /// after it.
+    /// Creates a checkpoint from the files in `dir`, subfolders included. [`report`] copies them before it returns, so they
+    /// may be changed afterwards.
     ///
-    /// A trial's checkpoint on disk is such a directory too, also if it was reported as JSON.
+    /// A trial's checkpoint on disk is also such a directory, even if it was reported as JSON.
     pub fn from_directory(dir: impl Into<PathBuf>) -> Self {
         Checkpoint { content: Content::Directory(dir.into()), metadata: Config::new() }
     }
 
-    /// Adds to what [`get_metadata`](Checkpoint::get_metadata) gives.
+    /// Adds `metadata` to the metadata that [`get_metadata`](Checkpoint::get_metadata) returns.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Config) -> Self {
         self.metadata.extend(metadata);
         self
     }
 
-    /// What was written beside the state: the metadata of the training that reported it, and its own over that.
+    /// Returns the metadata stored with the state. Keys set on this checkpoint override those of its training.
     ///
     /// # Errors
-    /// Returns [`Error::Checkpoint`] if the file with the metadata is damaged or not listed in the manifest beside it,
-    /// and [`Error::Io`] if it cannot be read.
+    /// Returns [`Error::Checkpoint`] if the metadata file is damaged or missing from the manifest beside it, and
+    /// [`Error::Io`] if it cannot be read.
     pub fn get_metadata(&self) -> Result<Config> {
         let mut metadata = match self.as_directory().map(|dir| dir.join(USER_METADATA)) {
             Some(path) if path.exists() => {
@@ -97,11 +98,11 @@ impl Checkpoint {
         Ok(metadata)
     }
 
-    /// The state as JSON.
+    /// Returns the state as JSON.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] or [`Error::Checkpoint`] if the checkpoint is a directory of other files, which
-    /// [`as_directory`](Checkpoint::as_directory) gives. Fails if its file is damaged.
+    /// Returns [`Error::Io`] or [`Error::Checkpoint`] if the checkpoint is a directory without a JSON state; use
+    /// [`as_directory`](Checkpoint::as_directory) for those. Fails if the file with the state is damaged.
     pub fn to_dict(&self) -> Result<Value> {
         match &self.content {
             Content::Dict(state) => Ok(state.clone()),
@@ -111,7 +112,8 @@ impl Checkpoint {
         }
     }
 
-    /// Where its files are; `None` for a state in JSON. Read them before the next report.
+    /// Returns the directory of the checkpoint's files, or `None` for a state in JSON. Read the files before the next
+    /// report.
     pub fn as_directory(&self) -> Option<&Path> {
         match &self.content {
             Content::Dict(_) => None,
@@ -135,7 +137,7 @@ impl Checkpoint {
         }
     }
 
-    /// What [`write`](Checkpoint::write) left in `dir`.
+    /// Reads a checkpoint that [`write`](Checkpoint::write) stored in `dir`.
     pub(crate) fn read(dir: &Path) -> Result<Self> {
         let files = Checkpoint::from_directory(dir);
         let mut entries = fs::read_dir(dir).map_err(Error::io("list", dir))?.flatten();
@@ -149,8 +151,7 @@ impl Checkpoint {
     /// downloaded.
     ///
     /// # Errors
-    /// Returns [`Error::Checkpoint`] if there is no such directory, and what [`fetch`](crate::checkpoint::fetch)
-    /// returns.
+    /// Returns [`Error::Checkpoint`] if there is no such directory, and the errors of [`fetch`](crate::checkpoint::fetch).
     pub fn with_absolute_paths(&self) -> Result<Self> {
         let Content::Directory(place) = &self.content else { return Ok(self.clone()) };
         let dir = crate::checkpoint::fetch(place)?;
@@ -162,7 +163,7 @@ impl Checkpoint {
     }
 }
 
-/// A file beside a manifest must be listed in it.
+/// Reads a file of a checkpoint. If there is a manifest beside the file, the manifest must list it.
 fn read_listed(path: &Path) -> Result<Vec<u8>> {
     checkpoint::refuse_unlisted(
         files::parent(path),
@@ -171,7 +172,7 @@ fn read_listed(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(Error::io("read", path))
 }
 
-/// Files and folders of `from` into `to`, without what the driver of a checkpoint adds.
+/// Copies the files and folders in `from` to `to`, except the manifest and metadata that the driver adds to a checkpoint.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).map_err(Error::io("create", to))?;
     for entry in fs::read_dir(from).map_err(Error::io("list", from))? {
@@ -189,10 +190,10 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the function's thread sends.
+/// Message from the function's thread to its trial.
 pub(crate) enum Message {
     Report(Metrics, Option<Checkpoint>),
-    /// It returned.
+    /// The function has returned.
     End(Result<Option<Metrics>>),
 }
 
@@ -200,15 +201,15 @@ pub(crate) enum Message {
 pub struct Session {
     pub(crate) context: TrialContext,
     pub(crate) reports: Sender<Message>,
-    /// One for each report; closed when the trial ends.
+    /// Receives one message for each report; closed when the trial ends.
     pub(crate) go_on: Receiver<()>,
     pub(crate) checkpoint: RefCell<Option<Checkpoint>>,
-    /// Goes into every checkpoint.
+    /// Metadata that is added to every checkpoint.
     pub(crate) metadata: RefCell<Config>,
     pub(crate) since: RefCell<Instant>,
-    /// What the function was called with.
+    /// Settings that the function was called with.
     pub(crate) config: Config,
-    /// In a worker of the trial.
+    /// Rank and sockets of this worker if the function runs in a worker of the trial; otherwise `None`.
     pub worker: Option<Worker>,
 }
 
@@ -216,15 +217,15 @@ type Check = dyn Fn() -> Result<()>;
 
 /// The place of a worker among the workers of its trial.
 pub struct Worker {
-    /// Its number, from 0.
+    /// Rank of the worker, from 0.
     pub rank: usize,
-    /// The sockets to the others, by rank, until they are taken.
+    /// Sockets to the other workers, ordered by rank, until they are taken.
     pub peers: RefCell<Vec<OwnedFd>>,
-    /// Its number among the workers of its machine.
+    /// Rank among the workers on the same machine, from 0.
     pub local_rank: usize,
-    /// The number of its machine among those that have workers, in the order of their first ranks.
+    /// Number of the worker's machine. Machines with workers are numbered in the order of their lowest rank.
     pub node_rank: usize,
-    /// Makes sure that all workers report.
+    /// Function called before each report; it checks that all workers report.
     pub before_report: RefCell<Option<Rc<Check>>>,
 }
 
@@ -260,21 +261,21 @@ pub(crate) fn enter(session: Session) {
     SESSION.set(Some(Rc::new(session)));
 }
 
-/// The session of the trial in whose thread this is called; `None` outside a trial.
+/// Returns the session of the trial whose thread calls this; `None` outside a trial.
 pub fn current() -> Option<Rc<Session>> {
     SESSION.with_borrow(Clone::clone)
 }
 
-/// Hands a result over, with a checkpoint that stands for the state right after it, and waits until the sweep wants the
-/// next one. `metrics`: a JSON object, or a number, which becomes `{"_metric": number}`.
+/// Reports a result, then waits until the sweep asks for the next one. `checkpoint` is the state right after this result.
+/// `metrics` is a JSON object, or a number, which becomes `{"_metric": number}`.
 ///
-/// Outside a trial it does nothing, and says so once.
+/// Outside a trial, it does nothing, and logs a warning the first time.
 ///
 /// # Errors
-/// Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`. Returns [`Error::Metric`] if
-/// `metrics` is neither an object nor a finite number, and [`Error::Checkpoint`] or [`Error::Io`] if the checkpoint's
-/// metadata cannot be read. Among several workers, returns [`Error::Config`] if a worker other than 0 reports a
-/// checkpoint, and fails if the workers do not all report.
+/// Returns [`Error::TrialStopped`] if the trial must end; return it from the function, e.g. with `?`. Returns
+/// [`Error::Metric`] if `metrics` is neither an object nor a finite number, and [`Error::Checkpoint`] or [`Error::Io`] if
+/// the checkpoint's metadata cannot be read. With several workers, returns [`Error::Config`] if a worker other than 0
+/// reports a checkpoint, and fails if not all workers report.
 pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Result<()> {
     let mut metrics = into_metrics(metrics.into())?;
     let Some(session) = current() else {
@@ -303,7 +304,7 @@ pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Resu
     Ok(())
 }
 
-/// What a function may report or return.
+/// Converts a value that a function reported or returned to metrics.
 pub(crate) fn into_metrics(value: Value) -> Result<Metrics> {
     match value {
         Value::Object(metrics) => Ok(metrics),
@@ -316,7 +317,8 @@ pub(crate) fn into_metrics(value: Value) -> Result<Metrics> {
     }
 }
 
-/// The checkpoint to go on from: the one that the trial was started with, or the last one reported since.
+/// Returns the checkpoint to continue from: the last one that the function reported, otherwise the one that the trial was
+/// started with. `None` if there is no checkpoint, or outside a trial.
 pub fn get_checkpoint() -> Option<Checkpoint> {
     current()?.checkpoint.borrow().clone()
 }
@@ -330,27 +332,27 @@ pub fn begin(metadata: Config, resume_from: Option<Checkpoint>) {
     session.checkpoint.replace(own.or(resume_from));
 }
 
-/// The metadata of the training; empty outside one.
+/// Returns the metadata that the training adds to all its checkpoints; empty outside a trial.
 pub fn get_metadata() -> Config {
     current().map_or_else(Config::new, |session| session.metadata.borrow().clone())
 }
 
-/// The id of the trial; `None` outside a trial.
+/// Returns the id of the trial; `None` outside a trial.
 pub fn get_trial_id() -> Option<String> {
     Some(current()?.context.trial_id.clone())
 }
 
-/// The name of the trial; `None` outside a trial.
+/// Returns the name of the trial; `None` outside a trial.
 pub fn get_trial_name() -> Option<String> {
     Some(current()?.context.trial_name.clone())
 }
 
-/// The resources that the sweep reserved for the trial; `None` outside a sweep.
+/// Returns the resources that the sweep reserved for the trial; `None` outside a sweep.
 pub fn get_trial_resources() -> Option<Resources> {
     current()?.context.trial_resources.clone()
 }
 
-/// The trial's directory, made if need be; `None` outside a trial.
+/// Returns the trial's directory and creates it if necessary; `None` outside a trial.
 pub fn get_trial_dir() -> Option<PathBuf> {
     let dir = current()?.context.logdir.clone();
     fs::create_dir_all(&dir).ok()?;

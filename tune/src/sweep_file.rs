@@ -1,4 +1,4 @@
-//! A sweep as a TOML file.
+//! Sweep files: the description of a sweep in TOML.
 //!
 //! ```toml
 //! algorithm = "PPO"
@@ -25,7 +25,7 @@
 //! metric = "episode_reward_mean"
 //! ```
 //!
-//! A program lets its sweep files name schedulers, searchers and stoppers of its own: [`schedulers::register`],
+//! A program can make its own schedulers, searchers and stoppers available to sweep files: see [`schedulers::register`],
 //! [`search::register`], [`stoppers::register`].
 
 use std::path::{Path, PathBuf};
@@ -43,15 +43,15 @@ use crate::{
     RunConfig, TrainableFactory, TuneConfig, Tuner, config, limit, metric,
 };
 
-/// What a sweep file says. What the trainable is, its caller knows.
+/// Contents of a sweep file. The caller of [`tuner`](SweepFile::tuner) turns `algorithm` into a trainable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SweepFile {
-    /// The name of what to train.
+    /// Name of the algorithm to train; required.
     pub algorithm: String,
-    /// The environment to train in.
+    /// Name of the environment to train in.
     pub env: Option<String>,
-    /// A preset that the settings of `space` are laid over.
+    /// Name of a preset whose settings `space` overrides.
     pub preset: Option<String>,
     /// What the sweep optimises, see [`TuneConfig::objective`]; the file has it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
@@ -59,39 +59,39 @@ pub struct SweepFile {
     /// How many trials are drawn, see [`TuneConfig::num_samples`]. Absent: 1. `None` is -1 in the file.
     #[serde(with = "limit::minus_one")]
     pub num_samples: Option<u64>,
-    /// The seed of the searcher and scheduler where they have none of their own. Trials get one only if `space` has it.
+    /// Seed of the searcher and scheduler if they have none of their own. Trials have a seed only if `space` sets one.
     pub seed: u64,
-    /// How many trials run at the same time, at most, see [`TuneConfig::max_concurrent_trials`].
+    /// Maximum number of trials that run at the same time, see [`TuneConfig::max_concurrent_trials`].
     pub max_concurrent_trials: Option<usize>,
-    /// How many seconds the sweep may run. Absent: without end.
+    /// Maximum running time of the sweep in seconds. Default: unlimited.
     pub time_budget_s: Option<f64>,
-    /// Whether a trial that ends hands its trainable on to the next one, see [`TuneConfig::reuse_actors`].
+    /// Whether a finished trial passes its trainable on to the next trial, see [`TuneConfig::reuse_actors`].
     pub reuse_actors: bool,
-    /// Where trials run: `"threads"`, `"processes"` or `"ray"`.
+    /// Executor that runs the trials: `"threads"`, `"processes"` or `"ray"`.
     pub executor: ExecutorKind,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub name: Option<String>,
-    /// When a trial stops: any of these result keys has reached its value.
+    /// Stopping criteria: a trial stops when any of these result keys reaches its value.
     pub stop: Config,
-    /// When a trial or the whole sweep stops: for each stopper `type`, and the settings of that stopper.
+    /// Stoppers that end a trial or the whole sweep: each entry has a `type` and that stopper's settings.
     pub stoppers: Vec<Config>,
-    /// Settings, some of them to be drawn.
+    /// Search space: settings of the trials, with domains for the values to draw.
     pub space: Config,
-    /// The scheduler: its `type` and its settings. Absent: FIFO.
+    /// Scheduler: its `type` and its settings. Default: FIFO.
     pub scheduler: Config,
-    /// The searcher: its `type` and its settings. Absent: random and grid search.
+    /// Searcher: its `type` and its settings. Default: random and grid search.
     pub search: Config,
-    /// Which checkpoints are written and kept.
+    /// Settings for which checkpoints are written and kept.
     pub checkpoint: CheckpointConfig,
-    /// What happens when a trial fails.
+    /// Settings for what happens when a trial fails.
     pub failure: FailureConfig,
-    /// What a trial needs, e.g. `{ CPU = 2, GPU = 0.5 }`. Absent: what the trainable asks for.
+    /// Resources of one trial, e.g. `{ CPU = 2, GPU = 0.5 }`. Default: the resources that the trainable asks for.
     pub resources: Option<Bundle>,
-    /// What there is to share out. Absent: the cores and GPUs of this machine, or what the Ray cluster has.
+    /// Total resources for all trials. Default: the cores and GPUs of this machine, or the resources of the Ray cluster.
     pub total_resources: Option<Bundle>,
 }
 
-/// What Ray and a file for `train` call a setting, and its name in a sweep file.
+/// Names that Ray or a settings file for `train` uses, each with the name of the same setting in a sweep file.
 const OTHER_NAMES: [(&str, &str); 9] = [
     ("config", "space"),
     ("param_space", "space"),
@@ -132,24 +132,23 @@ impl Default for SweepFile {
 }
 
 impl SweepFile {
-    /// Reads a file.
+    /// Reads a sweep file.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if the file cannot be read, and the errors of [`parse`](SweepFile::parse) with the file's
-    /// name.
+    /// Returns [`Error::Io`] if the file cannot be read, and the errors of [`parse`](SweepFile::parse) with the name of the
+    /// file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = config::read_settings(path)?;
         Self::parse(&text, &path.display().to_string())
     }
 
-    /// Reads TOML; `origin` is for messages.
+    /// Parses a sweep file from TOML; `origin` names the file in messages.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the text is no TOML, if a value has the wrong kind, if a key has the name that Ray gives
-    /// it, if `name` is no name of a directory, or if there is no `algorithm`.
-    /// Returns [`Error::UnknownKey`] with the nearest key if there is no such setting, and [`Error::Refusals`] if there
-    /// are several such keys.
+    /// Returns [`Error::Config`] if the text is not TOML, if a value has the wrong type, if a key is Ray's name for a
+    /// setting, if `name` is not a valid directory name, or if `algorithm` is missing. Returns [`Error::UnknownKey`] with
+    /// the nearest key if a setting does not exist, and [`Error::Refusals`] if there are several such keys.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let values = config::parse_toml(text, origin)?;
         let Ok(Value::Object(defaults)) = serde_json::to_value(Self::default()) else {
@@ -166,17 +165,18 @@ impl SweepFile {
         if file.algorithm.is_empty() {
             return Err(Error::missing("algorithm", "write the name of what to train, such as \"PPO\""));
         }
-        // Also where another one is given besides, and this one is not used.
+        // The name must be valid even if the caller uses another name.
         file.name.as_deref().map_or(Ok(()), check_name)?;
         Ok(file)
     }
 
-    /// The sweep of this file over `trainable`, to write below `storage_path` (`None`: the default place).
+    /// Creates the tuner of this sweep for `trainable`. It writes below `storage_path`, or to the default place if that is
+    /// `None`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a searcher, scheduler or stop condition does not exist or
-    /// has wrong settings, [`Error::Config`] if `time_budget_s` is no time, and [`Error::Resources`] if `resources`
-    /// asks for nothing or for an amount that cannot be.
+    /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a searcher, scheduler or stop condition does not exist or has
+    /// invalid settings, [`Error::Config`] if `time_budget_s` is not a valid duration, and [`Error::Resources`] if
+    /// `resources` is empty or has an impossible amount.
     pub fn tuner(&self, trainable: TrainableFactory, storage_path: Option<PathBuf>) -> Result<Tuner> {
         let trainable = match &self.resources {
             Some(bundle) => trainable.with_resources(Resources::new(vec![bundle.clone()])?),
@@ -219,10 +219,11 @@ impl SweepFile {
         })
     }
 
-    /// Joins `criteria`, which are those of `stop`, with the file's `stoppers`; `None` where neither stops anything.
+    /// Combines `criteria`, the stopping criteria of `stop`, with the file's `stoppers`. Returns `None` if there are
+    /// neither.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a stopper does not exist or has wrong settings.
+    /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a stopper does not exist or has invalid settings.
     pub fn stopper(&self, criteria: StoppingCriteria) -> Result<Option<Box<dyn Stopper>>> {
         let mut all: Vec<Box<dyn Stopper>> = Vec::new();
         if !criteria.is_empty() {
@@ -244,11 +245,11 @@ impl SweepFile {
         search::from_config(&self.search, self.seed).map(Some)
     }
 
-    /// The settings of trial `number` alone, for one job of an array.
+    /// Returns the settings of trial `number` alone, for running each trial as one job of a job array.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the sweep has no trial of that number, if the searcher learns from results and
-    /// cannot tell without them, or if the searcher or the space is wrong.
+    /// Returns [`Error::Config`] if the sweep has no trial of that number, if the searcher needs earlier results to suggest
+    /// it, or if the searcher or the space is invalid.
     pub fn trial(&self, number: u64) -> Result<Config> {
         let mut searcher: Box<dyn Searcher> = match self.searcher()? {
             Some(searcher) => searcher,

@@ -1,32 +1,32 @@
-//! What the author of a trainable implements.
+//! The trait [`Trainable`], which the author of a trainable implements.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Config, ExportFormat, Metrics, Resources, Result};
 
-/// The trial that a trainable runs as.
+/// Identity, resources and directory of the trial that a trainable runs as.
 #[derive(Clone, Debug)]
 pub struct TrialContext {
-    /// The id of the trial; `"default"` outside a sweep.
+    /// Id of the trial; `"default"` outside a sweep.
     pub trial_id: String,
-    /// The name of the trial; `"default"` outside a sweep.
+    /// Name of the trial; `"default"` outside a sweep.
     pub trial_name: String,
-    /// The resources that the sweep reserved for this trial.
+    /// Resources that the sweep reserved for this trial; `None` outside a sweep.
     pub trial_resources: Option<Resources>,
-    /// The run directory. It need not exist yet: the driver makes it at the first result or checkpoint.
+    /// Directory of the trial. It may not exist yet: the driver creates it at the first result or checkpoint.
     pub logdir: PathBuf,
 }
 
 impl TrialContext {
-    /// This trial's share of the machine's cores, see [`Resources::num_threads`]; `None` outside a sweep.
+    /// Returns the number of cores this trial may use, see [`Resources::num_threads`]; `None` outside a sweep.
     pub fn num_threads(&self) -> Option<usize> {
         self.trial_resources.as_ref().map(Resources::num_threads)
     }
 }
 
-/// Something that improves step by step, can be stopped, saved, and continued.
+/// Something that is trained step by step, and can be stopped, saved and continued.
 ///
-/// Callers do not call these methods: they hold a [`Driver`](crate::Driver), which calls them in this order:
+/// Users do not call these methods themselves. A [`Driver`](crate::Driver) calls them in this order:
 ///
 /// ```text
 /// construct: setup
@@ -39,16 +39,16 @@ impl TrialContext {
 ///
 /// # Contract
 ///
-/// * One `step` is one reported result. Make it long enough that reporting does not matter (seconds) and short
-///   enough that schedulers and checkpoints keep up (minutes).
-/// * After `load_checkpoint` the object continues as if it had never stopped: the next results are those that
-///   the saved object would have given. [`validate_save_restore`](crate::validate_save_restore) checks it.
-/// * Files in a checkpoint are found relative to the directory given; it may have been moved or copied.
-/// * A metric that does not exist yet is `null`. (JSON has no NaN: `serde_json` turns it into `null` as well.)
+/// * Each `step` makes one reported result. It should be long enough that reporting costs little (seconds), and short enough
+///   that schedulers and checkpoints can react (minutes).
+/// * After `load_checkpoint`, training continues as if it had never stopped: it gives the same results as the saved object
+///   would have. [`validate_save_restore`](crate::validate_save_restore) checks this.
+/// * Files in a checkpoint are found relative to the given directory, since it may have been moved or copied.
+/// * A metric that does not exist yet is `null`. (JSON has no NaN: `serde_json` writes it as `null`.)
 ///
-/// Keys of the result with a meaning: `done` and `should_checkpoint` (true asks for it), `timesteps_this_iter` and
-/// `episodes_this_iter` (summed up into `timesteps_total` and `episodes_total`), `time_this_iter_s` (replaces the
-/// measured seconds), `mean_loss` (its negation becomes `neg_mean_loss`).
+/// Some result keys have a special meaning: `done` ends the trial if true, `should_checkpoint` requests a checkpoint if
+/// true, `timesteps_this_iter` and `episodes_this_iter` are added to `timesteps_total` and `episodes_total`,
+/// `time_this_iter_s` replaces the measured seconds, and `mean_loss` is negated to give `neg_mean_loss`.
 ///
 /// ```
 /// use std::path::Path;
@@ -86,94 +86,96 @@ impl TrialContext {
 /// # Ok::<(), pavlov_tune::Error>(())
 /// ```
 pub trait Trainable: Send {
-    /// Prepares the first step. Called once; not again after a restore or a reset.
+    /// Prepares the object for its first step. Called once, and not again after a restore or reset. Does nothing by default.
     ///
     /// # Errors
-    /// An error fails the trial: there is no driver then.
+    /// An error fails the trial, and no driver is created.
     fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
         let _ = (config, trial);
         Ok(())
     }
 
-    /// Trains for one iteration.
+    /// Trains for one iteration and returns its metrics.
     ///
     /// # Errors
-    /// An error fails the trial; the driver's counters stay where they are.
+    /// An error fails the trial; the driver's counters do not change.
     fn step(&mut self) -> Result<Metrics>;
 
-    /// Writes the whole state as plain files (folders allowed) into `dir`, an empty directory.
-    /// The names `manifest.json` and `metadata.json` are the driver's.
+    /// Writes the complete state as plain files into `dir`, an empty directory. Subfolders are allowed. The file names
+    /// `manifest.json` and `metadata.json` are reserved for the driver.
     ///
     /// # Errors
-    /// After an error there is no new checkpoint, and one of the same name is still there.
+    /// After an error no checkpoint is created, and an existing one of the same name is kept.
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()>;
 
-    /// Takes over the state that `save_checkpoint` wrote. `dir` was verified; leave it unchanged.
+    /// Loads the state that `save_checkpoint` wrote to `dir`. The files were verified and must not be changed.
     ///
     /// # Errors
-    /// An error fails the restore; the driver's counters stay where they are.
+    /// An error fails the restore; the driver's counters do not change.
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()>;
 
-    /// Starts afresh with other settings, in place. `false`: it cannot; the caller makes a new object instead.
+    /// Resets the object in place and starts again with the settings `new`. Returns `false`, as by default, if that is not
+    /// supported; the caller then creates a new object.
     ///
     /// # Errors
-    /// An error fails the trial that was to begin.
+    /// An error fails the trial that was about to start.
     fn reset_config(&mut self, new: &Config) -> Result<bool> {
         let _ = new;
         Ok(false)
     }
 
-    /// Lets go of threads, processes and files. Called once, also after a `setup` that failed.
+    /// Releases threads, processes and files. Called once, even if `setup` failed. Does nothing by default.
     ///
     /// # Errors
-    /// An error is what [`Driver::stop`](crate::Driver::stop) returns, after all else is done.
+    /// [`Driver::stop`](crate::Driver::stop) returns the error after everything else is done.
     fn cleanup(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Sees each complete result before the loggers do, and may add to it.
+    /// Called with each complete result before the loggers, and may add metrics to it. Does nothing by default.
     ///
     /// # Errors
-    /// An error fails the trial, although the iteration counts.
+    /// An error fails the trial, but the iteration still counts.
     fn log_result(&mut self, result: &mut Metrics) -> Result<()> {
         let _ = result;
         Ok(())
     }
 
-    /// Writes the model into `dir` and says where; `None` for a format it does not have.
+    /// Writes the model to `dir` and returns its path, or `None` if `format` is not supported, as by default.
     ///
     /// # Errors
-    /// An error is what [`Driver::export_model`](crate::Driver::export_model) returns.
+    /// [`Driver::export_model`](crate::Driver::export_model) returns the error.
     fn export_model(&mut self, format: ExportFormat, dir: &Path) -> Result<Option<PathBuf>> {
         let _ = (format, dir);
         Ok(None)
     }
 
-    /// What a sweep has to reserve for a trial with these settings.
+    /// Returns the resources that a sweep must reserve for a trial with these settings. `None` by default.
     fn default_resource_request(&self, config: &Config) -> Option<Resources> {
         let _ = config;
         None
     }
 
-    /// Which settings change the resource request; shown when a trial cannot be placed.
+    /// Returns a hint on which settings change the resource request; shown when a trial does not fit.
     fn resource_help(&self, config: &Config) -> String {
         let _ = config;
         String::new()
     }
 
-    /// What it is, in one word: `"PPO"`. A checkpoint of one kind is not loaded into another.
+    /// Returns a one-word name of the kind of trainable, such as `"PPO"`; by default the name of the type. A checkpoint of
+    /// one kind cannot be loaded into another.
     fn kind(&self) -> String {
         short_name::<Self>()
     }
 
-    /// The complete settings, defaults filled in, for results and `params.json`; asked after `setup`,
-    /// `reset_config` and `load_checkpoint`. `None`: the settings are those it was given.
+    /// Returns the complete settings with defaults filled in, for results and `params.json`. Called after `setup`,
+    /// `reset_config` and `load_checkpoint`. `None`, the default, means that the given settings are complete.
     fn resolved_config(&self) -> Option<Config> {
         None
     }
 }
 
-/// The name of a type without its path and arguments.
+/// Returns the name of a type without its path and type arguments.
 pub(crate) fn short_name<T: ?Sized>() -> String {
     let full = std::any::type_name::<T>();
     let plain = full.split('<').next().unwrap_or(full);

@@ -1,61 +1,61 @@
-//! A trial of a sweep, as searchers, schedulers, stoppers and callbacks see it.
+//! Trials, as seen by searchers, schedulers, stoppers and callbacks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Config, Metrics, Resources};
 
-/// Whether a trial waits, runs, is paused or has ended.
+/// Status of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TrialStatus {
-    /// Waits for its resources.
+    /// The trial waits for resources.
     Pending,
-    /// Trains.
+    /// The trial is training.
     Running,
-    /// Holds a checkpoint and no resources.
+    /// The trial is paused: it has a checkpoint and occupies no resources.
     Paused,
-    /// Ended, by itself or because it was stopped.
+    /// The trial has ended, by itself or because it was stopped.
     Terminated,
-    /// Failed more often than allowed.
+    /// The trial failed more often than allowed.
     Error,
 }
 
 impl TrialStatus {
-    /// Whether there is nothing more to come: terminated or failed.
+    /// Whether the trial has ended, successfully or by failing.
     pub fn is_finished(self) -> bool {
         matches!(self, TrialStatus::Terminated | TrialStatus::Error)
     }
 }
 
-/// One trial: settings drawn from the search space, and how far it is.
+/// A trial: settings drawn from the search space, its status, and its last result.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Five hexadecimal digits of the experiment and the number of the trial: `3f2a1_00004`.
+    /// Id of the trial: five hexadecimal digits of the experiment and the number of the trial, such as `3f2a1_00004`.
     pub trial_id: String,
-    /// The settings; a scheduler may have changed them.
+    /// Settings of the trial; a scheduler may have changed them.
     pub config: Config,
-    /// The number of the trial and the values that were drawn: `4_lr=0.0010,clip_param=0.3`.
+    /// Number of the trial and its drawn values: `4_clip_param=0.3000,lr=0.0010`.
     pub experiment_tag: String,
-    /// Whether the trial waits, runs, is paused or has ended.
+    /// Status of the trial.
     pub status: TrialStatus,
-    /// The resources that the trial occupies while it runs.
+    /// Resources that the trial occupies while it runs.
     pub resources: Resources,
-    /// The newest result.
+    /// Last result of the trial; `None` before the first.
     pub last_result: Option<Metrics>,
 }
 
-/// Whether high or low values of a metric are better.
+/// Whether lower or higher values of a metric are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Low ones.
+    /// Lower values are better.
     Min,
-    /// High ones.
+    /// Higher values are better.
     Max,
 }
 
 impl Mode {
-    /// The name of the mode: `min` or `max`.
+    /// Returns the name of the mode, `min` or `max`.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Min => "min",
@@ -63,7 +63,7 @@ impl Mode {
         }
     }
 
-    /// The value, negated for [`Mode::Min`], so that higher is better.
+    /// Returns `value`, negated for [`Mode::Min`], so that a higher score is better.
     pub fn score(self, value: f64) -> f64 {
         match self {
             Mode::Min => -value,

@@ -1,18 +1,19 @@
-//! A check that a trainable keeps its contract about saving and restoring.
+//! A check that a trainable continues exactly after saving and restoring.
 
 use crate::loggers::flatten;
 use crate::{Driver, Error, Metrics, Result, Trainable};
 
-/// Trains one object for three results, moves its state into a second one, and trains both on: the second must count
-/// results 4 and 5 and give the very same metrics, [wall time](difference) apart.
+/// Checks that a restored trainable continues exactly. Trains one object for three results, moves its state into a second
+/// one, and trains both further. The second must count results 4 and 5, and give the same metrics except for those that
+/// [`difference`] ignores, such as wall time.
 ///
-/// `make` is called twice and must give objects that train alike (fix the seed). With `use_object_store` the state
-/// travels in memory, else through a temporary directory. Choose [`LoggerChoice::None`](crate::LoggerChoice::None)
-/// to leave no files.
+/// `make` is called twice and must return objects that train identically, so fix the seed. The state is passed in memory if
+/// `use_object_store` is true, otherwise through a temporary directory. Choose
+/// [`LoggerChoice::None`](crate::LoggerChoice::None) to leave no files.
 ///
 /// # Errors
-/// Returns [`Error::SaveRestore`] with the first difference, or if a result has another `training_iteration` than it
-/// must. Returns the errors of `make` and of the trainable, and [`Error::Io`] if there is no temporary directory.
+/// Returns [`Error::SaveRestore`] with the first difference, or if a result has a wrong `training_iteration`. Returns the
+/// errors of `make` and of the trainable unchanged, and [`Error::Io`] if a temporary directory cannot be used.
 pub fn validate_save_restore<T: Trainable>(
     mut make: impl FnMut() -> Result<Driver<T>>,
     use_object_store: bool,
@@ -53,11 +54,11 @@ fn expect_iteration(result: &Metrics, expected: u64) -> Result<()> {
     }
 }
 
-/// The first metric in which two results differ, in words; `None` if they agree.
+/// Describes the first metric in which two results differ; `None` if they agree.
 ///
-/// What depends on the clock or the machine is not compared: `date`, `timestamp`, `pid`, `hostname`, `node_ip`,
-/// `experiment_id`, `warmup_time`, the `*_since_restore` counters, and every metric with a part of its path that is
-/// `timers`, begins with `time_`, or ends in `_time`, `_ms`, `_per_s`, `perf` or `throughput`.
+/// Metrics that depend on the clock or the machine are ignored: `date`, `timestamp`, `pid`, `hostname`, `node_ip`,
+/// `experiment_id`, and every metric with a part of its path that is `timers`, begins with `time_`, or ends in `_time`,
+/// `_ms`, `_per_s`, `_since_restore`, `perf` or `throughput`.
 pub fn difference(left: &Metrics, right: &Metrics) -> Option<String> {
     let (left, right) = (flatten(left), flatten(right));
     let compared = |key: &str| !key.split('/').any(depends_on_clock);

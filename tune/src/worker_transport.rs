@@ -1,61 +1,61 @@
-//! The `workers` setting: what workers are, those that sample and those that train together.
+//! The `workers` setting: whether workers, for sampling or for training, are threads, processes or Ray actors.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What carries requests to workers and replies back.
+/// How workers run and are reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkerTransport {
     /// Workers are threads of this process.
     #[default]
     Threads,
-    /// Workers are processes of this executable, whose `main` calls `child_main` first. One that crashes, leaks or hangs
-    /// takes nothing with it.
+    /// Workers are processes of this executable, whose `main` calls `child_main` first. A worker that crashes, leaks or
+    /// hangs does not affect the others.
     Procs,
-    /// Workers are such processes on the machines of a Ray cluster: the one at `RAY_ADDRESS`, or one on this machine that
-    /// the run starts for itself.
+    /// Workers are processes on the machines of a Ray cluster: the one at `RAY_ADDRESS`, or one that the run starts on this
+    /// machine.
     Ray,
 }
 
 impl WorkerTransport {
     const ALL: [(&str, Self); 3] = [("threads", Self::Threads), ("procs", Self::Procs), ("ray", Self::Ray)];
 
-    /// Its name in settings.
+    /// Returns the name of the transport in settings: `threads`, `procs` or `ray`.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
     }
 }
 
-/// How a cluster places workers on its machines.
+/// Strategy by which a cluster places workers on its machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PlacementStrategy {
-    /// Workers stand on as few machines as there is room for.
+    /// Workers are placed on as few machines as possible.
     #[default]
     Pack,
-    /// Workers stand on as many machines as there is room for.
+    /// Workers are placed on as many machines as possible.
     Spread,
-    /// All workers stand on one machine, or the run does not start.
+    /// All workers are placed on one machine; otherwise the run does not start.
     StrictPack,
-    /// Every worker stands on a machine of its own, or the run does not start.
+    /// Each worker is placed on a different machine; otherwise the run does not start.
     StrictSpread,
 }
 
-/// What workers are and, if it says so, how many: `"threads"`, `"procs"`, `"ray"`, `"threads:4"`, `"ray:4"`.
+/// Transport and optional number of workers: `"threads"`, `"procs"`, `"ray"`, `"threads:4"`, `"ray:4"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Workers {
-    /// What they are.
+    /// How the workers run.
     pub transport: WorkerTransport,
-    /// Goes over `num_workers`, which has it once the settings are checked.
+    /// Number of workers; overrides the setting `num_workers` if given.
     pub number: Option<usize>,
 }
 
 impl Workers {
-    /// So many processes.
+    /// Returns the setting for `number` workers in processes.
     pub fn procs(number: usize) -> Self {
         Self { transport: WorkerTransport::Procs, number: Some(number) }
     }
 
-    /// So many workers on a Ray cluster.
+    /// Returns the setting for `number` workers on a Ray cluster.
     pub fn ray(number: usize) -> Self {
         Self { transport: WorkerTransport::Ray, number: Some(number) }
     }

@@ -1,9 +1,9 @@
-//! Seeds, actions and byte rows for the checks of vector environments.
+//! Random seeds and actions for the checks of vector environments, and aligned byte buffers.
 
 use super::STEPS;
 use crate::{AnyVectorEnv, DType, Element, NpRandom, Space};
 
-/// Rows of bytes, aligned for every scalar.
+/// A byte buffer aligned for every scalar type.
 #[derive(Clone, Debug)]
 pub(crate) struct AlignedRows {
     words: Vec<u64>,
@@ -24,13 +24,13 @@ impl AlignedRows {
     }
 }
 
-/// Seeds and actions of a run.
+/// The seeds and actions of one run.
 pub(crate) struct Inputs {
     pub(crate) seeds: Vec<u64>,
     pub(crate) actions: Vec<AlignedRows>,
-    /// For the episodes that start in each step.
+    /// Seeds of the episodes that autoreset starts, by step and copy.
     pub(crate) reset_seeds: Vec<Vec<u64>>,
-    /// Bytes of one copy's action.
+    /// Number of bytes of one copy's action.
     pub(super) act_row: usize,
 }
 
@@ -50,7 +50,7 @@ impl Inputs {
         Self { seeds: first, actions, reset_seeds, act_row }
     }
 
-    /// What copy `i` had goes to copy `i + 1`.
+    /// Returns the inputs rotated by one copy: copy `i + 1` gets the seeds and actions of copy `i`.
     pub(super) fn turned(&self) -> Self {
         let turn = |seeds: &Vec<u64>| {
             let mut seeds = seeds.clone();
@@ -68,7 +68,7 @@ impl Inputs {
     }
 }
 
-/// The masks that a slice for `copies` gets; spaces too large for a mask are not asked.
+/// Returns the action masks in a slice sized for `copies` copies; `None` without masks or with more than 2^20 flags.
 pub(super) fn action_masks(env: &dyn AnyVectorEnv, copies: usize) -> Option<Vec<bool>> {
     const MOST_FLAGS: usize = 1 << 20;
     let flags = env.action_space().flat_width().saturating_mul(copies);
@@ -79,7 +79,7 @@ pub(super) fn action_masks(env: &dyn AnyVectorEnv, copies: usize) -> Option<Vec<
     env.action_masks(&mut masks).then_some(masks)
 }
 
-/// `actions` with the illegal ones moved to the next legal one; `None` without masks.
+/// Returns `actions` with each illegal action replaced by the next legal one; `None` without masks.
 pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<AlignedRows> {
     let &Space::Discrete { n, start } = env.action_space() else { return None };
     let (n, dtype) = (n as usize, env.act_dtype());
@@ -88,7 +88,7 @@ pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<AlignedRow
     rows.bytes_mut().copy_from_slice(actions);
     for (action, mask) in rows.bytes_mut().chunks_exact_mut(dtype.size()).zip(masks.chunks_exact(n)) {
         let given = read(dtype, action)[0] - start as f64;
-        // What is outside the space stays there.
+        // Actions outside the space stay as they are: other code must reject them.
         if (0.0..n as f64).contains(&given) {
             let next = (0..n).map(|i| (given as usize + i) % n).find(|&i| mask[i]);
             if let Some(next) = next {
@@ -99,7 +99,7 @@ pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<AlignedRow
     Some(rows)
 }
 
-/// One action outside the space that every environment can refuse.
+/// Returns an action outside the space that every environment must reject; `None` for spaces that are not tested.
 pub(super) fn invalid_action(space: &Space) -> Option<Vec<f64>> {
     match space {
         Space::Box { dtype, .. } => dtype.is_float().then(|| vec![f64::NAN; space.width()]),

@@ -1,4 +1,4 @@
-//! The checks of multi-agent environments.
+//! Checks of the contract of multi-agent environments.
 
 use super::{STEPS, broken, check_space};
 use crate::{
@@ -11,22 +11,22 @@ use crate::{
 /// | rule | what breaks it |
 /// |---|---|
 /// | `agents` | no agents, a name that is empty or given twice, or names that change |
-/// | `spaces` | a space with bounds that contradict each other, of another scalar type, or one that changes |
-/// | `deterministic` | equal seeds and actions that give other rows, rewards, flags or masks |
-/// | `writes_every_element` | an element of `out` that `reset` or `step` leaves as it was |
+/// | `spaces` | a space with contradictory bounds or the wrong scalar type, or a space that changes |
+/// | `deterministic` | different observations, rewards, flags or masks for equal seeds and actions |
+/// | `writes_every_element` | an element of `out` that `reset` or `step` does not write |
 /// | `reads_acting_agents_only` | results that depend on the action of an agent that is not acting |
 /// | `observation_in_space` | an observation outside the agent's space |
-/// | `absent_agents` | a row that is not zero of an agent before it joined or after it ended |
-/// | `finite_reward` | a reward that is infinite or not a number |
-/// | `ends_once` | an agent that ends without being alive, is alive after its end, or is gone without an end |
+/// | `absent_agents` | a nonzero observation or reward of an agent before it joins or after it ends |
+/// | `finite_reward` | an infinite or NaN reward |
+/// | `ends_once` | an agent that ends without being alive, is alive after its end, or disappears without an end |
 /// | `turn` | an acting agent that is not alive, or no acting agent while one is alive |
 /// | `action_mask` | an acting agent without a legal action, or a legal action of an agent that is not acting |
-/// | `refuses_invalid_actions` | a discrete action outside the space that is taken |
-/// | `state` | a step after `load_state` that differs from the one after `save_state` |
+/// | `refuses_invalid_actions` | a discrete action outside the space that is accepted |
+/// | `state` | a step after `load_state` that differs from the same step after `save_state` |
 ///
 /// # Errors
-/// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken, and an error of the
-/// environment as it is.
+/// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken. Errors of the environment are
+/// passed on unchanged.
 pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
     let names = env.agents();
     let repeated = (1..names.len()).find(|&i| names[..i].contains(&names[i]));
@@ -68,11 +68,11 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
     Ok(())
 }
 
-/// Plays a multi-agent environment as [`check_multi_agent_env`] does, whatever its scalar types are.
+/// Plays a multi-agent environment of any scalar types as [`check_multi_agent_env`] does.
 ///
 /// # Errors
-/// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken, and
-/// an error of the environment as it is.
+/// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken. Errors of the environment are
+/// passed on unchanged.
 pub fn check_any_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
     fn check<O: Element>(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
         match env.act_dtype() {
@@ -96,22 +96,22 @@ fn spaces<E: MultiAgentEnv>(env: &E) -> Vec<(Space, Space)> {
 
 struct Player<'a> {
     names: &'a [String],
-    /// Observation and action space of each agent.
+    /// Observation space and action space of each agent.
     spaces: &'a [(Space, Space)],
-    /// Byte that fills `out` before a call.
+    /// Byte that fills `out` before each call.
     poison: u8,
-    /// Byte that fills actions that the environment must not read.
+    /// Byte that fills the actions of agents that are not acting, which the environment must not read.
     waiting: u8,
 }
 
-/// What one reset or step gave.
+/// Result of one `reset` or `step`.
 #[derive(Clone, Debug)]
 struct Moment<O> {
     episode: u64,
-    /// 0 for a reset.
+    /// Step of the episode, from 1; 0 is the reset.
     step: usize,
     rows: MultiAgentRows<O>,
-    /// Legal actions of each agent, empty without masks.
+    /// Action mask of each agent; empty without masks.
     masks: Vec<Vec<bool>>,
 }
 
@@ -168,7 +168,7 @@ impl Player<'_> {
         Ok(Moment { episode: last.episode, step: last.step + 1, rows, masks: self.masks(env) })
     }
 
-    /// Rows of values that no environment writes by intention.
+    /// Returns rows filled with a byte pattern that no environment writes by intention.
     fn rows<O: Element>(&self) -> MultiAgentRows<O> {
         let mut rows = MultiAgentRows::with_widths(self.spaces.iter().map(|(space, _)| space.width()));
         bytemuck::cast_slice_mut::<O, u8>(&mut rows.obs).fill(self.poison);
@@ -274,7 +274,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Puts an action beside a discrete space for each agent that acts first.
+    /// Tries actions just outside the discrete space of each agent that acts first; the environment must reject them.
     fn check_invalid_actions<E: MultiAgentEnv>(&self, env: &mut E) -> Result<()> {
         let first = self.reset(env, 0)?;
         let mut at = 0;
@@ -307,7 +307,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Goes on twice from one saved state, the second time from within another episode.
+    /// Continues twice from one saved state, the second time from another episode, and compares the two.
     fn check_state<E: MultiAgentEnv>(&self, env: &mut E) -> Result<()> {
         const AHEAD: usize = 20;
         let mut random = NpRandom::new(1);

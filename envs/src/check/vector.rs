@@ -1,4 +1,4 @@
-//! The checks of vector environments, on the erased form.
+//! Checks of the contract of vector environments, written for [`AnyVectorEnv`].
 
 use super::{
     STEPS, broken, check_space,
@@ -9,7 +9,7 @@ use crate::{AnyVectorEnv, Result, StepOut};
 /// Plays a vector environment with random actions and tests the contract of
 /// [`VectorEnv`](crate::VectorEnv).
 ///
-/// Besides the rules of [`check_env`](crate::check_env):
+/// The rules of [`check_env`](crate::check_env) apply, and these:
 ///
 /// | rule | what breaks it |
 /// |---|---|
@@ -19,8 +19,8 @@ use crate::{AnyVectorEnv, Result, StepOut};
 /// | `refuses_invalid_actions` | an invalid action that is taken, or refused after copies moved |
 /// | `refuses_wrong_lengths` | slices that do not hold all copies and are taken |
 ///
-/// # Errors
-/// Returns [`Error::Contract`] with the rule, the copy and the step if a rule is broken, and an error of the
+/// Returns [`Error::Contract`] with the rule, the copy and the step if a rule is broken. Errors of the environment are
+/// passed on unchanged.
 /// environment as it is.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     check_spaces(env)?;
@@ -55,11 +55,11 @@ fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
     check_space("action", env.action_space(), env.act_dtype())
 }
 
-/// What one copy gave in one step; step 0 is the reset.
+/// Result of one step of one copy; step 0 is the reset.
 #[derive(Clone, Debug, PartialEq)]
 struct Moment {
     obs: Vec<u8>,
-    /// Of the episode that ended here, if one did; otherwise what was left in the row.
+    /// Final observation of the episode if it ended in this step; otherwise the row as it was before the call.
     final_obs: Vec<u8>,
     reward: f32,
     terminated: bool,
@@ -79,7 +79,7 @@ impl<'e> Player<'e> {
         Self { n: env.num_envs(), obs_row, poison: 0x55, env }
     }
 
-    /// Moments by step and copy.
+    /// Plays the whole run and returns its results by step and copy.
     fn play(&mut self, inputs: &Inputs) -> Result<Vec<Vec<Moment>>> {
         let mut moments = vec![self.reset(&inputs.seeds)?];
         for step in 0..STEPS {
@@ -107,14 +107,14 @@ impl<'e> Player<'e> {
         self.collect(|env, out| env.step(actions, Some(reset_seeds), out))
     }
 
-    /// The moments of one step that `take` makes.
+    /// Runs `take`, which makes one step, and returns the result of each copy.
     fn collect(
         &mut self,
         take: impl FnOnce(&mut dyn AnyVectorEnv, StepOut<'_, u8>) -> Result<()>,
     ) -> Result<Vec<Moment>> {
         let (mut obs, mut final_obs) = (self.rows(), self.rows());
         let mut rewards = vec![f32::NAN; self.n];
-        // What was in the flags before must not matter either.
+        // Flags must be written whatever they were before.
         let stale = self.poison != 0x55;
         let (mut terminated, mut truncated) = (vec![stale; self.n], vec![stale; self.n]);
         let out = StepOut {
@@ -142,7 +142,7 @@ impl<'e> Player<'e> {
         rows
     }
 
-    /// Everything that shows in the rows of one run.
+    /// Checks each row of a run: spaces, finite rewards, and the rows of `final_obs`.
     fn check_rows(&self, moments: &[Vec<Moment>]) -> Result<()> {
         let (space, dtype) = (self.env.observation_space(), self.env.obs_dtype());
         for (step, copies) in moments.iter().enumerate() {
@@ -169,7 +169,7 @@ impl<'e> Player<'e> {
         Ok(())
     }
 
-    /// Starts the next episodes once more by `reset` and compares their first observations.
+    /// Compares the first observation after each autoreset with that of a `reset` with the same seed.
     fn check_autoreset(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
         for i in 0..self.n {
             let Some(step) = moments.iter().position(|copies| copies[i].ended()) else { continue };
@@ -191,7 +191,7 @@ impl<'e> Player<'e> {
         Ok(())
     }
 
-    /// Saves in the middle of the run, goes astray, loads, and plays the rest again.
+    /// Saves the state in mid-run, plays something else, loads the state, and compares the rest of the run.
     fn check_state(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
         const MIDDLE: usize = 7;
         self.reset(&inputs.seeds)?;
@@ -210,7 +210,7 @@ impl<'e> Player<'e> {
         Ok(())
     }
 
-    /// Tries an invalid action in the last copy; the run must go on as if nothing had happened.
+    /// Tries an invalid action in the last copy; the run must continue as if it had not been tried.
     fn check_invalid_actions(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
         let Some(invalid) = invalid_action(self.env.action_space()) else { return Ok(()) };
         let mut actions = inputs.actions[0].clone();
@@ -270,14 +270,14 @@ impl Moment {
         (&self.obs, self.reward.to_bits(), self.terminated, self.truncated)
     }
 
-    /// Equal but for what was left in an unwritten row.
+    /// Compares two results; `final_obs` counts only if the episode ended.
     fn equals(&self, other: &Self) -> bool {
         self.without_final_obs() == other.without_final_obs()
             && (!self.ended() || self.final_obs == other.final_obs)
     }
 }
 
-/// Compares runs whose rows held different values before.
+/// Compares two runs whose output rows held different values before each call.
 fn check_written(a: &[Vec<Moment>], b: &[Vec<Moment>]) -> Result<()> {
     for (step, (a, b)) in a.iter().zip(b).enumerate() {
         for (i, (a, b)) in a.iter().zip(b).enumerate() {
@@ -297,7 +297,7 @@ fn check_written(a: &[Vec<Moment>], b: &[Vec<Moment>]) -> Result<()> {
     Ok(())
 }
 
-/// Compares copy `i` of `a` with copy `i + turned` of `b`.
+/// Compares copy `i` of run `a` with copy `i + turned` of run `b`.
 fn compare(
     rule: &'static str,
     a: &[Vec<Moment>],

@@ -1,4 +1,4 @@
-//! The erased form of a multi-agent environment.
+//! Multi-agent environments with their scalar types erased.
 
 use super::{MultiAgentEnv, MultiAgentOut};
 use crate::{
@@ -6,18 +6,19 @@ use crate::{
     vector::{typed, typed_mut},
 };
 
-/// A [`MultiAgentEnv`] with its scalar types erased: rows are bytes in native order, aligned for the scalar.
+/// A [`MultiAgentEnv`] with its scalar types erased: rows are bytes in native byte order, aligned for the scalar type.
 ///
-/// Implemented for every [`MultiAgentEnv`]; to be implemented for nothing else outside of this crate. The methods carry the
-/// contract of their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`](crate::Error::Shape).
+/// Implemented for every [`MultiAgentEnv`]; do not implement it for other types. The methods have the contract of the
+/// methods of [`MultiAgentEnv`] with the same names; a buffer of the wrong length or alignment is an
+/// [`Error::Shape`](crate::Error::Shape).
 #[allow(missing_docs)]
 pub trait AnyMultiAgentEnv: Send {
     fn agents(&self) -> Vec<String>;
     fn observation_space(&self, agent: usize) -> Space;
     fn action_space(&self, agent: usize) -> Space;
-    /// Scalar type of the rows in `obs`.
+    /// Scalar type of the observations.
     fn obs_dtype(&self) -> DType;
-    /// Scalar type of the rows in `actions`.
+    /// Scalar type of the actions.
     fn act_dtype(&self) -> DType;
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()>;
     fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()>;

@@ -1,17 +1,17 @@
-//! Every agent's observation with those of all agents behind it: for critics that see more than actors do.
+//! A wrapper that adds all agents' observations to each agent's own, for centralized critics.
 
 use std::ops::Range;
 
 use super::{AnyMultiAgentEnv, MultiAgentOut};
 use crate::{DType, Error, Frame, Result, Space};
 
-/// An environment whose agents observe `Dict(obs, state)`: `obs` is what the agent observed before, and `state` is a tuple of
-/// what all agents observe, zeros for one that is not there.
+/// A multi-agent environment whose agents observe `Dict(obs, state)`: `obs` is the agent's own observation, and `state`
+/// is the tuple of all agents' observations, with zeros for absent agents.
 pub(crate) struct GlobalState {
     env: Box<dyn AnyMultiAgentEnv>,
-    /// Bytes of each agent's own observation among those of all.
+    /// Byte range of each agent's own observation in `all`.
     own: Vec<Range<usize>>,
-    /// What all agents observe, in scalars of eight bytes, so that it is aligned for whatever the environment writes.
+    /// Observations of all agents; `u64` words are aligned for every scalar type.
     all: Vec<u64>,
 }
 
@@ -28,7 +28,7 @@ impl GlobalState {
         Self { env, own, all: vec![0; end.div_ceil(8)] }
     }
 
-    /// Bytes of what all agents observe.
+    /// Number of bytes of all agents' observations together.
     fn bytes(&self) -> usize {
         self.own.last().map_or(0, |own| own.end)
     }

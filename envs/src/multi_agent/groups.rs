@@ -1,42 +1,42 @@
-//! Teams: agents that one policy sees together and moves together, for one reward.
+//! A wrapper that makes teams of agents: one policy observes and moves a team, for one reward.
 
 use std::ops::Range;
 
 use super::{AnyMultiAgentEnv, MultiAgentOut};
 use crate::{DType, Error, Frame, Result, Space};
 
-/// An environment in which groups of agents are one agent each.
+/// A multi-agent environment in which each group of agents is one agent.
 ///
-/// A group observes `Tuple(..)` of what its members observe, chooses an action for every member (`MultiDiscrete`), and gets the
-/// sum of their rewards. It acts when one of its members does, and ends with the last of them. Agents without a group stay as
-/// they are.
+/// A group observes the `Tuple` of its members' observations, chooses an action for every member (`MultiDiscrete`), and
+/// gets the sum of their rewards. It acts while any member acts, and ends with its last member. Agents without a group
+/// are unchanged.
 pub(crate) struct Grouped {
     env: Box<dyn AnyMultiAgentEnv>,
     groups: Vec<Group>,
-    /// Bytes of each agent's observation and action among those of all.
+    /// Byte range of each agent's observation among those of all agents.
     obs_ranges: Vec<Range<usize>>,
     action_ranges: Vec<Range<usize>>,
-    /// Discrete actions of each agent, and the first of them; only of members.
+    /// Number and first value of each member's discrete actions; unused for agents without a group.
     choices: Vec<(usize, i64)>,
-    /// What the agents observe and do, in scalars of eight bytes, so that it is aligned for whatever the environment has.
+    /// Observations of all agents; `u64` words are aligned for every scalar type.
     obs: Vec<u64>,
     actions: Vec<u64>,
     rewards: Vec<f64>,
-    /// By agent: terminated, truncated, alive, acting.
+    /// Flags by agent: terminated, truncated, alive, acting.
     flags: [Vec<bool>; 4],
 }
 
 #[derive(Debug)]
 struct Group {
     name: String,
-    /// Places among the agents.
+    /// Indices of the members among the agents.
     members: Vec<usize>,
-    /// It is no agent that stands alone.
+    /// True for a group; false for a single agent without one.
     is_team: bool,
 }
 
 impl Grouped {
-    /// `group_of` says the group of an agent, if it has one.
+    /// Groups the agents of `env`; `group_of` returns the group of an agent, if it has one.
     pub(crate) fn new(
         name: &str,
         env: Box<dyn AnyMultiAgentEnv>,
@@ -180,7 +180,7 @@ impl AnyMultiAgentEnv for Grouped {
                 to.copy_from_slice(from);
                 if *is_team {
                     let action: &mut [i64] = bytemuck::cast_slice_mut(to);
-                    // A choice of the group counts from 0.
+                    // The actions of a group's `MultiDiscrete` space start at 0.
                     action[0] = action[0].wrapping_add(self.choices[agent].1);
                 }
                 rest = behind;
@@ -208,7 +208,7 @@ impl AnyMultiAgentEnv for Grouped {
         if !mask.contains(&true) {
             return true;
         }
-        // What a member does that is not acting is not read.
+        // Actions of members that are not acting are ignored, so all are legal.
         let mut rest = mask;
         for &agent in members {
             let (own, behind) = rest.split_at_mut(self.choices[agent].0);

@@ -1,11 +1,11 @@
-//! Memory for the rows of a multi-agent environment.
+//! Owned buffers for the output rows of a multi-agent environment.
 
 use std::ops::Range;
 
 use super::{MultiAgentEnv, MultiAgentOut};
 use crate::Element;
 
-/// Owns what a [`MultiAgentOut`] borrows, for callers without storage of their own.
+/// Owned buffers for a [`MultiAgentOut`], for callers without storage of their own.
 ///
 /// ```
 /// use pavlov_envs::{BoardGame, MultiAgentEnv, MultiAgentRows};
@@ -36,12 +36,12 @@ pub struct MultiAgentRows<O> {
 }
 
 impl<O: Element> MultiAgentRows<O> {
-    /// Rows for the agents of `env`.
+    /// Allocates rows for the agents of `env`.
     pub fn new<E: MultiAgentEnv<Obs = O>>(env: &E) -> Self {
         Self::with_widths((0..env.agents().len()).map(|agent| env.observation_space(agent).width()))
     }
 
-    /// Rows for agents with observations of these widths.
+    /// Allocates rows for agents with observations of these widths, in scalars.
     pub fn with_widths(widths: impl IntoIterator<Item = usize>) -> Self {
         let mut end = 0;
         let ranges: Vec<_> = widths
@@ -63,7 +63,7 @@ impl<O: Element> MultiAgentRows<O> {
         }
     }
 
-    /// The slices to give to `reset` or `step`.
+    /// Borrows the buffers as the slices that `reset` and `step` write.
     pub fn out(&mut self) -> MultiAgentOut<'_, O> {
         MultiAgentOut {
             obs: &mut self.obs,
@@ -75,15 +75,15 @@ impl<O: Element> MultiAgentRows<O> {
         }
     }
 
-    /// The observation of one agent.
+    /// Returns the observation of agent number `agent`.
     ///
-    /// # Panics
+    /// Panics if `agent` is not a valid index.
     /// Panics if there is no such agent.
     pub fn obs(&self, agent: usize) -> &[O] {
         &self.obs[self.ranges[agent].clone()]
     }
 
-    /// Whether no agent is alive: RLlib's `__all__`.
+    /// Whether no agent is alive, RLlib's `__all__`.
     pub fn is_over(&self) -> bool {
         !self.alive.contains(&true)
     }

@@ -1,4 +1,4 @@
-//! A multi-agent environment by id with its scalar types back.
+//! A type-erased multi-agent environment with its scalar types restored.
 
 use std::marker::PhantomData;
 
@@ -7,7 +7,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use super::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut};
 use crate::{Element, Error, Frame, Result, Space};
 
-/// An erased multi-agent environment as one of known scalar types.
+/// A type-erased multi-agent environment with known scalar types.
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, TypedMultiAgentEnv, check_multi_agent_env, make_multi_agent};
@@ -25,10 +25,10 @@ pub struct TypedMultiAgentEnv<O, A> {
 }
 
 impl<O: Element, A: Element> TypedMultiAgentEnv<O, A> {
-    /// Takes `env` for what it is.
+    /// Checks the scalar types of `env` and wraps it.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if its observations are not `O`, or if its actions are not `A`.
+    /// Returns [`Error::Shape`] if the observations are not `O` or the actions are not `A`.
     pub fn new(env: Box<dyn AnyMultiAgentEnv>) -> Result<Self> {
         for (what, found, expected) in [
             ("the scalar type of observations", env.obs_dtype(), O::DTYPE),

@@ -13,22 +13,23 @@ use super::{
 use crate::{Frame, NpRandom, Space};
 
 const GRAVITY: f64 = 9.8;
-/// Of a link from its joint to its centre of mass; links are 1 m long, weigh 1 kg and have a moment of inertia of 1.
+/// Distance from a link's joint to its centre of mass in m; links are 1 m long, weigh 1 kg and have a moment of inertia
+/// of 1.
 const CENTRE: f64 = 0.5;
 /// Seconds per step.
 const DT: f64 = 0.2;
 const MOST_SPEED: [f64; 2] = [4.0 * PI, 9.0 * PI];
 
-/// Settings of Acrobot: it has none.
+/// Settings of Acrobot; there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AcrobotConfig {}
 
-/// Angle of the upper link (0 hangs down), angle of the lower one against it, and their velocities.
+/// Angle of the upper link (0 hangs down), angle of the lower one relative to it, and their angular velocities.
 type State = [f64; 4];
 
 classic_env! {
-    /// One Acrobot without a time limit, with the dynamics of Sutton and Barto's book.
+    /// An Acrobot environment without a time limit, with the dynamics of Sutton and Barto's book.
     ///
     /// | | |
     /// |---|---|
@@ -36,13 +37,14 @@ classic_env! {
     /// | actions | torque on the joint: 0 gives -1, 1 gives 0, 2 gives 1 |
     /// | reward | -1 per step, 0 for the last |
     /// | start | each element of the state uniform in -0.1..0.1 |
-    /// | terminated | the tip is 1 m above the upper joint |
+    /// | terminated | the tip is more than 1 m above the upper joint |
     ///
-    /// The state is both angles (0 hangs down; the lower one against the upper) and their velocities.
+    /// The state holds both angles in radians (0 hangs down; the lower one is relative to the upper) and their
+    /// velocities.
     Acrobot(AcrobotConfig), 4, 6
 }
 
-/// Many Acrobots.
+/// A vector of Acrobot copies.
 pub type AcrobotVector = ClassicVector<AcrobotConfig, 4, 6>;
 
 impl ClassicControl<4, 6> for AcrobotConfig {
@@ -67,7 +69,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
     type ResetOptions = ResetBounds;
     const RESET_OPTIONS: ResetBounds = ResetBounds { low: -0.1, high: 0.1 };
 
-    /// In single precision, as Gymnasium's; later states are not.
+    /// Draws the first state in single precision, as Gymnasium does; later states have double precision.
     fn start(&self, options: ResetBounds, random: &mut NpRandom) -> State {
         std::array::from_fn(|_| f64::from(random.uniform(options.low, options.high) as f32))
     }
@@ -90,14 +92,14 @@ impl ClassicControl<4, 6> for AcrobotConfig {
             .map(|value| value as f32)
     }
 
-    /// The starting angles are single-precision numbers to numpy, and so it takes their sines.
+    /// Numpy holds the starting angles in single precision, so their sines and cosines are single-precision ones too.
     fn observe_start(&self, state: &State) -> [f32; 6] {
         let [upper, lower, upper_speed, lower_speed] = state.map(|value| value as f32);
         let ((upper_sin, upper_cos), (lower_sin, lower_cos)) = (sin_cos_f32(upper), sin_cos_f32(lower));
         [upper_cos, upper_sin, lower_cos, lower_sin, upper_speed, lower_speed]
     }
 
-    /// Angles are wrapped and speeds bounded.
+    /// Whether the angles are wrapped and the speeds bounded.
     fn goes_on(&self, state: &State) -> bool {
         let [most_upper, most_lower] = MOST_SPEED;
         state.iter().zip([PI, PI, most_upper, most_lower]).all(|(value, most)| value.abs() <= most)
@@ -108,7 +110,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
     }
 }
 
-/// One step of Runge and Kutta's fourth-order method; operations in Gymnasium's order, so that every bit is the same.
+/// Makes one step of the fourth-order Runge-Kutta method, in Gymnasium's order of operations, for equal bits.
 fn integrate(state: State, torque: f64) -> State {
     let ahead = |seconds: f64, slope: &State| std::array::from_fn(|i| state[i] + seconds * slope[i]);
     let first = derivative(&state, torque);
@@ -118,7 +120,7 @@ fn integrate(state: State, torque: f64) -> State {
     std::array::from_fn(|i| state[i] + DT / 6.0 * (first[i] + 2.0 * second[i] + 2.0 * third[i] + fourth[i]))
 }
 
-/// The book's equations of motion, names included (Sutton and Barto 2018, section 11.3 of the first edition).
+/// The equations of motion of Sutton and Barto's book, with its names (first edition, section 11.3).
 fn derivative(&[theta1, theta2, dtheta1, dtheta2]: &State, torque: f64) -> State {
     let (sin2, cos2) = theta2.sin_cos();
     let d1 = CENTRE * CENTRE + (1.0 + CENTRE * CENTRE + 2.0 * CENTRE * cos2) + 1.0 + 1.0;
@@ -133,7 +135,7 @@ fn derivative(&[theta1, theta2, dtheta1, dtheta2]: &State, torque: f64) -> State
     [dtheta1, dtheta2, ddtheta1, ddtheta2]
 }
 
-/// The angle in -pi..=pi.
+/// Wraps an angle to -pi..=pi.
 fn wrap(mut angle: f64) -> f64 {
     while angle > PI {
         angle -= 2.0 * PI;
@@ -144,7 +146,7 @@ fn wrap(mut angle: f64) -> f64 {
     angle
 }
 
-/// The picture Gymnasium draws: 500 x 500, 4.4 m wide, a line at the height to reach.
+/// Draws Gymnasium's picture: 500 x 500 pixels, 4.4 m wide, with a line at the height to reach.
 fn draw_acrobot(&[upper, lower, _, _]: &State) -> Option<Frame> {
     const SIZE: f32 = 500.0;
     const BLUE: [u8; 3] = [0, 204, 204];

@@ -28,7 +28,7 @@ const SPEED_HIP: f64 = 4.0;
 const SPEED_KNEE: f64 = 6.0;
 const RAYS: usize = 10;
 const LIDAR_RANGE: f64 = 160.0 / SCALE;
-/// The first push, in newtons either way.
+/// Largest strength of the random push at the start, in newtons in either direction.
 const FIRST_PUSH: f64 = 5.0;
 const HULL: [(f64, f64); 5] = [(-30.0, 9.0), (6.0, 9.0), (34.0, 1.0), (34.0, -8.0), (-30.0, -8.0)];
 const LEG_DOWN: f64 = -8.0 / SCALE;
@@ -36,14 +36,14 @@ const LEG_W: f64 = 8.0 / SCALE;
 const LEG_H: f64 = 34.0 / SCALE;
 const TERRAIN_STEP: f64 = 14.0 / SCALE;
 const TERRAIN_HEIGHT: f64 = 400.0 / SCALE / 4.0;
-/// More than the ground and the walker have together.
+/// Capacity for fixtures, more than the ground and the walker need.
 const MOST_FIXTURES: usize = 256;
-/// The category of what a leg stands on and a ray sees.
+/// Collision category of the ground, on which legs stand and which rays hit.
 const GROUND: u16 = 0x1;
 const WALKER: u16 = 0x20;
-/// The hull, and thigh and shin of each leg.
+/// Number of the walker's bodies: the hull, and thigh and shin of each leg.
 const PARTS: usize = 5;
-/// Where the shins are among them.
+/// Indices of the shins among the walker's bodies.
 const SHINS: [usize; 2] = [2, 4];
 const TAG: &str = "bipedal_walker";
 
@@ -51,32 +51,32 @@ const TAG: &str = "bipedal_walker";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BipedalWalkerConfig {
-    /// Stumps, stairs and pits are in the way.
+    /// Whether there are stumps, stairs and pits in the way.
     pub hardcore: bool,
 }
 
-/// One BipedalWalker, equal to Gymnasium's `BipedalWalker-v3`.
+/// A BipedalWalker environment, equal to Gymnasium's `BipedalWalker-v3`.
 ///
 /// | | |
 /// |---|---|
 /// | observation | hull: angle, angular velocity, velocities; per leg: angle and speed of hip and knee, ground contact; ten distances to the ground as fractions of 5.33 m |
 /// | actions | hip and knee of either leg: direction and strength of the motor, -1..=1 |
-/// | reward | 130 times the meters forward over 30, minus what it tilted and what the motors cost; -100 for a fall |
+/// | reward | 130/30 per meter forward, minus a penalty for tilt and for motor torque; -100 for a fall |
 /// | start | on its feet at the left end, pushed at random |
 /// | terminated | the hull touches the ground, or the walker leaves it at either end |
 ///
-/// A reset without a seed goes on with the same Box2D world, as in Gymnasium: in which order contacts are solved, and so the
-/// last digits, depends on the episodes before. A reset with a seed begins a new world, as a new environment of Gymnasium's
-/// does; Gymnasium itself keeps the world then too, and its episodes are no function of their seeds.
+/// A reset without a seed continues with the same Box2D world, as in Gymnasium: the order in which contacts are solved, and
+/// so the last digits, depends on earlier episodes. A reset with a seed starts a new world, like a new environment in
+/// Gymnasium. Gymnasium itself keeps the old world in this case, so its episodes are not functions of their seeds.
 #[derive(Clone, Debug)]
 pub struct BipedalWalker {
     config: BipedalWalkerConfig,
     random: NpRandom,
     world: World,
-    /// Directions in which the lidar looks, as long as it sees.
+    /// End points of the lidar rays relative to the hull, at full range.
     rays: [(f64, f64); RAYS],
     lidar: [f32; RAYS],
-    /// Bodies of the ground; the walker's come behind them.
+    /// Number of bodies of the ground; the walker's bodies follow them.
     ground: usize,
     heights: [f64; LENGTH],
     clouds: [Cloud; CLOUDS],
@@ -84,12 +84,12 @@ pub struct BipedalWalker {
     shin_contact: [bool; 2],
     shaping: Option<f64>,
     running: bool,
-    /// Pictures drawn, which show one ray after the other.
+    /// Number of pictures drawn so far, which decides the lidar ray in the next one.
     pictures: usize,
 }
 
 impl BipedalWalker {
-    /// A walker that waits for its first reset.
+    /// Creates a walker; call `reset` before the first step.
     pub fn new(config: BipedalWalkerConfig) -> Self {
         let ray = |i: usize| {
             let angle = 1.5 * i as f64 / 10.0;
@@ -112,8 +112,8 @@ impl BipedalWalker {
         }
     }
 
-    /// The bodies as Box2D has them: those of the ground, then the hull, and thigh and shin of either leg; none before the
-    /// first reset.
+    /// Returns the bodies in Box2D's order: those of the ground, then the hull, then thigh and shin of each leg. There are
+    /// none before the first reset.
     pub fn bodies(&self) -> impl Iterator<Item = BodyState> {
         self.world.states()
     }
@@ -234,7 +234,7 @@ impl BipedalWalker {
         lidar.copy_from_slice(&self.lidar);
 
         let shaping = 130.0 * x / SCALE - 5.0 * angle.abs();
-        // The costs are single-precision numbers to numpy, and so is the reward from there on.
+        // Numpy computes these costs in single precision, and so the reward from here on.
         let mut reward = self.shaping.map_or(0.0, |before| shaping - before) as f32;
         self.shaping = Some(shaping);
         for value in action {
@@ -259,7 +259,7 @@ impl Env for BipedalWalker {
         let high = [PI, 5.0, 5.0, 5.0].into_iter().chain(leg).chain(leg).chain([1.0; RAYS]);
         let high: Vec<f64> = high.map(|high| f64::from(high as f32)).collect();
         let mut low: Vec<f64> = high.iter().map(|high| -high).collect();
-        // The contact of a leg.
+        // The lower bounds of the two leg contacts are -0.0 in Gymnasium.
         (low[8], low[13]) = (-0.0, -0.0);
         let shape = vec![high.len()];
         Space::Box { low, high, shape, dtype: DType::F32 }
@@ -277,7 +277,7 @@ impl Env for BipedalWalker {
                 self.world.clear();
                 self.ground = 0;
             }
-            // Before the first episode; not when it is made, so that clones do not share the stream.
+            // Seeded here, not in `new`, so that clones do not share a random stream.
             None if !self.was_reset() => self.random = NpRandom::from_entropy(),
             None => {}
         }
@@ -359,7 +359,7 @@ fn point(x: f64, y: f64) -> Vec2 {
     Vec2::new(x as f32, y as f32)
 }
 
-/// What the registry holds from the start.
+/// Returns the registry entries of BipedalWalker.
 pub(super) fn entries() -> Vec<Entry> {
     let make = |config| Ok(BipedalWalker::new(config));
     let summary = "walk on two legs over rough ground";

@@ -14,9 +14,10 @@ const TAG: &str = "blackjack";
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BlackjackConfig {
-    /// A win with an ace and a ten gives 1.5; without effect when `sab` is set.
+    /// Whether a win with a natural (ace and ten) pays 1.5; no effect if `sab` is set.
     pub natural: bool,
-    /// The rules of Sutton and Barto's book: an ace and a ten beat all but another ace and ten.
+    /// Whether the rules are those of Sutton and Barto's book, where a natural (ace and ten) beats every hand but a
+    /// natural.
     pub sab: bool,
 }
 
@@ -26,18 +27,18 @@ impl Default for BlackjackConfig {
     }
 }
 
-/// Cards, of which only this matters.
+/// The cards of one player, reduced to what the rules need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Hand {
     cards: u64,
-    /// With aces as 1.
+    /// Sum of the cards with aces as 1.
     sum: i64,
     has_ace: bool,
 }
 
 impl Hand {
     fn draw(&mut self, random: &mut NpRandom) -> i64 {
-        // Ace to ten, and three pictures that count as ten.
+        // Ace to ten, and three face cards that count as ten.
         let card = (random.integers(0, 13) + 1).min(10);
         self.cards += 1;
         self.sum += card;
@@ -66,11 +67,11 @@ impl Hand {
     }
 }
 
-/// One Blackjack, the example 5.1 of Sutton and Barto's book, with cards from an endless deck.
+/// A Blackjack environment: example 5.1 of Sutton and Barto's book, with an infinite deck.
 ///
 /// | | |
 /// |---|---|
-/// | observation | the player's sum, the dealer's open card (ace is 1), whether the player has an ace that counts 11 |
+/// | observation | the player's sum, the dealer's open card (ace is 1), whether the player has an ace that counts as 11 |
 /// | actions | 0 sticks, 1 takes a card |
 /// | reward | 1 for a win, 0 for a draw, -1 for a loss, at the end |
 /// | start | two cards each |
@@ -86,7 +87,7 @@ pub struct Blackjack {
 }
 
 impl Blackjack {
-    /// A table that waits for its first reset.
+    /// Creates a game; call `reset` before the first step.
     pub fn new(config: BlackjackConfig) -> Self {
         let (player, dealer) = Default::default();
         Self { config, random: NpRandom::new(0), player, dealer, open_card: 0, running: false }
@@ -97,7 +98,7 @@ impl Blackjack {
         obs.copy_from_slice(&[self.player.value(), self.open_card, usable]);
     }
 
-    /// The dealer draws up to 17; the reward is what that gives the player.
+    /// Lets the dealer draw to 17 or more and returns the player's reward.
     fn play_out(&mut self) -> f64 {
         while self.dealer.value() < 17 {
             self.dealer.draw(&mut self.random);
@@ -126,7 +127,7 @@ impl Env for Blackjack {
     fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
         match seed {
             Some(seed) => self.random = NpRandom::new(seed),
-            // Before the first game; not when it is made, so that clones do not share the stream.
+            // Seeded here, not in `new`, so that clones do not share a random stream.
             None if self.player.cards == 0 => self.random = NpRandom::from_entropy(),
             None => {}
         }
@@ -135,7 +136,7 @@ impl Env for Blackjack {
         self.dealer.draw(&mut self.random);
         self.player.draw(&mut self.random);
         self.player.draw(&mut self.random);
-        // Gymnasium draws a suit, and a face for a ten, for its pictures.
+        // Gymnasium draws a random suit, and a face for a ten, for its pictures.
         self.random.integers(0, 4);
         if self.open_card == 10 {
             self.random.integers(0, 3);
@@ -168,8 +169,8 @@ impl Env for Blackjack {
         Some(4.0)
     }
 
-    /// 384 x 376, as Gymnasium's; the drawing is our own: the dealer's card above, the player's sum below, with a disc
-    /// beside it for an ace that counts 11.
+    /// Draws 384 x 376 pixels, Gymnasium's size, in pavlov's own style: the dealer's card above, the player's sum
+    /// below, and a disc beside it for an ace that counts as 11.
     fn render(&mut self) -> Result<Option<Frame>> {
         let Some(mut canvas) = Canvas::new(384, 376) else { return Ok(None) };
         canvas.polygon(&[(0.0, 0.0), (384.0, 0.0), (384.0, 376.0), (0.0, 376.0)], [196, 216, 158]);
@@ -214,9 +215,9 @@ impl Env for Blackjack {
     }
 }
 
-/// A number of up to two digits around the middle of the picture, `y` above its lower edge.
+/// Draws a number of one or two digits, horizontally centred, `y` pixels above the lower edge of the picture.
 fn draw_number(canvas: &mut Canvas, number: i64, y: f32) {
-    /// Which strokes a digit has: top, right above, right below, bottom, left below, left above, middle.
+    /// Bit mask of each digit's strokes: top, upper right, lower right, bottom, lower left, upper left, middle.
     const STROKES: [u8; 10] = [0x3f, 0x06, 0x5b, 0x4f, 0x66, 0x6d, 0x7d, 0x07, 0x7f, 0x6f];
     const ENDS: [[(f32, f32); 2]; 7] = [
         [(-1.0, 2.0), (1.0, 2.0)],

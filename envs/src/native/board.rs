@@ -1,30 +1,30 @@
-//! Pictures of boards: tiles in rows from the top.
+//! Pictures of boards: rows of tiles, the first row at the top.
 
 use super::draw::{self, Canvas};
 use crate::Frame;
 
 pub(super) const AGENT: [u8; 3] = [200, 60, 60];
 
-/// Row and column.
+/// Row and column of a field.
 pub(super) type Field = (usize, usize);
 
-/// A board under construction.
+/// A picture of a board that is being drawn.
 pub(super) struct Board {
     canvas: Canvas,
-    /// Left upper corner of the first field.
+    /// Upper left corner of the first field, in pixels.
     origin: (f32, f32),
-    /// Width and height of a field.
+    /// Width and height of a field, in pixels.
     size: (f32, f32),
 }
 
 impl Board {
-    /// `size` is the width and height of a field; `None` when the board has none.
+    /// Creates a board with fields of `size` (width and height in pixels); `None` if the picture would be empty.
     pub(super) fn new(rows: usize, columns: usize, size: (usize, usize)) -> Option<Self> {
         let (width, height) = (columns * size.0, rows * size.1);
         Self::on_canvas((width, height), (0, 0), size)
     }
 
-    /// A board on a larger canvas, whose first field is `left` and `top` pixels inside.
+    /// Creates a board on a larger canvas, with its first field `left` and `top` pixels inside.
     pub(super) fn on_canvas(
         (width, height): (usize, usize),
         (left, top): (usize, usize),
@@ -44,14 +44,14 @@ impl Board {
         self.canvas.line(&corners, 1.0, [180, 200, 230]);
     }
 
-    /// A disc in the middle; the radius is a part of the field.
+    /// Draws a disc in the middle of a field; `radius` is a fraction of the shorter side of the field.
     pub(super) fn disc(&mut self, field: Field, radius: f32, color: [u8; 3]) {
         let (left, bottom) = self.corner(field);
         let (width, height) = self.size;
         self.canvas.circle((left + 0.5 * width, bottom + 0.5 * height), radius * width.min(height), color);
     }
 
-    /// A flag in the middle.
+    /// Draws a flag in the middle of a field.
     pub(super) fn flag(&mut self, field: Field) {
         let (left, bottom) = self.corner(field);
         let at = |x: f32, y: f32| (left + x * self.size.0, bottom + y * self.size.1);
@@ -61,7 +61,7 @@ impl Board {
         self.canvas.polygon(&cloth, [204, 204, 0]);
     }
 
-    /// A wall on the right edge of a field.
+    /// Draws a wall on the right edge of a field.
     pub(super) fn wall_right_of(&mut self, field: Field) {
         let (left, bottom) = self.corner(field);
         let x = left + self.size.0;

@@ -1,41 +1,41 @@
-//! Two players put marks on a board in turn; a straight line of their own wins.
+//! Board games of two players who place marks in turn; a straight line of one's own marks wins.
 
 use crate::{
     DType, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space,
     state::{StateReader, StateWriter},
 };
 
-/// What tells one game from another.
+/// Rules of one board game.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) name: &'static str,
     pub(super) agents: [&'static str; 2],
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// Marks in a straight line that win.
+    /// Number of marks in a straight line that win.
     pub(super) line: usize,
     pub(super) actions: usize,
-    /// The square where an action puts its mark; `None` when the action is illegal.
+    /// Returns the square in which an action puts its mark; `None` if the action is illegal.
     pub(super) square: fn(&[u8], usize) -> Option<usize>,
     pub(super) draw: fn(&[u8]) -> Option<Frame>,
 }
 
-/// A board game of two players, equal to PettingZoo 1.27's: [`tictactoe`](Self::tictactoe) or
+/// A board game of two players, equal to PettingZoo 1.27: [`tictactoe`](Self::tictactoe) or
 /// [`connect_four`](Self::connect_four).
 ///
 /// | | |
 /// |---|---|
-/// | observation | `Dict(action_mask, observation)` of bytes: for each action whether it is legal (zeros while the other player is to move), then for each square, row by row, whether the mark there is mine and whether it is the other's |
+/// | observation | `Dict(action_mask, observation)` of bytes: for each action whether it is legal (zeros while the other player is to move), then for each square, row by row, whether it holds the agent's own mark and whether it holds the opponent's |
 /// | reward | 1 to the winner and -1 to the loser; 0 for a draw |
-/// | illegal action | ends the game: -1 to its player, 0 to the other, and both flags to both, as PettingZoo does |
-/// | terminated | both players, at a line or a full board |
+/// | illegal action | ends the game: -1 to its player, 0 to the other, and both flags for both, as in PettingZoo |
+/// | terminated | both players, when a line is complete or the board is full |
 /// | truncated | at an illegal action |
 ///
-/// Nothing is random.
+/// The games have no randomness.
 #[derive(Clone, Debug)]
 pub struct BoardGame {
     rules: &'static Rules,
-    /// 0 for an empty square, or 1 + the player.
+    /// Marks by square: 0 if empty, otherwise 1 + the player.
     board: Vec<u8>,
     turn: usize,
     over: bool,
@@ -50,7 +50,7 @@ impl BoardGame {
         (self.rules.square)(&self.board, action).is_some()
     }
 
-    /// Whether a player has a line through `square`.
+    /// Whether `mark` has a winning line through `square`.
     fn line_through(&self, square: usize, mark: u8) -> bool {
         let Rules { rows, columns, line, .. } = *self.rules;
         let (row, column) = ((square / columns) as isize, (square % columns) as isize);
@@ -69,7 +69,7 @@ impl BoardGame {
             .any(|(down, right)| 1 + run(down, right) + run(-down, -right) >= line)
     }
 
-    /// `illegal`: the last action ended the game so.
+    /// Writes the output rows; `illegal` says that the last action was illegal and ended the game.
     fn write(&self, illegal: bool, out: MultiAgentOut<'_, u8>) {
         for (player, row) in out.obs.chunks_exact_mut(self.obs_width()).enumerate() {
             let (mask, squares) = row.split_at_mut(self.rules.actions);
@@ -159,7 +159,7 @@ impl MultiAgentEnv for BoardGame {
             None => {
                 out.rewards[player] = -1.0;
                 self.over = true;
-                // PettingZoo goes on with the first of the agents that ended, and masks for that one.
+                // PettingZoo selects the first agent after an illegal action and writes the mask for that one.
                 self.turn = 0;
             }
         }

@@ -1,13 +1,13 @@
 //! The part of Box2D 2.3.0 that Gymnasium's LunarLander and BipedalWalker need, ported from C++ bit for bit.
 //!
-//! Every sum and product is taken in the original's order, in single precision. Order decides bits elsewhere too: contacts
-//! are visited from the newest to the oldest, bodies and joints likewise, and new pairs of fixtures come sorted by their
-//! nodes in the tree of bounding boxes. So that tree is the original's to the last node, and a world that is emptied and
-//! filled again goes on with the tree's order of free nodes.
+//! Every sum and product is computed in the original's order, in single precision. Other orders decide bits too: contacts
+//! are visited from the newest to the oldest, as are bodies and joints, and new pairs of fixtures are sorted by their
+//! nodes in the tree of bounding boxes. So the tree equals the original's node by node, and a world that is emptied and
+//! filled again reuses the tree's free nodes in the original's order.
 //!
-//! Left out is what these environments never reach: circles and chains, the neighbors of an edge ("ghost vertices"), joints
-//! that are no revolute joint with a motor and limits, sensors, bullets, damping, kinematic bodies, and the destruction of
-//! one body alone.
+//! Features that these environments never use are left out: circles and chains, neighbours of an edge ("ghost vertices"),
+//! joints other than the revolute joint with a motor and limits, sensors, bullets, damping, kinematic bodies, and the
+//! destruction of a single body.
 
 mod body;
 mod broad_phase;

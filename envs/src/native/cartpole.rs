@@ -17,17 +17,17 @@ const TOTAL_MASS: f64 = 0.1 + 1.0;
 const HALF_LENGTH: f64 = 0.5;
 const POLE_MASS_LENGTH: f64 = POLE_MASS * HALF_LENGTH;
 const FORCE: f64 = 10.0;
-/// Seconds per step.
+/// Length of a step in seconds.
 const TAU: f64 = 0.02;
 const MOST_X: f64 = 2.4;
-/// Twelve degrees.
+/// Largest pole angle: 12 degrees in radians.
 const MOST_THETA: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
 
 /// Settings of CartPole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CartPoleConfig {
-    /// Rewards of Sutton and Barto's book: 0 per step and -1 for the fall, instead of 1 per step.
+    /// Whether rewards follow Sutton and Barto's book: 0 per step and -1 for a fall, instead of 1 per step.
     pub sutton_barto_reward: bool,
 }
 
@@ -46,7 +46,7 @@ impl CartPoleConfig {
 type State = [f64; 4];
 
 classic_env! {
-    /// One CartPole without a time limit.
+    /// A CartPole environment without a time limit.
     ///
     /// | | |
     /// |---|---|
@@ -56,11 +56,11 @@ classic_env! {
     /// | start | each element uniform in -0.05..0.05 |
     /// | terminated | position beyond 2.4 or angle beyond 12 degrees |
     ///
-    /// The state is kept in double precision, in the order of the observation; observations are rounded once.
+    /// The state has double precision and the order of the observation; observations are rounded to single precision.
     CartPole(CartPoleConfig), 4, 4
 }
 
-/// Many CartPoles; their loop is compiled for AVX2 and FMA where the machine has them.
+/// A vector of CartPole copies; its loop uses AVX2 and FMA if the CPU has them.
 pub type CartPoleVector = ClassicVector<CartPoleConfig, 4, 4>;
 
 impl ClassicControl<4, 4> for CartPoleConfig {
@@ -69,7 +69,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
     const TAG: &'static str = "cartpole";
     const RENDER_FPS: f64 = 50.0;
 
-    /// Twice what ends an episode, so that its last observation is inside.
+    /// Twice the limits that end an episode, so that the last observation lies inside.
     fn observation_space(&self) -> Space {
         symmetric_box([(2.0 * MOST_X) as f32, f32::INFINITY, (2.0 * MOST_THETA) as f32, f32::INFINITY])
     }
@@ -108,22 +108,22 @@ impl ClassicControl<4, 4> for CartPoleConfig {
         draw_cartpole(state)
     }
 
-    /// The fastest loop this machine has.
+    /// Runs the fastest loop that this CPU supports.
     fn advance_all(&self, actions: &[i64], rows: ClassicRows<'_, 4, 4>) {
         #[cfg(target_arch = "x86_64")]
         if sincos::fits_platform() {
-            // SAFETY: that is true only where the machine has AVX2 and FMA.
+            // SAFETY: `fits_platform` is true only if the CPU has AVX2 and FMA.
             return unsafe { advance_all_fma(*self, actions, rows) };
         }
         advance_all(*self, actions, rows, f64::sin_cos);
     }
 }
 
-/// Copies moved together: their rows fit the first-level cache.
+/// Number of copies per block; the rows of a block fit the first-level cache.
 const BLOCK: usize = 128;
 
-/// Several short loops over a block that stays in the first-level cache: each of them vectorises, one long loop would
-/// not.
+/// Moves all copies with several short loops over blocks that fit the first-level cache; short loops vectorise, one
+/// long loop does not.
 #[inline(always)]
 fn advance_all(
     config: CartPoleConfig,
@@ -167,11 +167,11 @@ fn advance_all_fma(config: CartPoleConfig, actions: &[i64], rows: ClassicRows<'_
     advance_all(config, actions, rows, sincos::sin_cos);
 }
 
-// The fast sine covers every angle from which an episode goes on.
+// The fast sine must cover every pole angle that does not end an episode.
 #[cfg(target_arch = "x86_64")]
 const _: () = assert!(MOST_THETA < sincos::LIMIT);
 
-/// The state 0.02 seconds later; operations in Gymnasium's order, so that every bit is the same.
+/// Returns the state 0.02 seconds later, in Gymnasium's order of operations, for equal bits.
 #[inline(always)]
 fn advance([x, x_dot, theta, theta_dot]: State, action: i64, sin: f64, cos: f64) -> State {
     let force = if action == 1 { FORCE } else { -FORCE };
@@ -184,11 +184,11 @@ fn advance([x, x_dot, theta, theta_dot]: State, action: i64, sin: f64, cos: f64)
 
 #[inline(always)]
 fn has_fallen(&[x, _, theta, _]: &State) -> bool {
-    // Not short-circuited: the loop over copies has no branches.
+    // Not short-circuited, so that the loop over copies has no branches.
     (x.abs() > MOST_X) | (theta.abs() > MOST_THETA)
 }
 
-/// The picture Gymnasium draws: 600 x 400, the track at height 100.
+/// Draws Gymnasium's picture: 600 x 400 pixels, with the track 100 pixels above the lower edge.
 fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
     const WIDTH: f32 = 600.0;
     let scale = WIDTH / (2.0 * MOST_X as f32);
@@ -211,7 +211,7 @@ fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
 mod tests {
     use super::*;
 
-    /// The loop with the platform's functions is the one that runs without AVX2 and FMA.
+    /// Machines without AVX2 and FMA run the loop with the platform's functions, so its results must be the same.
     #[test]
     fn the_fast_loop_and_the_plain_one_give_equal_bits() {
         const N: usize = 300;

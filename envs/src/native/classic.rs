@@ -1,4 +1,4 @@
-//! What the classic-control environments share: one copy around the dynamics of each.
+//! Shared code of the classic-control environments: a single copy around the dynamics of each.
 
 use std::fmt::Debug;
 
@@ -7,52 +7,53 @@ use crate::{
     state::{StateReader, StateWriter},
 };
 
-/// What tells one classic-control environment from another: `S` numbers of state, `O` of observation.
+/// The dynamics of a classic-control environment with `S` state numbers and `O` observation numbers.
 ///
-/// The settings implement it, so that one copy and many do the same arithmetic.
+/// Implemented by the settings types, so that single copies and vectors use the same arithmetic.
 pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send + 'static {
     /// Scalar type of actions, one per step.
     type Act: Element;
-    /// In messages.
+    /// Name used in error messages.
     const NAME: &'static str;
-    /// In front of saved states.
+    /// Tag that begins every saved state.
     const TAG: &'static str;
-    /// Gymnasium's `render_fps`.
+    /// Frames per second, Gymnasium's `render_fps`.
     const RENDER_FPS: f64;
 
     fn observation_space(&self) -> Space;
 
     fn action_space(&self) -> Space;
 
-    /// Whether a copy can take the action.
+    /// Whether the action is valid.
     fn takes(action: Self::Act) -> bool;
 
-    /// Gymnasium's `options` of `reset`.
+    /// Type of Gymnasium's `options` of `reset`.
     type ResetOptions: ResetOptions;
-    /// Those of a reset without options.
+    /// Options of a reset without explicit options.
     const RESET_OPTIONS: Self::ResetOptions;
 
-    /// State of a new episode.
+    /// Draws the first state of an episode.
     fn start(&self, options: Self::ResetOptions, random: &mut NpRandom) -> [f64; S];
 
-    /// Moves on; gives the reward and whether the episode terminated.
+    /// Advances the state by one step; returns the reward and whether the episode terminated.
     fn advance(&self, state: &mut [f64; S], action: Self::Act) -> (f64, bool);
 
     fn observe(&self, state: &[f64; S]) -> [f32; O];
 
-    /// As [`observe`](Self::observe) for a state that `start` gave.
+    /// Observation of a first state, as returned by [`start`](Self::start); by default that of
+    /// [`observe`](Self::observe).
     fn observe_start(&self, state: &[f64; S]) -> [f32; O] {
         self.observe(state)
     }
 
-    /// Whether an episode can go on from a state that was read from a file.
+    /// Whether an episode can continue from a loaded state.
     fn goes_on(&self, state: &[f64; S]) -> bool {
         state.iter().all(|value| value.is_finite())
     }
 
     fn draw(&self, state: &[f64; S]) -> Option<Frame>;
 
-    /// Moves all copies and writes what they show.
+    /// Advances all copies by one step and writes their observations, rewards and flags.
     fn advance_all(&self, actions: &[Self::Act], rows: ClassicRows<'_, S, O>) {
         let ClassicRows { mut state, obs, rewards, terminated } = rows;
         for (i, &action) in actions.iter().enumerate() {
@@ -68,31 +69,31 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
     }
 }
 
-/// What [`ClassicControl::advance_all`] writes; each slice is as long as there are copies.
+/// Output of [`ClassicControl::advance_all`]; each slice has one element per copy.
 #[derive(Debug)]
 pub struct ClassicRows<'a, const S: usize, const O: usize> {
-    /// The state, one slice per number of it.
+    /// The states, one slice per state number.
     pub(super) state: [&'a mut [f64]; S],
     pub(super) obs: &'a mut [[f32; O]],
     pub(super) rewards: &'a mut [f32],
     pub(super) terminated: &'a mut [bool],
 }
 
-/// What a caller may say about the first state of an episode.
+/// Options for the first state of an episode.
 pub trait ResetOptions: Copy + Debug + Send + 'static {
-    /// Checks the options.
+    /// Checks that the options are valid.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if a bound is out of range or not finite.
     fn check(&self) -> Result<()>;
 }
 
-/// Bounds of the first state of an episode: `low` and `high` in Gymnasium's `options` of `reset`.
+/// Bounds of the first state of an episode: `low` and `high` of Gymnasium's `options` of `reset`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResetBounds {
-    /// The lower bound.
+    /// Lower bound.
     pub low: f64,
-    /// The upper bound.
+    /// Upper bound.
     pub high: f64,
 }
 
@@ -107,7 +108,7 @@ impl ResetOptions for ResetBounds {
     }
 }
 
-/// One copy.
+/// A single copy of a classic-control environment.
 #[derive(Clone, Debug)]
 pub(super) struct Single<D, const S: usize, const O: usize> {
     pub(super) dynamics: D,
@@ -117,7 +118,7 @@ pub(super) struct Single<D, const S: usize, const O: usize> {
 }
 
 impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Single<D, S, O> {
-    /// A copy that waits for its first reset.
+    /// Creates a copy; call `reset` before the first step.
     pub(super) fn new(dynamics: D) -> Self {
         Self { dynamics, random: NpRandom::from_entropy(), state: [0.0; S], running: false }
     }
@@ -214,7 +215,7 @@ pub(super) fn read_copy<const S: usize>(input: &mut StateReader<'_>) -> Result<(
     Ok((state, input.random()?))
 }
 
-/// A box of single-precision numbers with bounds on either side of 0.
+/// A box of single-precision numbers between `-high` and `high`.
 pub(super) fn symmetric_box<const O: usize>(high: [f32; O]) -> Space {
     let high = high.map(f64::from);
     Space::Box {
@@ -225,7 +226,7 @@ pub(super) fn symmetric_box<const O: usize>(high: [f32; O]) -> Space {
     }
 }
 
-/// Gives a [`Single`] its own name: `classic_env!(/** docs */ Name(Config), state, observation)`.
+/// Defines a named environment type around [`Single`]: `classic_env!(/** docs */ Name(Config), state, observation)`.
 macro_rules! classic_env {
     ($(#[$attribute:meta])* $name:ident($config:ty), $state:literal, $obs:literal) => {
         $(#[$attribute])*
@@ -233,18 +234,18 @@ macro_rules! classic_env {
         pub struct $name($crate::native::classic::Single<$config, $state, $obs>);
 
         impl $name {
-            /// A copy that waits for its first reset.
+            /// Creates a copy; call `reset` before the first step.
             pub fn new(config: $config) -> Self {
                 Self($crate::native::classic::Single::new(config))
             }
 
-            /// The state in double precision.
+            /// Current state in double precision.
             pub fn state(&self) -> [f64; $state] {
                 self.0.state
             }
 
-            /// Starts an episode as [`reset`]($crate::Env::reset) does, with Gymnasium's `options` of `reset`. Wrappers
-            /// and vector environments reset without options.
+            /// Starts an episode like [`reset`]($crate::Env::reset), with Gymnasium's `options` of `reset`. Wrappers
+            /// and vector environments always reset without options.
             ///
             /// # Errors
             /// Returns [`Error::Shape`]($crate::Error::Shape) if a bound of `options` is out of range or not finite.
@@ -257,7 +258,7 @@ macro_rules! classic_env {
                 self.0.reset_with(seed, options, obs)
             }
 
-            /// Continues an episode from another state.
+            /// Continues an episode from the given state.
             pub fn set_state(&mut self, state: [f64; $state]) {
                 self.0.state = state;
                 self.0.running = true;

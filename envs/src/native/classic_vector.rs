@@ -1,4 +1,4 @@
-//! Many copies of a classic-control environment as a struct of arrays.
+//! Vectors of a classic-control environment, stored as a struct of arrays.
 
 use super::classic::{ClassicControl, ClassicRows, read_copy, write_copy};
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
     vector::check_len,
 };
 
-/// `n` copies of a classic-control environment with a time limit, equal to the single ones bit for bit.
+/// A vector of copies of a classic-control environment with a time limit, bit for bit equal to single copies.
 ///
-/// Every number of the state has an array of its own. A step moves all copies in one loop and resets the few that ended
-/// in another.
+/// Each state number has its own array. A step advances all copies in one loop and resets the few ended ones in
+/// another.
 #[derive(Clone, Debug)]
 pub struct ClassicVector<D, const S: usize, const O: usize> {
     dynamics: D,
@@ -18,16 +18,16 @@ pub struct ClassicVector<D, const S: usize, const O: usize> {
     observation_space: Space,
     action_space: Space,
     state: [Vec<f64>; S],
-    /// Steps of the running episodes.
+    /// Number of steps of each running episode.
     steps: Vec<u32>,
     random: Vec<NpRandom>,
     autoreset: bool,
-    /// Whether there was a first reset.
+    /// Whether `reset` has been called.
     running: bool,
 }
 
 impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S, O> {
-    /// Makes `num_envs` copies whose episodes are truncated after `limit` steps.
+    /// Creates `num_envs` copies whose episodes are truncated after `limit` steps.
     pub fn new(num_envs: usize, limit: usize, config: D) -> Self {
         Self {
             limit: limit.try_into().unwrap_or(u32::MAX),
@@ -62,7 +62,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
         *obs = self.dynamics.observe_start(&state);
     }
 
-    /// Counts the step and sets `truncated`; gives the number of episodes that ended.
+    /// Counts the step and sets `truncated`; returns the number of episodes that ended.
     fn count_step(&mut self, terminated: &[bool], truncated: &mut [bool]) -> usize {
         let mut ended = 0;
         for ((steps, &terminated), truncated) in self.steps.iter_mut().zip(terminated).zip(truncated) {
@@ -110,7 +110,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
                 D::NAME
             )));
         }
-        // One reduction without branches first: a search for the culprit is for the bad case only.
+        // A branch-free check of all actions comes first; the invalid one is searched only if there is one.
         if !actions.iter().fold(true, |valid, &action| valid & D::takes(action)) {
             let action = actions.iter().find(|&&action| !D::takes(action)).unwrap_or(&actions[0]);
             return Err(Error::invalid_action(D::NAME, &[*action], &self.action_space));
@@ -166,7 +166,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
                     "copy {i} is at {state:?}, from where no episode goes on; it is damaged"
                 )));
             }
-            // Between steps an episode is below its limit: the one that reached it has started anew.
+            // Between steps, an episode is below its limit, because one that reached it was reset.
             let steps = input.u64()?;
             if steps >= u64::from(self.limit.max(1)) {
                 return Err(Error::state(format!(

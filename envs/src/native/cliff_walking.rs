@@ -17,28 +17,28 @@ const GOAL: usize = ROWS * COLUMNS - 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CliffWalkingConfig {
-    /// A step goes to either side with a probability of 1/3 each.
+    /// Whether a step goes to either side with a probability of 1/3 each.
     pub is_slippery: bool,
 }
 
-/// One CliffWalking, the example 6.6 of Sutton and Barto's book, without a time limit: 4 rows of 12 fields.
+/// A CliffWalking environment: example 6.6 of Sutton and Barto's book, 4 rows of 12 fields, without a time limit.
 ///
 /// | | |
 /// |---|---|
-/// | observation | the field, 12 row + column |
+/// | observation | the number of the field, 12 * row + column |
 /// | actions | 0 up, 1 right, 2 down, 3 left |
-/// | reward | -1 per step, -100 for a fall, which leads back to the start |
-/// | start | bottom left |
-/// | terminated | bottom right |
+/// | reward | -1 per step; -100 for a fall, which returns the agent to the start |
+/// | start | the field at the bottom left |
+/// | terminated | at the goal, the field at the bottom right |
 ///
-/// `info("prob")` is the probability of what the last step did.
+/// `info("prob")` is the probability of the last transition.
 #[derive(Clone, Debug)]
 pub struct CliffWalking {
     walk: Walk,
 }
 
 impl CliffWalking {
-    /// A walker that waits for the first reset.
+    /// Creates an environment; call `reset` before the first step.
     pub fn new(config: CliffWalkingConfig) -> Self {
         let starts: [bool; ROWS * COLUMNS] = std::array::from_fn(|state| state == START);
         let table = Table::new(4, &starts, |state, action| {
@@ -105,7 +105,7 @@ impl Env for CliffWalking {
         Some(4.0)
     }
 
-    /// 768 x 256, as Gymnasium's; the drawing is our own.
+    /// Draws 768 x 256 pixels, Gymnasium's size, in pavlov's own style.
     fn render(&mut self) -> Result<Option<Frame>> {
         let Some(mut board) = Board::new(ROWS, COLUMNS, (64, 64)) else { return Ok(None) };
         for state in 0..ROWS * COLUMNS {

@@ -9,8 +9,8 @@ use crate::Frame;
 const COLUMNS: usize = 7;
 
 impl BoardGame {
-    /// Connect four, `connect_four_v3`: agents `player_0` and `player_1`, actions 0..7 are the columns of a board with
-    /// 6 rows.
+    /// The game Connect four, `connect_four_v3`: agents `player_0` and `player_1`; actions 0..7 are the columns of a
+    /// board with 6 rows.
     pub fn connect_four() -> Self {
         Self::new(&RULES)
     }
@@ -27,7 +27,7 @@ static RULES: Rules = Rules {
     draw: draw_board,
 };
 
-/// 891 x 774 like PettingZoo's; row 0 is at the top, and the first player's chips are the red ones.
+/// Draws 891 x 774 pixels as PettingZoo does: row 0 is at the top, and the first player's chips are red.
 fn draw_board(board: &[u8]) -> Option<Frame> {
     const BLUE: [u8; 3] = [26, 66, 174];
     const RED: [u8; 3] = [211, 35, 35];

@@ -8,15 +8,15 @@ pub(super) const BLACK: [u8; 3] = [0, 0, 0];
 
 type Point = (f32, f32);
 
-/// Pixels under construction.
+/// A picture that is being drawn.
 pub(super) struct Canvas {
     pixels: Pixmap,
-    /// Turns the y axis.
+    /// Transform that makes the y axis point up.
     flip: Transform,
 }
 
 impl Canvas {
-    /// A white canvas; `None` when a side is 0.
+    /// Creates a white canvas, sizes in pixels; `None` if a side is 0.
     pub(super) fn new(width: u32, height: u32) -> Option<Self> {
         let mut pixels = Pixmap::new(width, height)?;
         pixels.fill(tiny_skia::Color::WHITE);
@@ -35,14 +35,14 @@ impl Canvas {
         self.fill(path, color);
     }
 
-    /// One pixel high, over the whole width.
+    /// Draws a line of one pixel in height over the whole width.
     pub(super) fn horizontal_line(&mut self, y: f32, color: [u8; 3]) {
         if let Some(rect) = Rect::from_xywh(0.0, y, self.pixels.width() as f32, 1.0) {
             self.pixels.fill_rect(rect, &paint(color), self.flip, None);
         }
     }
 
-    /// Through all points.
+    /// Draws a line through all points.
     pub(super) fn line(&mut self, points: &[Point], width: f32, color: [u8; 3]) {
         let stroke = Stroke { width, line_cap: LineCap::Round, ..Stroke::default() };
         if let Some(path) = path_through(points).finish() {
@@ -50,7 +50,7 @@ impl Canvas {
         }
     }
 
-    /// Three quarters of a circle with a head at its end.
+    /// Draws three quarters of a circle with an arrowhead at the end.
     pub(super) fn turning_arrow(
         &mut self,
         center: Point,
@@ -68,7 +68,7 @@ impl Canvas {
     }
 
     pub(super) fn into_frame(self) -> Frame {
-        // Everything is opaque, so premultiplied pixels are plain ones.
+        // All pixels are opaque, so premultiplied colours equal plain ones.
         let rgb =
             self.pixels.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
         Frame { width: self.pixels.width() as usize, height: self.pixels.height() as usize, rgb }
@@ -81,7 +81,7 @@ impl Canvas {
     }
 }
 
-/// A point turned counterclockwise around the origin and moved to `center`.
+/// Rotates a point counterclockwise around the origin by `angle` radians and moves it by `center`.
 pub(super) fn turn((x, y): Point, angle: f32, center: Point) -> Point {
     let (sin, cos) = angle.sin_cos();
     (center.0 + x * cos - y * sin, center.1 + x * sin + y * cos)

@@ -1,4 +1,4 @@
-//! What the registry is told of a native environment.
+//! Registry entries of native environments.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -10,9 +10,9 @@ use crate::{
     env_config::decode_config,
 };
 
-/// An environment of one agent.
+/// Registry entry of a single-agent environment.
 pub(super) type Entry = (EnvSpec, EnvCreator);
-/// An environment of several agents.
+/// Registry entry of a multi-agent environment.
 pub(super) type MultiAgentEntry = (EnvSpec, fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>);
 
 pub(super) fn classic<D, const S: usize, const O: usize>(
@@ -49,7 +49,7 @@ where
         if let Some((key, value)) = &preset {
             config.entry(*key).or_insert_with(|| value.clone());
         }
-        // Copies share what is in one of them: the table of transitions.
+        // Clones share immutable data such as the transition table.
         let env = make(decode_config(id, &config)?)?;
         match limit {
             Some(limit) => stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), limit))),

@@ -17,15 +17,15 @@ const MAP_8X8: [&str; 8] =
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FrozenLakeConfig {
-    /// A map of one's own: rows of `S` (start), `F` (frozen), `H` (hole) and `G` (goal); goes before `map_name`.
+    /// A custom map: rows of `S` (start), `F` (frozen), `H` (hole) and `G` (goal); overrides `map_name`.
     pub desc: Option<Vec<String>>,
-    /// The name of a map: `4x4` or `8x8`.
+    /// Name of a built-in map: `4x4` or `8x8`.
     pub map_name: String,
-    /// Whether steps can go to either side.
+    /// Whether steps can slip to either side.
     pub is_slippery: bool,
-    /// On slippery ice, the probability of going where the action says; the sides share the rest.
+    /// Probability of the intended direction on slippery ice; the two sides share the rest.
     pub success_rate: f64,
-    /// Rewards for reaching the goal, a hole and frozen ice.
+    /// Rewards for reaching the goal, a hole, and frozen ice.
     pub reward_schedule: [f64; 3],
 }
 
@@ -76,17 +76,17 @@ fn refuse(message: String) -> Error {
     Error::Config { env: "FrozenLake".into(), message }
 }
 
-/// One FrozenLake without a time limit.
+/// A FrozenLake environment without a time limit.
 ///
 /// | | |
 /// |---|---|
-/// | observation | the field, width * row + column |
+/// | observation | the number of the field, width * row + column |
 /// | actions | 0 left, 1 down, 2 right, 3 up |
 /// | reward | by `reward_schedule`: 1 at the goal, otherwise 0 |
 /// | start | on an `S` |
 /// | terminated | at the goal or in a hole |
 ///
-/// `info("prob")` is the probability of what the last step did.
+/// `info("prob")` is the probability of the last transition.
 #[derive(Clone, Debug)]
 pub struct FrozenLake {
     map: Vec<Vec<u8>>,
@@ -94,10 +94,10 @@ pub struct FrozenLake {
 }
 
 impl FrozenLake {
-    /// A walker that waits for the first reset.
+    /// Creates an environment; call `reset` before the first step.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the map is none, or if `success_rate` is outside 0..=1.
+    /// Returns [`Error::Config`] if the map is invalid, or if `success_rate` is outside 0..=1.
     pub fn new(config: FrozenLakeConfig) -> Result<Self> {
         let map = config.map()?;
         let rate = config.success_rate;
@@ -130,7 +130,7 @@ impl FrozenLake {
         Ok(Self { map, walk: Walk::new("FrozenLake", "frozen_lake", table) })
     }
 
-    /// A map for [`FrozenLakeConfig::desc`] on which the goal can be reached: Gymnasium's
+    /// Creates a random map for [`FrozenLakeConfig::desc`] on which the goal can be reached: Gymnasium's
     /// `generate_random_map(size, p, seed)`, where `p` is the probability of frozen ice.
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl Env for FrozenLake {
         Some(4.0)
     }
 
-    /// 64 pixels per field, at most 512 either way, as Gymnasium's; the drawing is our own.
+    /// Draws at most 64 pixels per field and 512 in total per side, as Gymnasium does, in pavlov's own style.
     fn render(&mut self) -> Result<Option<Frame>> {
         let (rows, columns) = (self.map.len(), self.map[0].len());
         let size = ((512 / columns).clamp(1, 64), (512 / rows).clamp(1, 64));

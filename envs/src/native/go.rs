@@ -1,4 +1,4 @@
-//! Go: two players surround points on a board.
+//! Go: two players surround points of a board with stones.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::{
 use position::Position;
 
 const NAME: &str = "go_v5";
-/// Planes of the board that an observation holds, two for each of the last eight moves.
+/// Number of history planes of an observation, two for each of the last eight moves.
 const HISTORY: usize = 16;
 const PLANES: usize = HISTORY + 1;
 const LARGEST_BOARD: usize = 25;
@@ -23,9 +23,9 @@ const LARGEST_BOARD: usize = 25;
 pub struct GoConfig {
     /// Rows and columns of the board, in 1..=25.
     pub board_size: usize,
-    /// Points that white gets besides.
+    /// Points added to white's score.
     pub komi: f64,
-    /// Width and height of pictures in pixels.
+    /// Width and height of pictures, in pixels.
     pub screen_height: usize,
 }
 
@@ -35,26 +35,26 @@ impl Default for GoConfig {
     }
 }
 
-/// The game `go_v5`, equal to PettingZoo 1.27's, for the players `black_0` and `white_0`.
+/// The game Go, equal to PettingZoo 1.27's `go_v5`, for the agents `black_0` and `white_0`.
 ///
 /// | | |
 /// |---|---|
-/// | observation | `Dict(action_mask, observation)` of bytes: for each action whether it is legal (zeros while the other player is to move), then for each point, row by row, 17 planes: for each of the last eight moves, the last one first, whether its player has a stone there after it and whether the other player has; then 1 for white |
+/// | observation | `Dict(action_mask, observation)` of bytes: for each action whether it is legal (zeros while the other player is to move), then for each point, row by row, 17 planes: for each of the last eight moves, newest first, whether the player of that move has a stone there after the move and whether the opponent has; then 1 for white |
 /// | action | a point, row by row, or `board_size * board_size` to pass |
-/// | reward | 1 to the winner and -1 to the loser; as in PettingZoo, white wins when both have as many points |
-/// | illegal action | ends the game: -1 to its player, 0 to the other, and both flags to both, as PettingZoo does |
-/// | terminated | both players, when both passed one after the other |
-/// | truncated | at an illegal action only: players who do not pass play for ever |
+/// | reward | 1 to the winner and -1 to the loser; a tie counts as a win for white, as in PettingZoo |
+/// | illegal action | ends the game: -1 to its player, 0 to the other, and both flags for both, as in PettingZoo |
+/// | terminated | both players, after two passes in a row |
+/// | truncated | at an illegal action only; players who never pass play for ever |
 ///
-/// A stone that was just taken alone may not be taken back at once; longer repetitions are legal, as in PettingZoo.
-/// Stones and surrounded points count. Nothing is random.
+/// A single stone that was just captured may not be recaptured at once (ko); longer repetitions are legal, as in
+/// PettingZoo. Stones and surrounded points count (area scoring). The game has no randomness.
 #[derive(Clone, Debug)]
 pub struct Go {
     config: GoConfig,
     position: Position,
-    /// The planes of the last eight moves, 16 bytes for each point.
+    /// History planes of the last eight moves, 16 bytes per point.
     history: Vec<u8>,
-    /// Whose mask is shown.
+    /// Player whose action mask is shown.
     turn: usize,
     phase: Phase,
 }
@@ -63,12 +63,12 @@ pub struct Go {
 enum Phase {
     Running,
     BothPassed,
-    /// The game ended by an illegal action, or did not begin.
+    /// The game was ended by an illegal action, or has not begun.
     Stopped,
 }
 
 impl Go {
-    /// A board that waits for its first reset.
+    /// Creates a game; call `reset` before the first step.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `board_size` is not in 1..=25 or `komi` is not finite.
@@ -98,7 +98,7 @@ impl Go {
         self.points() + 1 + PLANES * self.points()
     }
 
-    /// Whether an action is legal for the player whose mask is shown; a game that is over can only be passed.
+    /// Whether an action is legal for the player whose mask is shown; after both passed, only a pass is legal.
     fn is_legal(&self, action: usize) -> bool {
         match self.phase {
             Phase::BothPassed => action == self.points(),
@@ -197,7 +197,7 @@ impl MultiAgentEnv for Go {
         } else {
             out.rewards[self.turn] = -1.0;
             self.phase = Phase::Stopped;
-            // PettingZoo goes on with the first of the agents that ended, and masks for that one.
+            // PettingZoo selects the first agent after an illegal action and writes the mask for that one.
             self.turn = 0;
         }
         self.write(out);

@@ -1,4 +1,4 @@
-//! LunarLander: land between two flags with three engines.
+//! LunarLander: land between two flags with a main engine and two side engines.
 
 use std::f64::consts::PI;
 
@@ -31,21 +31,21 @@ const SIDE_ENGINE_POWER: f64 = 0.6;
 const MAIN_ENGINE_Y: f64 = 4.0;
 const SIDE_ENGINE_HEIGHT: f64 = 14.0;
 const SIDE_ENGINE_AWAY: f64 = 12.0;
-/// The first push, in newtons either way.
+/// Largest strength of the random push at the start, in newtons in either direction.
 const FIRST_PUSH: f64 = 1000.0;
 const LANDER: [(f64, f64); 6] =
     [(-14.0, 17.0), (-17.0, 0.0), (-17.0, -10.0), (17.0, -10.0), (17.0, 0.0), (14.0, 17.0)];
 const LEG_AWAY: f64 = 20.0;
 const LEG_DOWN: f64 = 18.0;
-/// Half the sides of a leg.
+/// Half the width and height of a leg, in pixels.
 const LEG_SIZE: (f64, f64) = (2.0, 8.0);
 const LEG_TORQUE: f64 = 40.0;
 const HELIPAD_Y: f64 = HEIGHT / 4.0;
-/// Pieces of the ground and one below, the hull and two legs.
+/// Number of fixtures: the pieces of the ground and one below, the hull and two legs.
 const FIXTURES: usize = CHUNKS + 3;
-/// Pieces of the ground, and one.
+/// Number of points of the ground, one more than it has pieces.
 const CHUNKS: usize = 11;
-/// Bodies in the order in which they are made.
+/// Indices of the bodies, in the order of their creation.
 const MOON: usize = 0;
 const HULL: usize = 1;
 const LEGS: [usize; 2] = [2, 3];
@@ -59,15 +59,15 @@ const WHITE: [u8; 3] = [255; 3];
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LunarLanderConfig {
-    /// Actions are the throttles of the engines instead of which one fires.
+    /// Whether actions are engine throttles; otherwise an action chooses the engine that fires.
     pub continuous: bool,
-    /// Gravity, between -12 and 0.
+    /// Gravity in m/s^2, between -12 and 0.
     pub gravity: f64,
-    /// Wind pushes and turns the lander until a leg touches the ground.
+    /// Whether wind pushes and turns the lander until a leg touches the ground.
     pub enable_wind: bool,
-    /// The strongest push of the wind; 0 to 20 is recommended.
+    /// Largest force of the wind; 0 to 20 is recommended.
     pub wind_power: f64,
-    /// The strongest torque of the wind; 0 to 2 is recommended.
+    /// Largest torque of the wind; 0 to 2 is recommended.
     pub turbulence_power: f64,
 }
 
@@ -83,38 +83,38 @@ impl Default for LunarLanderConfig {
     }
 }
 
-/// One LunarLander, equal to Gymnasium's `LunarLander-v3`.
+/// A LunarLander environment, equal to Gymnasium's `LunarLander-v3`.
 ///
 /// | | |
 /// |---|---|
 /// | observation | x and y from the pad, both velocities, angle, angular velocity, whether each leg touches the ground |
-/// | action of `LunarLander<i64>` | 0 nothing, 1 the left, 2 the main, 3 the right engine |
-/// | action of `LunarLander<f32>` | throttle of the main engine (off below 0), of the side engines (off within 0.5 of 0) |
-/// | reward | what it came nearer, slower and more upright, minus fuel; -100 for a crash, 100 for rest |
+/// | action of `LunarLander<i64>` | 0 nothing, 1 left engine, 2 main engine, 3 right engine |
+/// | action of `LunarLander<f32>` | throttle of the main engine (off up to 0), throttle of the side engines (off within 0.5 of 0) |
+/// | reward | improvement in distance, speed and angle, minus fuel; -100 for a crash, 100 for coming to rest |
 /// | start | at the top, pushed at random |
-/// | terminated | the body touches the ground, it leaves the picture sideways, or it rests |
+/// | terminated | the body touches the ground, the lander leaves the picture sideways, or it comes to rest |
 #[derive(Clone, Debug)]
 pub struct LunarLander<A: LunarLanderAction = i64> {
     config: LunarLanderConfig,
     random: NpRandom,
     world: World,
-    /// Counts on through the pattern of the wind, and through that of its torque.
+    /// Positions in the patterns of the wind's force and of its torque.
     wind: [i64; 2],
     game_over: bool,
     leg_contact: [bool; 2],
     shaping: Option<f64>,
-    /// A first reset has been.
+    /// Whether `reset` has been called.
     started: bool,
     running: bool,
     action: std::marker::PhantomData<A>,
 }
 
 impl<A: LunarLanderAction> LunarLander<A> {
-    /// A lander that waits for its first reset.
+    /// Creates a lander; call `reset` before the first step.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `gravity` is not between -12 and 0, if a power of the wind is not finite, or if
-    /// `continuous` is not what the type of actions says.
+    /// `continuous` does not match the action type.
     pub fn new(config: LunarLanderConfig) -> Result<Self> {
         let LunarLanderConfig { continuous, gravity, wind_power, turbulence_power, .. } = config;
         let refuse = |message: String| Err(Error::Config { env: "LunarLander".into(), message });
@@ -146,7 +146,8 @@ impl<A: LunarLanderAction> LunarLander<A> {
         })
     }
 
-    /// The bodies as Box2D has them: the ground, the lander, its right leg and its left leg; none before the first reset.
+    /// Returns the bodies in Box2D's order: the ground, the lander, its right leg, its left leg; none before the first
+    /// reset.
     pub fn bodies(&self) -> impl Iterator<Item = BodyState> {
         self.world.states()
     }
@@ -155,7 +156,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
         let mut height: [f64; CHUNKS + 1] = std::array::from_fn(|_| self.random.uniform(0.0, HEIGHT / 2.0));
         let chunk_x: [f64; CHUNKS] = std::array::from_fn(|i| WIDTH / (CHUNKS - 1) as f64 * i as f64);
         height[CHUNKS / 2 - 2..=CHUNKS / 2 + 2].fill(HELIPAD_Y);
-        // Before the first is the last, as Python counts.
+        // The point before the first is the last, because index -1 in Python is the last element.
         let smooth_y: [f64; CHUNKS] = std::array::from_fn(|i| {
             let before = if i == 0 { height[CHUNKS] } else { height[i - 1] };
             0.33 * (before + height[i] + height[i + 1])
@@ -219,7 +220,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
         self.wind = [push.wrapping_add(1), torque.wrapping_add(1)];
     }
 
-    /// Fires the engines; returns the power of the main and of the side engines.
+    /// Fires the engines; returns the power of the main engine and of the side engine.
     fn fire(&mut self, action: &[A]) -> (f64, f64) {
         let lander = self.world.body_mut(HULL);
         let angle = f64::from(lander.angle());
@@ -241,7 +242,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
             let away = 3.0 * dispersion[1] + direction * SIDE_ENGINE_AWAY / SCALE;
             let ox = tip.0 * dispersion[0] + side.0 * away;
             let oy = -tip.1 * dispersion[0] - side.1 * away;
-            // 17 and 14 are Gymnasium's: the engine moves a little when the lander turns.
+            // 17 and 14 are Gymnasium's numbers: the engine moves a little when the lander turns.
             let at = point(x + ox - tip.0 * 17.0 / SCALE, y + oy + tip.1 * SIDE_ENGINE_HEIGHT / SCALE);
             let impulse = point(-ox * SIDE_ENGINE_POWER * power, -oy * SIDE_ENGINE_POWER * power);
             lander.apply_linear_impulse(impulse, at);
@@ -323,7 +324,7 @@ impl<A: LunarLanderAction> Env for LunarLander<A> {
     fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
         match seed {
             Some(seed) => self.random = NpRandom::new(seed),
-            // Before the first episode; not when it is made, so that clones do not share the stream.
+            // Seeded here, not in `new`, so that clones do not share a random stream.
             None if !self.started => self.random = NpRandom::from_entropy(),
             None => {}
         }
@@ -388,7 +389,7 @@ impl<A: LunarLanderAction> Env for LunarLander<A> {
 }
 
 impl<A: LunarLanderAction> LunarLander<A> {
-    /// The picture Gymnasium draws, without the sparks of the engines.
+    /// Draws Gymnasium's picture, without the sparks of the engines.
     fn draw(&self) -> Option<Frame> {
         let mut canvas = Canvas::new(600, 400)?;
         let scaled = |point: Vec2| (point.x * SCALE as f32, point.y * SCALE as f32);
@@ -424,7 +425,7 @@ fn point(x: f64, y: f64) -> Vec2 {
     Vec2::new(x as f32, y as f32)
 }
 
-/// What the registry holds from the start.
+/// Returns the registry entries of LunarLander.
 pub(super) fn entries() -> Vec<Entry> {
     let summary = "land between two flags with little fuel";
     vec![

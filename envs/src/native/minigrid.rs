@@ -1,4 +1,4 @@
-//! MiniGrid: small grids with doors, keys, boxes and balls, of which the agent sees a part.
+//! MiniGrid: small grid worlds with doors, keys, boxes and balls, of which the agent sees a part.
 
 mod cell;
 mod env;

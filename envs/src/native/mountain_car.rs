@@ -16,12 +16,12 @@ const FORCE: f64 = 0.001;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MountainCarConfig {
-    /// Velocity that the car must have at the flag.
+    /// Minimum velocity of the car at the flag.
     pub goal_velocity: f64,
 }
 
 classic_env! {
-    /// One MountainCar without a time limit.
+    /// A MountainCar environment without a time limit.
     ///
     /// | | |
     /// |---|---|
@@ -29,13 +29,13 @@ classic_env! {
     /// | actions | 0 pushes left, 1 does nothing, 2 pushes right |
     /// | reward | -1 per step |
     /// | start | position uniform in -0.6..-0.4, at rest |
-    /// | terminated | at 0.5 or beyond, at least as fast as `goal_velocity` |
+    /// | terminated | at position 0.5 or beyond, with a velocity of at least `goal_velocity` |
     ///
-    /// The state is kept in double precision, in the order of the observation.
+    /// The state has double precision and the order of the observation.
     MountainCar(MountainCarConfig), 2, 2
 }
 
-/// Many MountainCars.
+/// A vector of MountainCar copies.
 pub type MountainCarVector = ClassicVector<MountainCarConfig, 2, 2>;
 
 impl ClassicControl<2, 2> for MountainCarConfig {

@@ -1,4 +1,4 @@
-//! MountainCarContinuous: drive out of a valley with a weak motor, and pay for what it does.
+//! MountainCarContinuous: drive out of a valley with a weak motor that costs reward.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,27 +16,27 @@ const POWER: f32 = 0.0015;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MountainCarContinuousConfig {
-    /// Velocity that the car must have at the flag.
+    /// Minimum velocity of the car at the flag.
     pub goal_velocity: f64,
 }
 
 classic_env! {
-    /// One MountainCarContinuous without a time limit.
+    /// A MountainCarContinuous environment without a time limit.
     ///
     /// | | |
     /// |---|---|
     /// | observation | position in -1.2..0.6, velocity in -0.07..0.07 |
-    /// | action | force in -1..1; values outside are cut to that |
-    /// | reward | -0.1 action^2 (not cut), and 100 at the flag |
+    /// | action | force in -1..1; values outside are clipped |
+    /// | reward | -0.1 * action^2 with the unclipped action, plus 100 at the flag |
     /// | start | position uniform in -0.6..-0.4, at rest |
-    /// | terminated | at 0.45 or beyond, at least as fast as `goal_velocity` |
+    /// | terminated | at position 0.45 or beyond, with a velocity of at least `goal_velocity` |
     ///
-    /// The state is position and velocity, and 1 once Gymnasium has rounded them to single precision, which it does
-    /// from the first step on.
+    /// The state holds position, velocity, and a flag that is 1 after the first step, from which on Gymnasium rounds
+    /// the state to single precision.
     MountainCarContinuous(MountainCarContinuousConfig), 3, 2
 }
 
-/// Many MountainCarContinuous.
+/// A vector of MountainCarContinuous copies.
 pub type MountainCarContinuousVector = ClassicVector<MountainCarContinuousConfig, 3, 2>;
 
 impl ClassicControl<3, 2> for MountainCarContinuousConfig {
@@ -64,8 +64,8 @@ impl ClassicControl<3, 2> for MountainCarContinuousConfig {
         [random.uniform(options.low, options.high), 0.0, 0.0]
     }
 
-    /// numpy's types decide what is rounded when: a force that was cut is a Python float, one that was not is a
-    /// single-precision number, and so is the state after the first step.
+    /// Rounds where numpy does: a clipped force is a Python float, an unclipped one is single-precision, and so is the
+    /// state after the first step.
     fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {
         let [position, velocity, rounded] = *state;
         let round = |x: f64| if rounded == 0.0 { x } else { f64::from(x as f32) };

@@ -1,4 +1,4 @@
-//! Multi-agent particle environments, equal to mpe2's.
+//! Multi-agent particle environments (MPE), equal to those of the package mpe2.
 
 mod action;
 mod observation;

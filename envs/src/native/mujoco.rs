@@ -1,9 +1,9 @@
 //! Gymnasium's MuJoCo environments on libmujoco, which is opened at run time.
 //!
-//! Nothing links to MuJoCo, and nothing is compiled for it: [`library`] finds one of the versions that [`layout`] knows.
-//! The copies of a vector share one `mjData` ([`batch`], on [`raw`]), and pictures have one more simulation ([`shapes`]); no other
-//! file reads MuJoCo's memory. What an environment starts from, shows and rewards is a [`task::Task`], in safe code. The models
-//! under `assets` are Gymnasium's.
+//! pavlov does not link to MuJoCo and compiles nothing for it: [`library`] opens an installed version that [`layout`] knows.
+//! The copies of a vector share one `mjData` ([`batch`], on [`raw`]), and rendering has one more simulation ([`shapes`]); no
+//! other file reads MuJoCo's memory. A [`task::Task`], in safe code, gives an environment's start, observation and reward.
+//! The models under `assets` are Gymnasium's.
 
 mod ant;
 mod arms;
@@ -31,7 +31,7 @@ use super::entry::{Entry, spec};
 use crate::{EnvConfig, EnvCreator, Error, Result, env_config::decode_config};
 use task::Task;
 
-/// Limits and thresholds are Gymnasium's.
+/// The built-in MuJoCo environments, with Gymnasium's time limits and reward thresholds.
 pub(crate) fn entries() -> Vec<Entry> {
     vec![
         entry::<planar::HalfCheetah>("HalfCheetah-v5", "run in a plane on two legs", 1000, Some(4800.0)),
@@ -70,7 +70,7 @@ where
     (spec(id, &format!("{summary} (MuJoCo)"), Some(limit as usize), reward_threshold), creator)
 }
 
-/// numpy refuses to draw between bounds the wrong way round.
+/// Refuses a negative `reset_noise_scale`: numpy does not draw between bounds in the wrong order.
 fn refuse_negative_noise(id: &str, config: &EnvConfig) -> Result<()> {
     match config.get("reset_noise_scale").and_then(Value::as_f64) {
         Some(scale) if scale < 0.0 => {
@@ -81,7 +81,7 @@ fn refuse_negative_noise(id: &str, config: &EnvConfig) -> Result<()> {
     }
 }
 
-/// The models that Gymnasium brings along, by their names there.
+/// XML text of a model that comes with Gymnasium, by its file name there.
 fn asset(name: &str) -> Option<&'static str> {
     macro_rules! assets {
         ($($name:literal),*) => {

@@ -1,21 +1,21 @@
-//! Functions of numpy that differ from the plain ones in the last bit.
+//! numpy's functions whose results differ in the last bit from Rust's.
 
-/// `x ** 2` of a double: numpy takes the C library's `pow`, which differs from `x * x` now and then; the compiler
-/// would turn a plain `powf(2.0)` into a product.
+/// `x ** 2` of a double: numpy calls the C library's `pow`, which differs from `x * x` for some numbers. The compiler would
+/// turn a plain `powf(2.0)` into a product.
 pub(super) fn square(x: f64) -> f64 {
     x.powf(std::hint::black_box(2.0))
 }
 
-/// `x ** 2` of a `np.float32`: likewise by the C library's `powf`.
+/// `x ** 2` of a `np.float32`: numpy calls the C library's `powf`, which differs from `x * x` for some numbers.
 pub(super) fn square_f32(x: f32) -> f32 {
     x.powf(std::hint::black_box(2.0))
 }
 
 /// `np.sin` and `np.cos` of a single-precision number on a machine with FMA: numpy's own reduction and polynomials
-/// (loops_trigonometric, BSD-3-Clause, Copyright NumPy Developers), which hold for numbers below 70,000.
+/// (loops_trigonometric, BSD-3-Clause, Copyright NumPy Developers), valid for numbers below 70,000.
 pub(super) fn sin_cos_f32(x: f32) -> (f32, f32) {
     let quadrant = (x * std::f32::consts::FRAC_2_PI).round_ties_even();
-    // Pi / 2 in three parts.
+    // Pi / 2 split into three parts, for a reduction without loss.
     #[allow(clippy::approx_constant, reason = "only the first bits: the other two parts add the rest")]
     let x = quadrant.mul_add(-1.570_796, x);
     let x = quadrant.mul_add(-3.139_164_7e-7, x);

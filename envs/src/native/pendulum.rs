@@ -14,14 +14,14 @@ use crate::{Error, Frame, NpRandom, Result, Space};
 
 const MOST_SPEED: f64 = 8.0;
 const MOST_TORQUE: f32 = 2.0;
-/// Seconds per step.
+/// Simulated seconds per step.
 const DT: f64 = 0.05;
 
 /// Settings of Pendulum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PendulumConfig {
-    /// Gravity, m/s^2.
+    /// Gravity, in m/s^2.
     pub g: f64,
 }
 
@@ -31,12 +31,12 @@ impl Default for PendulumConfig {
     }
 }
 
-/// How far the first state of an episode may lie from 0, Gymnasium's `options` of `reset`.
+/// Ranges of the first state of an episode, as in the `options` of Gymnasium's `reset`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PendulumReset {
-    /// The angle is in `-x_init..x_init`.
+    /// Bound of the angle, in radians: it is drawn from `-x_init..x_init`.
     pub x_init: f64,
-    /// The angular velocity is in `-y_init..y_init`.
+    /// Bound of the angular velocity, in rad/s: it is drawn from `-y_init..y_init`.
     pub y_init: f64,
 }
 
@@ -53,21 +53,21 @@ impl ResetOptions for PendulumReset {
 }
 
 classic_env! {
-    /// One Pendulum without a time limit; mass 1 kg, length 1 m.
+    /// One Pendulum without a time limit; its mass is 1 kg, its length 1 m.
     ///
     /// | | |
     /// |---|---|
     /// | observation | cos and sin of the angle (0 is upright), angular velocity in -8..8 |
-    /// | action | torque in -2..2; values outside are cut to that |
-    /// | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), all before the step |
+    /// | action | torque in -2..2; values outside are clipped |
+    /// | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), with angle and velocity before the step |
     /// | start | angle uniform in -pi..pi, velocity in -1..1 |
     /// | terminated | never |
     ///
-    /// The state is the angle (not wrapped), the angular velocity, and the last torque for pictures.
+    /// The state is the angle (not wrapped), the angular velocity, and the last torque, which is only for rendering.
     Pendulum(PendulumConfig), 3, 3
 }
 
-/// Many Pendulums.
+/// Many Pendulums stepped together.
 pub type PendulumVector = ClassicVector<PendulumConfig, 3, 3>;
 
 impl ClassicControl<3, 3> for PendulumConfig {
@@ -99,7 +99,7 @@ impl ClassicControl<3, 3> for PendulumConfig {
     fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {
         let torque = action.clamp(-MOST_TORQUE, MOST_TORQUE);
         let [theta, speed, _] = *state;
-        // numpy keeps torque terms in single precision until they meet the state.
+        // numpy keeps the torque terms in single precision until they are added to the state.
         let cost = square(wrap(theta)) + 0.1 * square(speed) + f64::from(0.001 * square_f32(torque));
         let acceleration = 3.0 * self.g / 2.0 * theta.sin() + f64::from(3.0 * torque);
         let speed = (speed + acceleration * DT).clamp(-MOST_SPEED, MOST_SPEED);
@@ -116,12 +116,12 @@ impl ClassicControl<3, 3> for PendulumConfig {
     }
 }
 
-/// The angle in -pi..pi, by Python's `%`.
+/// Wraps an angle to -pi..pi with Python's `%`.
 fn wrap(angle: f64) -> f64 {
     (angle + PI).rem_euclid(2.0 * PI) - PI
 }
 
-/// The picture Gymnasium draws: 500 x 500, 4.4 m wide; the arc shows the torque.
+/// Draws Gymnasium's picture: 500 x 500 pixels, 4.4 m wide; the arc shows the torque.
 fn draw_pendulum(theta: f32, torque: f32) -> Option<Frame> {
     const SIZE: f32 = 500.0;
     const RED: [u8; 3] = [204, 77, 77];

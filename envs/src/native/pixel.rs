@@ -1,5 +1,5 @@
-//! Small games of our own in pixels, which a processor can learn: all of them in integers, so that every machine draws the
-//! same pictures.
+//! pavlov's own small games in pixels, easy enough to learn on a CPU. They compute in integers, so that every machine draws
+//! the same pictures.
 
 mod ball;
 mod breakout;
@@ -47,12 +47,12 @@ pub(crate) fn entries() -> Vec<Entry> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PixelConfig {
-    /// Height and width of the picture: 42, or 84, where every pixel is 2 x 2.
+    /// Height and width of the picture in pixels: 42, or 84, where every square of the game is 2 x 2 pixels.
     pub size: usize,
-    /// 1 for greys, 3 for colours.
+    /// 1 for greyscale, 3 for RGB.
     pub channels: usize,
-    /// The probability with which a step takes the last step's action again in place of its own (ALE's sticky actions).
-    /// The first action of an episode is taken as it is.
+    /// Probability with which a step repeats the action of the step before instead of its own (ALE's sticky actions). The
+    /// first action of an episode is never replaced.
     pub repeat_action_probability: f64,
 }
 
@@ -81,40 +81,40 @@ impl PixelConfig {
     }
 }
 
-/// What tells one game from another: its rules, and what they draw.
+/// The rules of one game, and how it is drawn.
 pub trait Game: Clone + Debug + Send + Serialize + DeserializeOwned + 'static {
-    /// In messages.
+    /// Name used in error messages.
     const NAME: &'static str;
-    /// In front of saved states.
+    /// Tag that begins every saved state.
     const TAG: &'static str;
-    /// Actions are integers from 0 to below this.
+    /// Number of actions; they are the integers `0..ACTIONS`.
     const ACTIONS: i64;
 
-    /// A new episode.
+    /// Starts a new episode.
     fn start(random: &mut NpRandom) -> Self;
 
-    /// A new episode in the memory of the last one.
+    /// Starts a new episode in the memory of the last one.
     fn restart(&mut self, random: &mut NpRandom) {
         *self = Self::start(random);
     }
 
-    /// Draws everything on a black screen.
+    /// Draws the whole game on a black screen.
     fn draw(&self, screen: &mut Screen);
 
-    /// Moves on, and draws what changed.
+    /// Advances the game by one step, and redraws the parts that changed.
     fn advance(&mut self, action: i64, random: &mut NpRandom, screen: &mut Screen) -> Outcome;
 
-    /// As [`Env::info`].
+    /// A number of the game, as [`Env::info`] gives it; `None` if the key is unknown.
     fn info(&self, key: &str) -> Option<f64> {
         let _ = key;
         None
     }
 
-    /// Whether an episode can go on from what was read from a file.
+    /// Whether the game, read from a saved state, is one that an episode can continue from.
     fn is_sound(&self) -> bool;
 }
 
-/// What a step of a game gave.
+/// Reward and termination of one step of a game.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     reward: f64,
@@ -131,18 +131,18 @@ pub struct PixelGame<G> {
     config: PixelConfig,
     screen: Screen,
     random: NpRandom,
-    /// `None` before the first reset.
+    /// The running episode; `None` before the first reset.
     game: Option<G>,
-    /// `None` before the first step.
+    /// Action of the last step; `None` before the first step of an episode.
     last_action: Option<i64>,
     running: bool,
 }
 
 impl<G: Game> PixelGame<G> {
-    /// A game that waits for its first reset.
+    /// Makes a game that needs a reset before its first step.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if a setting is none of its values.
+    /// Returns [`Error::Shape`] if a setting has a value that is not allowed.
     pub fn new(config: PixelConfig) -> Result<Self> {
         config.check()?;
         Ok(Self {
@@ -178,7 +178,7 @@ impl<G: Game> Env for PixelGame<G> {
     fn reset(&mut self, seed: Option<u64>, obs: &mut [u8]) -> Result<()> {
         match seed {
             Some(seed) => self.random = NpRandom::new(seed),
-            // Not when it is made: clones must not share the stream.
+            // Seeded here and not in `new`, because clones must not share the stream.
             None if self.game.is_none() => self.random = NpRandom::from_entropy(),
             None => {}
         }
@@ -207,7 +207,7 @@ impl<G: Game> Env for PixelGame<G> {
             )));
         };
         let probability = self.config.repeat_action_probability;
-        // Without sticky actions nothing is drawn.
+        // Without sticky actions no random number is drawn here.
         if probability > 0.0
             && let Some(last) = self.last_action
             && self.random.random() < probability
@@ -225,7 +225,7 @@ impl<G: Game> Env for PixelGame<G> {
         self.game.as_ref()?.info(key)
     }
 
-    /// 420 x 420, in colours whatever the settings.
+    /// Renders 420 x 420 pixels in RGB, whatever the settings.
     fn render(&mut self) -> Result<Option<Frame>> {
         let mut screen = Screen::new(10, 3);
         if let Some(game) = &self.game {

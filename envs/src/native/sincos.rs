@@ -1,21 +1,20 @@
-//! Sine and cosine of small angles that vectorise and have the bits of the platform's `sin` and `cos`.
+//! Sine and cosine of small angles, vectorisable and equal bit for bit to the platform's `sin` and `cos`.
 //!
-//! On x86-64 with FMA, glibc evaluates both for |x| < 0.855 as a short polynomial around the nearest
-//! k/128 whose sine and cosine stand in a table (and sine below 0.126 as one polynomial). Here is the
-//! same arithmetic, operation by operation, for |x| < 0.246 without branches, so that a loop over
-//! many angles needs no calls. Whether it fits the machine is decided at run time: without AVX2 and
-//! FMA, or where the platform's functions give other bits for any of some thousand angles,
-//! [`fits_platform`] is false and callers use `f64::sin_cos`.
+//! On x86-64 with FMA, glibc evaluates both for |x| < 0.855 as a short polynomial around the nearest k/128, whose sine and
+//! cosine are in a table (and sine below 0.126 as one polynomial). This file does the same arithmetic, operation by
+//! operation, for |x| < 0.246 without branches, so that a loop over many angles needs no calls. Whether it fits the machine
+//! is decided at run time: [`fits_platform`] is false without AVX2 and FMA, or where the platform's functions give other
+//! bits for any of some thousand angles. Callers then use `f64::sin_cos`.
 
 use std::sync::LazyLock;
 
-/// Angles below this are covered: 31.5/128 less a margin.
+/// Bound of |x| for [`sin_cos`]: 31.5/128 minus a margin.
 pub(super) const LIMIT: f64 = 0.246;
 
-/// `(sin(x), cos(x))` for `|x| < LIMIT`. Fast only inside a function with the feature `fma`.
+/// Returns `(sin(x), cos(x))` for `|x| < LIMIT`. Fast only inside a function with the feature `fma`.
 #[inline(always)]
 pub(super) fn sin_cos(x: f64) -> (f64, f64) {
-    // Adding 1.5 * 2^45 leaves the nearest multiple of 1/128: k stands in the lowest bits.
+    // Adding 1.5 * 2^45 rounds to the nearest multiple of 1/128, k/128, and leaves k in the lowest bits.
     const ROUND: f64 = 52_776_558_133_248.0;
     let angle = x.abs();
     let rounded = angle + ROUND;
@@ -24,7 +23,7 @@ pub(super) fn sin_cos(x: f64) -> (f64, f64) {
     let rr = r * r;
 
     let cubic = 0.008_333_332_142_857_223_f64.mul_add(rr, -0.166_666_666_666_664_88);
-    // One minus the cosine of r; the two sums for the sine of r differ in one rounding.
+    // One minus the cosine of r. The two sums for the sine of r below differ in one rounding.
     let one_minus_cos =
         rr * 0.001_388_888_740_079_376_f64.mul_add(rr, -0.041_666_666_666_666_44).mul_add(rr, 0.5);
     let sin_r = r + (r * rr) * cubic;
@@ -45,7 +44,7 @@ pub(super) fn sin_cos(x: f64) -> (f64, f64) {
     (sin.copysign(x), cos)
 }
 
-/// Whether [`sin_cos`] is fast here and gives the platform's bits.
+/// Whether [`sin_cos`] is fast on this machine and gives the platform's bits.
 pub(super) fn fits_platform() -> bool {
     static FITS: LazyLock<bool> = LazyLock::new(|| has_fma() && agrees(probes()));
     *FITS
@@ -62,19 +61,20 @@ fn agrees(mut angles: impl Iterator<Item = f64>) -> bool {
     })
 }
 
-/// Angles of every table entry and both signs, at steps that share no factor with the table's.
+/// Angles to compare with the platform's functions: they reach every table entry with both signs, in steps that share no
+/// factor with the table's.
 fn probes() -> impl Iterator<Item = f64> {
     (-4095..=4095).map(|i| f64::from(i) * (LIMIT / 4095.3))
 }
 
-// Coefficients of the sine below 0.126.
+// Coefficients of the polynomial for sines below 0.126.
 const S1: f64 = -0.166_666_666_666_666_66;
 const S2: f64 = 0.008_333_333_333_332_329;
 const S3: f64 = -0.000_198_412_698_344_146_42;
 const S4: f64 = 2.755_729_806_860_771e-6;
 const S5: f64 = -2.502_201_484_831_839_8e-8;
 
-/// Sine and cosine of k/128, each as the nearest double and the nearest double to the rest.
+/// Sine and cosine of k/128, each as a double and the rest that this double leaves out: `[sin, rest, cos, rest]`.
 #[rustfmt::skip]
 static TABLE: [[f64; 4]; 32] = [
     [0.0, 0.0, 1.0, 0.0],

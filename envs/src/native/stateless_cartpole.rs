@@ -1,12 +1,12 @@
-//! CartPole without its two velocities (RLlib's `StatelessCartPole`): a policy that balances it has to remember.
+//! CartPole without its two velocities (RLlib's `StatelessCartPole`), which a policy can balance only with memory.
 
 use super::cartpole::{CartPole, CartPoleConfig};
 use crate::{Env, Result, Space, TransformObservation};
 
-/// Positions of a row of CartPole: those of the cart and of the pole.
+/// Copies the cart's position and the pole's angle out of an observation of CartPole.
 type Positions = fn(&[f32], &mut [f32]);
 
-/// [`CartPole`] that shows the cart's position and the pole's angle.
+/// A [`CartPole`] whose observation is the cart's position and the pole's angle, without velocities.
 pub(super) type StatelessCartPole = TransformObservation<CartPole, f32, Positions>;
 
 pub(super) fn make(config: CartPoleConfig) -> Result<StatelessCartPole> {

@@ -1,4 +1,4 @@
-//! Environments that are a table: what each action does in each state, by chance.
+//! Tabular environments: a table gives the random outcomes of each action in each state.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::{
     state::{StateReader, StateWriter},
 };
 
-/// One way a step can go.
+/// One outcome that a step can have, with its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) probability: f64,
@@ -16,19 +16,20 @@ pub(super) struct Outcome {
     pub(super) terminated: bool,
 }
 
-/// Gymnasium's `P` and `initial_state_distrib`.
+/// A tabular environment's dynamics: Gymnasium's `P` and `initial_state_distrib`.
 #[derive(Debug)]
 pub(super) struct Table {
     num_actions: usize,
-    /// Probability of starting in this state or one before it.
+    /// Cumulative distribution of the first state: the probability of starting in this state or one with a lower index.
     starts: Vec<f64>,
     outcomes: Vec<Outcome>,
-    /// Where the outcomes of a pair of state and action begin; one more than there are pairs.
+    /// Index of the first outcome of each pair of state and action, and the number of outcomes at the end.
     begins: Vec<usize>,
 }
 
 impl Table {
-    /// Lists what `outcomes(state, action)` gives; an episode starts in any state of `starts` alike.
+    /// Makes a table of the outcomes `outcomes(state, action)`; an episode starts in any state of `starts` with equal
+    /// probability.
     pub(super) fn new<I: IntoIterator<Item = Outcome>>(
         num_actions: usize,
         starts: &[bool],
@@ -56,7 +57,7 @@ impl Table {
     fn start(&self, random: &mut NpRandom) -> usize {
         let draw = random.random();
         let state = self.starts.partition_point(|&sum| sum <= draw);
-        // As numpy's `argmax` when rounding left the last sum below the draw.
+        // numpy's `argmax` gives 0 when rounding leaves the last sum below the draw.
         if state == self.starts.len() { 0 } else { state }
     }
 
@@ -73,22 +74,22 @@ impl Table {
     }
 }
 
-/// A walk through a table that copies share.
+/// State of an episode in a table. Clones share the table.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
     name: &'static str,
     tag: &'static str,
     table: Arc<Table>,
     pub(super) random: NpRandom,
-    /// `None` before the first reset.
+    /// Current state; `None` before the first reset.
     pub(super) state: Option<usize>,
     pub(super) last_action: Option<usize>,
-    /// Of the last step.
+    /// Probability of the last step's outcome.
     probability: f64,
 }
 
 impl Walk {
-    /// `name` is for messages, `tag` for saved states.
+    /// Starts without a state; `name` is used in error messages, and `tag` in saved states.
     pub(super) fn new(name: &'static str, tag: &'static str, table: Table) -> Self {
         Self {
             name,
@@ -112,7 +113,7 @@ impl Walk {
     pub(super) fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) {
         match seed {
             Some(seed) => self.random = NpRandom::new(seed),
-            // Not when it is made: clones that share the table must not share the stream.
+            // Seeded here and not in `new`, because clones that share the table must not share the stream.
             None if self.state.is_none() => self.random = NpRandom::from_entropy(),
             None => {}
         }
@@ -142,7 +143,7 @@ impl Walk {
         Ok(Step { reward: outcome.reward, terminated: outcome.terminated, truncated: false })
     }
 
-    /// Gymnasium's `info`: `prob`, the probability of what the last step did.
+    /// Value of Gymnasium's `info` for `key`: `prob` is the probability of the last step's outcome; other keys give `None`.
     pub(super) fn info(&self, key: &str) -> Option<f64> {
         (key == "prob").then_some(self.probability)
     }

@@ -1,4 +1,4 @@
-//! Taxi: fetch a passenger and drive to the destination.
+//! Taxi: pick up a passenger and drive to the destination.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ use crate::{Env, Error, Frame, Result, Space, Step};
 const ROWS: usize = 5;
 const COLUMNS: usize = 5;
 const STATES: usize = ROWS * COLUMNS * 5 * 4;
-/// Where passengers wait and go to: red, green, yellow, blue.
+/// Stands, between which passengers travel: red, green, yellow, blue.
 const STANDS: [Field; 4] = [(0, 0), (0, 4), (4, 0), (4, 3)];
 const IN_TAXI: usize = 4;
-/// Gymnasium's map: `:` can be crossed, `|` cannot.
+/// Gymnasium's map: a taxi can cross `:` but not `|`.
 const MAP: [&[u8; 11]; ROWS] =
     [b"|R: | : :G|", b"| : | : : |", b"| : : : : |", b"| | : | : |", b"|Y| : |B: |"];
 
@@ -23,13 +23,13 @@ const MAP: [&[u8; 11]; ROWS] =
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaxiConfig {
-    /// Whether it rains: in rain, a drive can go to either side.
+    /// Whether it rains: then a drive may go to either side instead of straight on.
     pub is_rainy: bool,
-    /// Whether the passenger may change the destination, once, at the first drive after the first pickup.
+    /// Whether the passenger may change the destination, once, at the first move after the first pickup.
     pub fickle_passenger: bool,
-    /// In rain, the probability of going where the action says; the sides share the rest.
+    /// Probability of going where the action says in rain; the two sides share the rest.
     pub rainy_probability: f64,
-    /// The probability that a fickle passenger changes the destination.
+    /// Probability that a fickle passenger changes the destination.
     pub fickle_probability: f64,
 }
 
@@ -45,20 +45,20 @@ impl Default for TaxiConfig {
 /// |---|---|
 /// | observation | ((5 row + column) 5 + passenger) 4 + destination; passenger 0 to 3 at a stand, 4 in the taxi |
 /// | actions | 0 south, 1 north, 2 east, 3 west, 4 picks up, 5 drops off |
-/// | reward | -1 per step, 20 for the passenger at the destination, -10 for a wrong pickup or drop |
-/// | start | any field; the passenger at one stand, the destination another |
-/// | terminated | the passenger is at the destination |
+/// | reward | -1 per step, 20 for dropping the passenger at the destination, -10 for an illegal pickup or drop-off |
+/// | start | the taxi on any field; the passenger at one stand, the destination at another |
+/// | terminated | when the passenger is at the destination |
 ///
-/// The action mask shows what changes the state; `info("prob")` is the probability of what the last step did.
+/// The action mask allows the actions that change the state; `info("prob")` is the probability of the last step's outcome.
 #[derive(Clone, Debug)]
 pub struct Taxi {
     config: TaxiConfig,
     walk: Walk,
-    /// The passenger will change the destination.
+    /// Whether the passenger will change the destination in this episode.
     fickle: bool,
 }
 
-/// What a number of the table stands for.
+/// The parts of a state, which the table stores as one number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct State {
     taxi: Field,
@@ -76,7 +76,7 @@ impl State {
         ((self.taxi.0 * COLUMNS + self.taxi.1) * 5 + self.passenger) * 4 + self.destination
     }
 
-    /// Where a drive leads; the same field when a wall or the edge is in the way.
+    /// Field that a drive leads to; the taxi's own field when a wall or the edge is in the way.
     fn drive(self, action: usize) -> Field {
         let (row, column) = self.taxi;
         match action {
@@ -88,7 +88,8 @@ impl State {
         }
     }
 
-    /// Where rain can push the taxi. Gymnasium looks for a wall on the far side of the field that it comes to.
+    /// Field that rain can push the taxi to. As in Gymnasium, the wall that counts is the one on the far side of the new
+    /// field.
     fn drift(self, action: usize) -> Field {
         let (row, column) = self.taxi;
         match action {
@@ -108,7 +109,7 @@ impl State {
         STANDS.iter().position(|&stand| stand == self.taxi)
     }
 
-    /// What picking up or dropping off does.
+    /// Outcome of picking up (action 4) or dropping off (5).
     fn serve(self, action: usize) -> Outcome {
         let to = |passenger, reward, terminated| Outcome {
             probability: 1.0,
@@ -134,7 +135,7 @@ impl State {
 }
 
 impl Taxi {
-    /// A taxi that waits for its first reset.
+    /// Makes a taxi that needs a reset before its first step.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a probability is outside 0..=1.
@@ -174,7 +175,7 @@ impl Taxi {
                 2 => (1, 0),
                 _ => (0, 1),
             };
-            // A taxi that cannot go ahead is not pushed either.
+            // As in Gymnasium, a taxi that cannot go ahead is not pushed either.
             let pushed = |side| if ahead == state.taxi { state.taxi } else { state.drift(side) };
             vec![to(ahead, config.rainy_probability), to(pushed(left), aside), to(pushed(right), aside)]
         });
@@ -236,7 +237,7 @@ impl Env for Taxi {
         Some(4.0)
     }
 
-    /// 536 x 456, as Gymnasium's; the drawing is our own.
+    /// Frames per second of the pictures, which are 536 x 456 pixels as Gymnasium's; the drawing is pavlov's own.
     fn render(&mut self) -> Result<Option<Frame>> {
         const COLORS: [[u8; 3]; 4] = [[230, 120, 120], [120, 200, 120], [230, 220, 110], [120, 150, 230]];
         let Some(mut board) = Board::on_canvas((536, 456), (48, 128), (88, 56)) else { return Ok(None) };

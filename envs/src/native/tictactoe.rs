@@ -7,7 +7,7 @@ use super::{
 use crate::Frame;
 
 impl BoardGame {
-    /// Tic-tac-toe, `tictactoe_v3`: agents `player_1` and `player_2`, actions 0..9 are the squares.
+    /// Makes the game Tic-tac-toe, `tictactoe_v3`: agents are `player_1` and `player_2`, and actions 0..9 are the squares.
     pub fn tictactoe() -> Self {
         Self::new(&RULES)
     }
@@ -24,8 +24,8 @@ static RULES: Rules = Rules {
     draw: draw_board,
 };
 
-/// 1000 x 1000 like PettingZoo's; square `3 i + j` is in column `i` and row `j` from the top, and the first player's
-/// marks are the crosses.
+/// Draws 1000 x 1000 pixels, like PettingZoo; square `3 i + j` is in column `i` and row `j` from the top, and the first
+/// player's marks are crosses.
 fn draw_board(board: &[u8]) -> Option<Frame> {
     const SIZE: f32 = 1000.0;
     const WOOD: [u8; 3] = [217, 160, 54];

@@ -1,4 +1,4 @@
-//! The two-step game: what the first agent does decides which matrix pays both in the second step.
+//! The two-step game: the first agent's first action decides which payoff matrix rewards both agents in the second step.
 
 use crate::{
     Error, MultiAgentEnv, MultiAgentOut, Result, Space,
@@ -7,31 +7,32 @@ use crate::{
 
 const ID: &str = "two_step_game";
 
-/// The matrix of state 2B (Rashid et al. 2018, table 2): a row per action of the first agent, a column per action of the
-/// second. State 2A pays 7 whatever they do.
+/// Payoff matrix of state 2B (Rashid et al. 2018, table 2): a row per action of the first agent, a column per action of the
+/// second. State 2A pays 7 for every action.
 const PAYOFFS: [[f64; 2]; 2] = [[0.0, 1.0], [1.0, 8.0]];
 
-/// The two-step game of the QMIX paper (Rashid et al. 2018): two agents share what a matrix pays.
+/// The two-step game of the QMIX paper (Rashid et al. 2018): two agents share the payoff of a matrix.
 ///
-/// The best return is 8. A sum of one value per agent cannot say that the 8 is worth the risk of 2B, so VDN stays at 7.
+/// The best return is 8. VDN gets 7 only: a sum of one value per agent cannot represent that the 8 is worth the risk of 2B.
 ///
 /// | | |
 /// |---|---|
 /// | observation | the state, for both agents: 0 first step, 1 second step in 2A, 2 second step in 2B |
-/// | action | 0 or 1; in the first step that of the first agent leads to 2A or 2B, and the second agent's does nothing |
-/// | reward | half of what the matrix pays, to each; 0 in the first step |
+/// | action | 0 or 1; in the first step 0 of the first agent leads to 2A and 1 to 2B, and the second agent's action does
+/// nothing |
+/// | reward | half of the payoff, to each agent; 0 in the first step |
 /// | terminated | both agents, after the second step |
 /// | truncated | never |
 ///
-/// Nothing is random.
+/// The game is deterministic.
 #[derive(Clone, Debug, Default)]
 pub struct TwoStepGame {
-    /// `None` where no episode runs.
+    /// State of the running episode; `None` outside of an episode.
     state: Option<u8>,
 }
 
 impl TwoStepGame {
-    /// A game that waits for its first reset.
+    /// Makes a game that needs a reset before its first step.
     pub fn new() -> Self {
         Self::default()
     }

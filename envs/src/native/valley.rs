@@ -1,4 +1,4 @@
-//! The valley of both MountainCars.
+//! The valley that MountainCar and MountainCarContinuous share: its bounds, observation space and picture.
 
 use super::draw;
 use crate::{DType, Frame, Space};
@@ -18,7 +18,7 @@ pub(super) fn observation_space() -> Space {
     }
 }
 
-/// The picture Gymnasium draws: 600 x 400, a car of 40 x 20 on the slope, a flag at the goal.
+/// Draws Gymnasium's picture: 600 x 400 pixels, a car of 40 x 20 on the slope, a flag at the goal.
 pub(super) fn draw(position: f32, goal: f32) -> Option<Frame> {
     const GRAY: [u8; 3] = [128, 128, 128];
     const YELLOW: [u8; 3] = [204, 204, 0];

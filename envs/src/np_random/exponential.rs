@@ -4,7 +4,7 @@
 
 use super::NpRandom;
 
-/// Where the tail starts.
+/// Value of x where the tail starts.
 const R: f64 = 7.697_117_470_131_05;
 
 pub(super) fn exponential(random: &mut NpRandom) -> f64 {
@@ -26,7 +26,7 @@ pub(super) fn exponential(random: &mut NpRandom) -> f64 {
     }
 }
 
-/// Magnitudes below this lie inside the layer.
+/// Bound of the magnitude in each layer: smaller ones are inside the layer for certain.
 #[rustfmt::skip]
 const INSIDE: [u64; 256] = [
     0x001c_5214_2724_97c6, 0x0000_0000_0000_0000, 0x0013_7d5b_d79c_317e, 0x0018_6ef5_8e3f_3c10,
@@ -95,7 +95,7 @@ const INSIDE: [u64; 256] = [
     0x001e_a2a6_1e12_2db0, 0x001e_5961_c78b_267c, 0x001d_ddf6_2bac_0bb0, 0x001c_db4d_d9e4_e8c0,
 ];
 
-/// Width of a layer per unit of magnitude.
+/// Width of each layer per unit of magnitude.
 #[rustfmt::skip]
 const WIDTH: [f64; 256] = [
     9.655740063209183e-16, 7.089014243955414e-18, 1.1639412496691224e-17, 1.524391512353216e-17,
@@ -164,7 +164,7 @@ const WIDTH: [f64; 256] = [
     6.821393079028929e-16, 7.192444966089362e-16, 7.706095350032097e-16, 8.545517038584027e-16,
 ];
 
-/// Density at the lower edge of a layer.
+/// Density at the lower edge of each layer.
 #[rustfmt::skip]
 const HEIGHT: [f64; 256] = [
     1.0, 0.9381436808621747, 0.9004699299257465, 0.8717043323812036,

@@ -1,4 +1,4 @@
-//! `numpy.random.SeedSequence(seed).generate_state(4, uint64)` for one 64-bit integer.
+//! numpy's `SeedSequence(seed).generate_state(4, uint64)` for one 64-bit integer.
 
 const INIT_A: u32 = 0x43b0_d7e5;
 const MULT_A: u32 = 0x931e_8875;
@@ -7,10 +7,10 @@ const MULT_B: u32 = 0x58f3_8ded;
 const MIX_LEFT: u32 = 0xca01_f9dd;
 const MIX_RIGHT: u32 = 0x4973_f715;
 
-/// Four words that depend on every bit of the seed.
+/// Generates four words that depend on every bit of the seed.
 #[inline]
 pub(super) fn generate(seed: u64) -> [u64; 4] {
-    // A seed below 2^32 is one word in numpy, padded with zeros: the same pool as two words.
+    // numpy stores a seed below 2^32 as one word and pads with zeros, which gives the same pool as two words.
     let entropy = [seed as u32, (seed >> 32) as u32, 0, 0];
     let mut constant = INIT_A;
     let mut hash = |value: u32| {

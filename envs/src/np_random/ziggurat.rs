@@ -1,11 +1,11 @@
 //! Normal draws by numpy's 256-layer ziggurat.
 //!
-//! The constants are numpy's own (BSD-3-Clause, Copyright NumPy Developers), because computing them
-//! anew differs in last bits.
+//! The constants are numpy's own (BSD-3-Clause, Copyright NumPy Developers), because constants computed anew differ in the
+//! last bits.
 
 use super::NpRandom;
 
-/// Where the tail starts.
+/// Value of x where the tail starts.
 const R: f64 = 3.654_152_885_361_009;
 const INVERSE_R: f64 = 0.273_661_237_329_758_3;
 
@@ -39,7 +39,7 @@ fn tail(random: &mut NpRandom, negative: bool) -> f64 {
     }
 }
 
-/// Magnitudes below this lie inside the layer.
+/// Bound of the magnitude in each layer: smaller ones are inside the layer for certain.
 #[rustfmt::skip]
 const INSIDE: [u64; 256] = [
     0x000e_f33d_8025_ef6a, 0x0000_0000_0000_0000, 0x000c_08be_98fb_c6a8, 0x000d_a354_fabd_8142,
@@ -108,7 +108,7 @@ const INSIDE: [u64; 256] = [
     0x000f_9e97_1e01_4598, 0x000f_89fa_48a4_1dfc, 0x000f_66c5_f7f0_302c, 0x000f_1a5a_4b33_1c4a,
 ];
 
-/// Width of the layer per unit of magnitude.
+/// Width of each layer per unit of magnitude.
 #[rustfmt::skip]
 const WIDTH: [f64; 256] = [
     8.683627060801306e-16, 4.779330175727737e-17, 6.354352417405262e-17, 7.454870481247696e-17,
@@ -177,7 +177,7 @@ const WIDTH: [f64; 256] = [
     7.159994934830664e-16, 7.372424301798799e-16, 7.658936370805573e-16, 8.113849337656484e-16,
 ];
 
-/// Density at the edge of the layer.
+/// Density at the lower edge of each layer.
 #[rustfmt::skip]
 const HEIGHT: [f64; 256] = [
     1.0, 0.9771017012676716, 0.9598790918001067, 0.9451989534422996,

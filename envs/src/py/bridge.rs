@@ -1,4 +1,4 @@
-//! Workers and slabs together: what [`PyVec`](super::PyVec) does, on bytes.
+//! The untyped core of [`PyVec`](super::PyVec): workers and shared memory, with rows as bytes.
 
 use serde_json::{Value, json};
 
@@ -19,27 +19,27 @@ mod replay;
 /// Copies of a Python environment in worker processes; rows are bytes.
 #[derive(Debug)]
 pub(super) struct Bridge {
-    /// `py:CartPole-v1`.
+    /// Id with its prefix, such as `py:CartPole-v1`.
     name: String,
     observation_space: Space,
     action_space: Space,
     hosted: bool,
-    /// What the environment's metadata say.
+    /// Frames per second in the environment's metadata.
     render_fps: Option<f64>,
     workers: Vec<Worker>,
     memory: Memory,
     rows: RowLayout,
     offsets: Offsets,
     episodes: Vec<Episode>,
-    /// Turns with the worker that gets its command last and is waited for first; a hosted vector has threads for all
-    /// cores.
+    /// Turns on one core with the last worker, which gets its command last and is waited for first. `None` for a hosted
+    /// vector environment, which has threads for all cores.
     turns: Option<Turns>,
     info_keys: Vec<String>,
-    /// `[num_infos, num_envs]`.
+    /// Values of `info`, `[num_infos, num_envs]`.
     infos: Vec<f64>,
-    /// Rewards on their way out, as Python gives them.
+    /// Buffer for rewards, which Python gives as `f64`.
     rewards: Vec<f64>,
-    /// Whether `seeds` counted in the last order.
+    /// Whether the last command came with seeds.
     resets_are_seeded: bool,
     failure: Option<Failure>,
 }
@@ -163,12 +163,12 @@ impl Bridge {
         &self.action_space
     }
 
-    /// Truncates episodes after so many steps. A hosted vector environment cannot, and is left alone.
+    /// Truncates episodes after `steps` steps; returns false for a hosted vector environment, which cannot do so.
     pub(super) fn limit_episodes(&mut self, steps: usize) -> bool {
         if self.hosted {
             return false;
         }
-        // A fault is what every later call gives.
+        // A fault is kept, and every later call returns it.
         let _ = self.order("limit", &json!({"do": "limit", "steps": steps}));
         true
     }
@@ -177,7 +177,7 @@ impl Bridge {
         self.order("set the task", &json!({"do": "task", "task": task}))
     }
 
-    /// Has every worker do the same.
+    /// Sends a request to every worker, and waits until all are done.
     fn order(&mut self, doing: &str, request: &Value) -> Result<()> {
         self.healthy()?;
         for index in 0..self.workers.len() {
@@ -206,7 +206,7 @@ impl Bridge {
         out: StepOut<'_, u8>,
     ) -> Result<()> {
         self.healthy()?;
-        // What fails from here on leaves no worker alive.
+        // An error from here on ends all workers, so `turns.end` may be skipped.
         let step = match (&mut self.turns, self.workers.last()) {
             (Some(turns), Some(last)) => Some(turns.begin(last, &self.memory)),
             _ => None,
@@ -222,7 +222,7 @@ impl Bridge {
     /// Hands the actions over and has the workers step.
     fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
         for (episode, action) in self.episodes.iter_mut().zip(actions.chunks_exact(self.rows.act_bytes())) {
-            // What cannot be replayed need not be kept.
+            // A hosted environment cannot be replayed, so its actions need not be kept.
             episode.act(if self.hosted { &[] } else { action });
         }
         self.memory.write(self.offsets.actions, actions);
@@ -255,14 +255,14 @@ impl Bridge {
         self.memory.read(self.offsets.infos, bytemuck::cast_slice_mut(&mut self.infos));
     }
 
-    /// What the next episode of a copy starts with if it starts in this step.
+    /// Seed of the copy's next episode if that starts in the current step; `None` without seeds.
     fn sent_seed(&self, row: usize) -> Option<u64> {
         let mut seed = 0;
         self.memory.read(self.offsets.seeds + row * 8, bytemuck::bytes_of_mut(&mut seed));
         self.resets_are_seeded.then_some(seed)
     }
 
-    /// Tells every worker what to do.
+    /// Writes a command, and the seeds if given, to every worker.
     fn send_command(&mut self, command: &[u8], seeds: Option<&[u64]>) -> Result<()> {
         if let Some(seeds) = seeds {
             self.memory.write(self.offsets.seeds, bytemuck::cast_slice(seeds));
@@ -276,7 +276,8 @@ impl Bridge {
     }
 
     fn wait(&mut self, doing: &str) -> Result<()> {
-        // The worker that got its command last is mostly the last to finish: after it the caller need not sleep for the others.
+        // The worker that got its command last is mostly the last to finish: after it the caller seldom sleeps for the
+        // others.
         for index in (0..self.workers.len()).rev() {
             let answer = self.workers[index].read_done(doing);
             self.check(index, answer)?;
@@ -288,7 +289,7 @@ impl Bridge {
         self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.error(&self.name)))
     }
 
-    /// Turns a fault of worker `index` into the error that this and every later call gives.
+    /// Turns a fault of worker `index` into the error that this call and every later one returns.
     fn check<T>(&mut self, index: usize, answer: Answer<T>) -> Result<T> {
         let message = match answer {
             Ok(value) => return Ok(value),
@@ -301,7 +302,7 @@ impl Bridge {
         Err(error)
     }
 
-    /// The row a worker was at, if it was at one.
+    /// The copy that a worker works on, with its seed and step; `None` if it works on no copy.
     fn position(&self, worker: usize) -> Option<CopyPosition> {
         let mut at = [0_i64; 2];
         self.memory.read(self.offsets.at + worker * 16, bytemuck::bytes_of_mut(&mut at));
@@ -353,7 +354,7 @@ impl Bridge {
         self.check(index, drawn)?.picture(&self.name)
     }
 
-    /// The worker of a row that can be drawn now, and the row's number there.
+    /// Checks that a row can be drawn now; returns the index of its worker, and its own index within that worker.
     fn drawable(&self, row: usize) -> Result<(usize, usize)> {
         self.healthy()?;
         if row >= self.rows.num_envs {
@@ -366,12 +367,12 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        // All at once; then each is waited for.
+        // All are told to end first, so that they end at the same time; dropping then waits for each.
         self.workers.iter_mut().for_each(Worker::dismiss);
     }
 }
 
-/// What Gymnasium's registry knows about `id`.
+/// Asks a Python process for the spec of `id` in Gymnasium's registry.
 pub(super) fn spec(id: &str, env_config: &EnvConfig) -> Result<EnvSpec> {
     let name = format!("{PREFIX}{id}");
     let config = PyConfig::decode(&name, env_config, 1)?;

@@ -1,12 +1,13 @@
-//! How many workers share the copies.
+//! Choice of the number of worker processes.
 
 use std::thread::available_parallelism;
 
-/// A wake-up costs some ten microseconds of CPU on both sides together; a worker with this much to do per vector step
-/// loses a twentieth to it.
+/// Microseconds of work per vector step that make a worker worthwhile. A wake-up costs some ten microseconds of CPU on both
+/// sides together, a twentieth of this.
 const LEAST_WORK_US: f64 = 200.0;
 
-/// The number of workers for copies of which one takes `step_us` microseconds per step, and why.
+/// Returns the number of workers for `num_envs` copies that each take `step_us` microseconds per step, and the reason in
+/// words.
 pub(super) fn choose_workers(num_envs: usize, step_us: f64) -> (usize, String) {
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     let workers = workers_for(num_envs, step_us, cores);
@@ -17,7 +18,7 @@ pub(super) fn choose_workers(num_envs: usize, step_us: f64) -> (usize, String) {
 }
 
 fn workers_for(num_envs: usize, step_us: f64, cores: usize) -> usize {
-    // Saturates, and is 0 for NaN.
+    // The cast saturates, and gives 0 for NaN.
     let worthwhile = (num_envs as f64 * step_us / LEAST_WORK_US) as usize;
     worthwhile.clamp(1, cores.min(num_envs))
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EnvConfig, Error, Result, env_config::decode_config};
 
-/// More than thirty years.
+/// Largest `timeout_s` that is accepted, more than thirty years.
 const MOST_SECONDS: f64 = 1e9;
 
 /// The `env_config` of a Python environment.
@@ -22,36 +22,37 @@ pub struct PyConfig {
     /// Keyword arguments of `gymnasium.make` or `parallel_env`, for instance `render_mode = "rgb_array"`, which
     /// rendering needs.
     pub kwargs: EnvConfig,
-    /// The interpreter; then the environment variable `PAVLOV_PYTHON`, then `python3`.
+    /// Python interpreter; `None`: the one in the environment variable `PAVLOV_PYTHON`, else `python3`.
     pub python: Option<String>,
-    /// Worker processes, at most as many as copies. Without it a few steps are timed and heavy environments get one
+    /// Number of worker processes, at most as many as copies. `None`: a few steps are timed, and heavy environments get one
     /// worker per core, light ones fewer; the choice is logged.
     pub num_workers: Option<usize>,
-    /// Seconds that a reset or a step may take before the worker counts as hung; a start may take five times as long.
+    /// Seconds that a reset or a step may take before the worker counts as hung; the start may take five times as long.
     pub timeout_s: f64,
-    /// Numbers in `info` to hand on (see [`VectorEnv::info`](crate::VectorEnv::info)); `episode/r` is `r` inside of
-    /// `episode`. Of a step that ends an episode they are the ended episode's.
+    /// Keys of numbers in `info` to pass on (see [`VectorEnv::info`](crate::VectorEnv::info)); `episode/r` is `r` inside of
+    /// `episode`. After a step that ends an episode they are the ended episode's.
     pub info_keys: Vec<String>,
-    /// What steps the copies of one worker.
+    /// How a worker steps its copies.
     pub vectorization: Vectorization,
 }
 
-/// What steps the copies of one worker.
+/// How a worker of a Python environment steps its copies.
 ///
-/// Hosted vector environments are faster where they have threads or numpy arithmetic of their own. They get one worker
-/// unless [`num_workers`](PyConfig::num_workers) says otherwise, and cannot be brought back to the middle of episodes.
+/// Hosted vector environments are faster if they have their own threads or numpy arithmetic. They get one worker unless
+/// [`num_workers`](PyConfig::num_workers) is set, and they cannot be saved and restored in the middle of episodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vectorization {
-    /// A loop over `gymnasium.make(id)`.
+    /// A loop over copies made by `gymnasium.make(id)`.
     Loop,
-    /// `gymnasium.make_vec(id)` by its vector entry point, as ale-py's `AtariVectorEnv` has one. Its ended rows are
-    /// reset by `options["reset_mask"]` with the caller's seeds, unless its autoreset mode is `SAME_STEP`: then
-    /// seeds count at `reset` only. One that can do neither is refused, as Gymnasium's `CartPoleVectorEnv`.
+    /// `gymnasium.make_vec(id)` with its vector entry point, which for instance ale-py's `AtariVectorEnv` has. Its ended
+    /// rows are reset by `options["reset_mask"]` with the caller's seeds, unless its autoreset mode is `SAME_STEP`: then
+    /// seeds are used at `reset` only. An environment that can do neither is refused, such as Gymnasium's
+    /// `CartPoleVectorEnv`.
     VectorEntryPoint,
-    /// `envpool.make(id)`: takes the first row's seed at `reset`, counts on from it for the others, and no seeds
-    /// later; `kwargs` are EnvPool's. Copies that depend on each other's seeds break the contract that trainers test:
-    /// give them `disable_env_checking = true`.
+    /// `envpool.make(id)`: `reset` uses the first row's seed and counts on from it for the other rows; later seeds are
+    /// ignored. `kwargs` are EnvPool's. Copies whose seeds depend on each other break the contract that trainers check: set
+    /// `disable_env_checking = true` for them.
     Envpool,
 }
 
@@ -90,7 +91,7 @@ impl PyConfig {
         Duration::from_secs_f64(self.timeout_s)
     }
 
-    /// Imports and whatever is compiled then take their time.
+    /// Time limit of a start: five times `timeout`, because imports and compilation take long.
     pub(super) fn start_timeout(&self) -> Duration {
         5 * self.timeout()
     }

@@ -1,11 +1,11 @@
-//! What it takes to bring a copy back to where it is.
+//! The seed and actions of a running episode, which can bring a copy back to the same point.
 
 use crate::{
     Error, Result,
     state::{StateReader, StateWriter},
 };
 
-/// Steps for whose actions room is made at the start; longer episodes grow it.
+/// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
 const MOST_RESERVED_STEPS: usize = 1 << 12;
 
 /// Seed and actions of the running episode of one copy.
@@ -13,16 +13,16 @@ const MOST_RESERVED_STEPS: usize = 1 << 12;
 pub(super) struct Episode {
     seed: Option<u64>,
     step: usize,
-    /// Rows of actions as bytes.
+    /// Actions of all steps so far, as bytes, one row after the other.
     actions: Vec<u8>,
 }
 
-/// A copy and where it is in its episode.
+/// A copy and its point in the episode, for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyPosition {
     pub(super) row: usize,
     pub(super) seed: Option<u64>,
-    /// From 1; 0 is the reset.
+    /// Number of the step, from 1; 0 during the reset.
     pub(super) step: usize,
 }
 

@@ -18,22 +18,22 @@ use crate::{
     vector::invalid_action,
 };
 
-/// What ids of PettingZoo environments begin with: `pz:mpe2.simple_spread_v3`.
+/// Prefix of ids of PettingZoo environments: `pz:mpe2.simple_spread_v3`.
 pub(crate) const PREFIX: &str = "pz:";
 
 /// A PettingZoo parallel environment in a Python process.
 ///
-/// [`make_multi_agent`](crate::make_multi_agent) gives one for every id `pz:MODULE`, where
-/// `MODULE.parallel_env(**kwargs)` makes it: `pz:mpe2.simple_spread_v3`. This type is for those who need a
-/// [`MultiAgentEnv`] and know the scalar types. Settings: [`PyConfig`] without `vectorization` and with one worker;
-/// `kwargs` are those of `parallel_env`.
+/// [`make_multi_agent`](crate::make_multi_agent) makes one for every id `pz:MODULE` by calling
+/// `MODULE.parallel_env(**kwargs)` in Python, for instance `pz:mpe2.simple_spread_v3`. Use this type directly if you need a
+/// [`MultiAgentEnv`] and know the scalar types. The settings are those of [`PyConfig`], without `vectorization` and with one
+/// worker; `kwargs` are those of `parallel_env`.
 ///
-/// The agents are `possible_agents`. Their spaces may differ, but not the scalar types of their rows. Legal actions are
-/// `observation["action_mask"]` where the observations are a Dict that has it, which then is a part of the row too, else
-/// `info["action_mask"]`; an agent that gives none may do everything.
+/// The agents are PettingZoo's `possible_agents`. Their spaces may differ, but not the scalar types of their rows. If
+/// observations are a Dict with the key `action_mask`, this is the mask of legal actions, and it is a part of the row too;
+/// otherwise `info["action_mask"]` is. Every action is legal for an agent without a mask.
 ///
-/// Saving and loading replays the episode from its seed and actions. The first fault in Python ends the process, and
-/// every later call gives the same error.
+/// Saving and loading replays the episode from its seed and actions. The first fault in Python ends the process, and every
+/// later call returns the same error.
 ///
 /// ```no_run
 /// use pavlov_envs::{EnvConfig, MultiAgentEnv, MultiAgentRows, PyMultiAgentEnv};
@@ -51,20 +51,20 @@ pub struct PyMultiAgentEnv<O, A> {
     scalars: PhantomData<fn() -> (O, A)>,
 }
 
-/// The environment with its rows as bytes.
+/// The environment without its scalar types: rows are bytes.
 #[derive(Debug)]
 struct Host {
-    /// `pz:mpe2.simple_spread_v3`.
+    /// Id with its prefix, such as `pz:mpe2.simple_spread_v3`.
     name: String,
     agents: Vec<Agent>,
     render_fps: Option<f64>,
     worker: Worker,
     memory: Memory,
-    /// The layout of the widest agent's rows; narrower ones are padded.
+    /// Layout of the widest agent's rows; narrower rows are padded.
     rows: RowLayout,
     offsets: Offsets,
     info_keys: Vec<String>,
-    /// Which agents act in the next step.
+    /// Whether each agent is alive, and so acts in the next step.
     alive: Vec<bool>,
     episode: Episode,
     turns: Turns,
@@ -83,7 +83,7 @@ impl<O: Element, A: Element> PyMultiAgentEnv<O, A> {
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a setting does not fit, [`Error::Python`] if the interpreter, a package or the
-    /// environment fails, and [`Error::Shape`] if the environment's scalars are others than `O` and `A`.
+    /// environment fails, and [`Error::Shape`] if the environment's scalar types are not `O` and `A`.
     pub fn new(id: &str, env_config: &EnvConfig) -> Result<Self> {
         let host = Host::start(id.strip_prefix(PREFIX).unwrap_or(id), env_config)?;
         for (what, asked, found) in [
@@ -234,7 +234,7 @@ impl Host {
         })
     }
 
-    /// Scalars of all observations together.
+    /// Number of scalars in the observations of all agents together.
     fn obs_width(&self) -> usize {
         self.agents.iter().map(|agent| agent.observation_space.width()).sum()
     }
@@ -252,7 +252,7 @@ impl Host {
         self.run_command(if seed.is_some() { b"r" } else { b"R" }, "reset")
     }
 
-    /// Takes the actions of all agents, one row after the other.
+    /// Steps the environment; `actions` holds the actions of all agents, one row after the other.
     fn step(&mut self, actions: &[u8]) -> Result<()> {
         self.episode.act(actions);
         let mut rest = actions;
@@ -327,7 +327,7 @@ impl Host {
         self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.error(&self.name)))
     }
 
-    /// Turns a fault of the worker into the error that this and every later call gives.
+    /// Turns a fault of the worker into the error that this call and every later one returns.
     fn check<T>(&mut self, answer: Answer<T>) -> Result<T> {
         answer.map_err(|message| {
             self.worker.kill();
@@ -338,7 +338,7 @@ impl Host {
 }
 
 impl Agent {
-    /// What a mask covers; 0 when its actions are no choice of one.
+    /// Number of actions that a mask covers; 0 unless the action space is Discrete.
     fn num_actions(&self) -> usize {
         if matches!(self.action_space, Space::Discrete { .. }) { self.action_space.flat_width() } else { 0 }
     }
@@ -355,7 +355,7 @@ fn agents(env: &str, about: &Value) -> Result<Vec<Agent>> {
     names.into_iter().enumerate().map(agent).collect()
 }
 
-/// The scalar type of one kind of rows, which all agents share.
+/// Scalar type of the observations or actions of all agents; an error if the agents differ.
 fn common_dtype(env: &str, which: &str, agents: &[Agent], space: impl Fn(&Agent) -> &Space) -> Result<DType> {
     let Some(first) = agents.first() else {
         return Err(Error::Python { env: env.into(), message: "it has no agents".into() });
@@ -375,12 +375,12 @@ fn common_dtype(env: &str, which: &str, agents: &[Agent], space: impl Fn(&Agent)
     }
 }
 
-/// The part of a PettingZoo environment's id after `pz:`.
+/// Returns the part of a PettingZoo environment's id after `pz:`; `None` for other ids.
 pub(crate) fn pettingzoo_id(id: &str) -> Option<&str> {
     id.strip_prefix(PREFIX)
 }
 
-/// A PettingZoo environment, whatever its scalars; `id` is without `pz:`.
+/// Makes a PettingZoo environment, whatever its scalar types; `id` is without `pz:`.
 pub(crate) fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     let host = Host::start(id, env_config)?;
     Ok(match host.rows.obs_dtype {

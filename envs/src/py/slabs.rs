@@ -1,4 +1,4 @@
-//! The memory that parent and workers share, and where everything lies in it.
+//! The memory that parent and workers share, and the offsets of the arrays ("slabs") in it.
 
 use std::{
     fs::File,
@@ -12,12 +12,12 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::DType;
 
-/// An anonymous file in memory: gone with its last user, never seen in `/dev/shm`.
+/// Makes an anonymous file in memory: it is freed with its last user, and never appears in `/dev/shm`.
 pub(super) fn anonymous_file(name: &str) -> io::Result<File> {
     Ok(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?.into())
 }
 
-/// Bytes that other processes write too. They are only copied in and out, never borrowed.
+/// Shared memory that other processes write too. Its bytes are only copied in and out, never borrowed.
 #[derive(Debug)]
 pub(super) struct Memory {
     file: File,
@@ -28,7 +28,7 @@ impl Memory {
     pub(super) fn new(size: usize) -> io::Result<Self> {
         let file = anonymous_file("pavlov-slabs")?;
         file.set_len(size as u64)?;
-        // No worker can take the memory away from under the others.
+        // Sealed, so that no worker can shrink the memory while the others use it.
         fcntl_add_seals(&file, SealFlags::SHRINK)?;
         let map = MmapOptions::new().len(size).map_raw(&file)?;
         Ok(Self { file, map })
@@ -51,7 +51,7 @@ impl Memory {
         unsafe { ptr::copy_nonoverlapping(self.map.as_ptr().add(at), out.as_mut_ptr(), out.len()) }
     }
 
-    /// Flags are bytes that Python wrote: anything but 0 is true.
+    /// Reads flags, which are bytes that Python wrote: any byte but 0 is true.
     pub(super) fn read_flags(&self, at: usize, out: &mut [bool]) {
         const CHUNK: usize = 256;
         let mut bytes = [0; CHUNK];
@@ -70,8 +70,7 @@ impl Memory {
     }
 }
 
-/// Bytes of one row of observations and of actions, and what else there is per row. Rows are copies, or the agents of
-/// one copy.
+/// Widths and scalar types of the rows in shared memory. A row is a copy, or an agent of one copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowLayout {
     pub(super) num_envs: usize,
@@ -80,7 +79,7 @@ pub(super) struct RowLayout {
     pub(super) obs_dtype: DType,
     pub(super) act_width: usize,
     pub(super) act_dtype: DType,
-    /// Actions in the mask; 0 when there is none.
+    /// Number of actions in a mask; 0 without masks.
     pub(super) num_masked: usize,
     pub(super) num_infos: usize,
 }
@@ -95,36 +94,36 @@ impl RowLayout {
     }
 }
 
-/// Of one worker in [`Offsets::callers`].
+/// Number of bytes of one worker in [`Offsets::callers`].
 pub(super) const CALLER_BYTES: usize = size_of::<[i64; 3]>();
 
-/// Where the slabs begin, in bytes.
+/// Offset of each array in the shared memory, in bytes.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub(super) struct Offsets {
     pub(super) obs: usize,
     pub(super) final_obs: usize,
     pub(super) actions: usize,
-    /// `f64`, as Python gives them.
+    /// Rewards as `f64`, as Python gives them.
     pub(super) rewards: usize,
     pub(super) terminated: usize,
     pub(super) truncated: usize,
-    /// Which agents are in the episode; of agents only.
+    /// Whether each agent is in the episode; used by PettingZoo environments only.
     pub(super) alive: usize,
     pub(super) seeds: usize,
     pub(super) masks: usize,
     /// Of the last states of the episodes that ended in the last step.
     pub(super) final_masks: usize,
-    /// `[num_infos, num_envs]` of `f64`.
+    /// Values of `info`, `[num_infos, num_envs]` of `f64`.
     pub(super) infos: usize,
-    /// Two `i64` per worker: the row it is at (-1: none), and 1 while it resets that row.
+    /// Two `i64` per worker: the row that it works on (-1: none), and 1 while it resets that row.
     pub(super) at: usize,
-    /// Three `i64` per worker, for [`Turns`](super::turns::Turns): the thread that it is to wake on a core when it is done,
-    /// that core, and a number above those of all cores; zeros when it takes no turns.
+    /// Three `i64` per worker, for [`Turns`](super::turns::Turns): the caller's thread, the core on which the worker wakes
+    /// it when done, and a number above those of all cores; zeros if the step is not taken in turns.
     pub(super) callers: usize,
 }
 
 impl Offsets {
-    /// Lays the slabs out one after the other; gives their common size too.
+    /// Places the arrays one after the other, aligned to cache lines; returns their offsets and their total size.
     pub(super) fn new(rows: &RowLayout) -> (Self, usize) {
         const CACHE_LINE: usize = 64;
         let mut end = 0;

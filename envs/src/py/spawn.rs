@@ -1,7 +1,7 @@
-//! One thread that starts all workers.
+//! The thread that starts all worker processes.
 //!
-//! The kernel ends a worker with the *thread* that started it (`PR_SET_PDEATHSIG`), so that must be a thread which
-//! lives as long as the process, not the caller's.
+//! The kernel kills a worker when the *thread* that started it ends (`PR_SET_PDEATHSIG`). So workers are started by a thread
+//! that lives as long as the process, and not by the caller's.
 
 use std::{
     io,
@@ -15,21 +15,21 @@ use std::{
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// What to start, and where it may run.
+/// Request to the thread: the command to run, the cores that the process may use, and the channel for the reply.
 type Order = (Command, Option<CpuSet>, Sender<io::Result<Child>>);
 
 static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
     let (sender, orders) = channel::<Order>();
     let serve = move || {
         for (mut command, cores, reply) in orders {
-            // A child may run where the thread may that starts it.
+            // A child process inherits the affinity of the thread that starts it.
             let own = sched_getaffinity(None).ok();
             if own != cores
                 && let Some(cores) = cores
             {
                 let _ = sched_setaffinity(None, &cores);
             }
-            // When the caller is gone, this fails, and the child reads the end of its pipe.
+            // If the caller is gone, sending fails, and the child reads the end of its pipe.
             let _ = reply.send(command.spawn());
         }
     };
@@ -37,7 +37,7 @@ static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
     Mutex::new(started.is_ok().then_some(sender))
 });
 
-/// Starts a process that lives no longer than this one, on the cores of the calling thread.
+/// Starts a process that lives no longer than this one, and that may run on the cores of the calling thread.
 pub(super) fn spawn(command: Command) -> io::Result<Child> {
     let gone = || io::Error::other("the thread that starts workers is gone");
     let (reply, child) = channel();

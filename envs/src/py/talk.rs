@@ -1,4 +1,4 @@
-//! What every bridge says to a worker and hears from it.
+//! The protocol between a Python environment and its worker: requests, answers and faults.
 
 use std::ops::Range;
 
@@ -33,9 +33,9 @@ impl Failure {
 
 pub(super) enum Drawn<T> {
     Picture(T),
-    /// It has no such mode.
+    /// The environment has no such render mode.
     Nothing,
-    /// It could, but was made in another mode; the way out.
+    /// The environment has the render mode, but was made with another one; the text is a hint what to set.
     NotAsked(&'static str),
 }
 
@@ -48,14 +48,14 @@ impl<T> Drawn<T> {
         }
     }
 
-    /// Why there was no picture, by the modes that the worker named.
+    /// Explains a missing picture by the render modes that the worker listed.
     fn none(modes: &Value, mode: &str, way_out: &'static str) -> Self {
         let can = modes.as_array().is_some_and(|modes| modes.contains(&json!(mode)));
         if can { Self::NotAsked(way_out) } else { Self::Nothing }
     }
 }
 
-/// In bytes.
+/// Largest size of a picture, in bytes.
 const LARGEST_PICTURE: usize = 1 << 30;
 
 const MAKE_FRAMES: &str = "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config";
@@ -99,7 +99,7 @@ pub(super) fn first_message(id: &str, config: &PyConfig) -> Map<String, Value> {
     first_message.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Tells `worker` to make what lives in its `own` rows.
+/// Makes the request by which worker `worker` creates the copies or agents of the rows `own`.
 pub(super) fn start_request(
     memory: &Memory,
     offsets: &Offsets,
@@ -116,7 +116,7 @@ pub(super) fn start_request(
     }})
 }
 
-/// A space of the environment as the worker told it.
+/// Decodes and checks a space that the worker described; `which` names it in error messages.
 pub(super) fn space(env: &str, which: &str, told: &Value) -> Result<Space> {
     let refuse =
         |problem: String| Error::Python { env: env.into(), message: format!("its {which} space: {problem}") };

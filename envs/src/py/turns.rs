@@ -1,19 +1,18 @@
 //! Caller and worker take turns on one core, where that is faster.
 //!
-//! In a step either the caller or the worker sleeps. By itself the kernel wakes the sleeper on the idle core beside the
-//! other's, which costs an interrupt to a core at rest, cold caches, and in a virtual machine two ways through its host.
-//! So before the one wakes the other, it sets the other's affinity to the core that it is about to leave. The one that
-//! wakes up first allows itself every core again, so that nothing that either process starts inherits the narrow
-//! affinity.
+//! In a step, either the caller or the worker sleeps. By default the kernel wakes the sleeper on another core that is idle.
+//! That is slow: it costs an interrupt to a sleeping core, cold caches, and in a virtual machine two exits to the host. So
+//! before one of the two wakes the other, it sets the other's affinity to the core that it is about to leave. On waking up,
+//! each first allows itself every core again, so that nothing that either process starts inherits the narrow affinity.
 //!
-//! Only threads that may run on every core take turns. A thread whose cores were chosen by other means (taskset, a
-//! cpuset that changes) keeps them.
+//! Only threads that may run on every core take turns. A thread whose cores were restricted by other means (taskset, a
+//! cpuset that changes) keeps its cores.
 //!
-//! A turn takes some system calls, and on a crowded machine the own core is not always the next one free. So of every
-//! [`CYCLE`] steps [`TRIAL`] are taken in turns and as many left to the kernel, and the faster way has all the others.
+//! A turn costs some system calls, and on a crowded machine the same core is not always the next one free. So of every
+//! [`CYCLE`] steps [`TRIAL`] are taken in turns and [`TRIAL`] are left to the kernel; the other steps use the faster way.
 //!
-//! Steps per second of `py:CartPole-v1` with turns over those without, medians of pairs on two cores: one copy 1.32 on idle
-//! cores and 1.41 with both cores busy; eight copies 1.08 and 1.10.
+//! Steps per second of `py:CartPole-v1` with turns, divided by those without, medians of pairs on two cores: one copy 1.32
+//! on idle cores and 1.41 with both cores busy; eight copies 1.08 and 1.10.
 
 use std::{
     fs,
@@ -30,16 +29,16 @@ use super::{slabs::Memory, worker::Worker};
 const CYCLE: u32 = 256;
 const TRIAL: u32 = 8;
 
-/// How a caller and its worker step.
+/// Decides for every step whether caller and worker take turns on one core, by timing both ways.
 #[derive(Debug)]
 pub(super) struct Turns {
-    /// Where in the memory the worker reads whom to wake.
+    /// Offset in the shared memory at which the worker reads the caller's thread and core.
     caller: usize,
-    /// `None` where turns make no sense.
+    /// The machine's cores; `None` if turns make no sense on it.
     cores: Option<Cores>,
-    /// Of the cycle.
+    /// Index of the next step within the cycle.
     step: u32,
-    /// In turns, and left to the kernel.
+    /// Times of the trial steps: those taken in turns, and those left to the kernel.
     trials: [Trial; 2],
 }
 
@@ -49,20 +48,20 @@ struct Trial {
     longest: Duration,
 }
 
-/// A step through which the calling thread sleeps.
+/// A step that has begun, during which the calling thread sleeps.
 pub(super) struct Step {
     start: Instant,
-    /// If it is taken in turns.
+    /// The turn; `None` if the step is left to the kernel.
     turn: Option<Turn>,
 }
 
 impl Turns {
-    /// Of the worker that reads its caller at `caller` in the memory.
+    /// Makes the state for one worker, which reads its caller at offset `caller` of the shared memory.
     pub(super) fn new(caller: usize) -> Self {
         Self { caller, cores: Cores::online(), step: 0, trials: Default::default() }
     }
 
-    /// Before the calling thread wakes `worker` and waits for it.
+    /// Begins a step; to be called before the calling thread wakes `worker` and waits for it.
     pub(super) fn begin(&mut self, worker: &Worker, memory: &Memory) -> Step {
         let start = Instant::now();
         let turn = match self.cores {
@@ -85,7 +84,7 @@ impl Turns {
         }
     }
 
-    /// After a step without faults.
+    /// Ends a step that had no fault, and counts its time.
     pub(super) fn end(&mut self, step: Step, memory: &Memory) {
         let Step { start, turn } = step;
         if let Some(turn) = turn {
@@ -108,22 +107,23 @@ impl Trial {
         self.longest = self.longest.max(took);
     }
 
-    /// Without the longest step, in which an episode may have begun.
+    /// Total time without the longest step, in which an episode may have begun.
     fn time(&self) -> Duration {
         self.took - self.longest
     }
 }
 
-/// While it lives, the worker may change where the calling thread runs.
+/// A step taken in turns. While it lives, the worker may change the affinity of the calling thread; dropping it restores
+/// that.
 struct Turn {
-    /// Where it runs.
+    /// Core of the calling thread.
     core: usize,
     cores: Cores,
 }
 
 impl Turn {
-    /// Asks for `worker`, which sleeps, on the core of the calling thread. `None` when that is not allowed, or when one
-    /// of the two may not run on every core.
+    /// Moves `worker`, which sleeps, to the core of the calling thread. `None` if that is not permitted, or if one of the
+    /// two may not run on every core.
     fn begin(worker: u32, cores: Cores) -> Option<Self> {
         let worker = Pid::from_raw(i32::try_from(worker).ok()?)?;
         if sched_getaffinity(None) != Ok(cores.all) || sched_getaffinity(Some(worker)) != Ok(cores.all) {
@@ -137,16 +137,16 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // It was allowed for another process a moment ago.
+        // A failure is ignored: the call was permitted for another process a moment ago.
         let _ = sched_setaffinity(None, &self.cores.all);
     }
 }
 
-/// The cores that there are, two at least.
+/// The online cores of a machine with at least two.
 #[derive(Clone, Copy, Debug)]
 struct Cores {
     all: CpuSet,
-    /// Above all their numbers.
+    /// One more than the highest number of a core.
     end: usize,
 }
 
@@ -159,7 +159,7 @@ impl Cores {
     }
 }
 
-/// `0-3,8` are 0, 1, 2, 3, 8.
+/// Parses the kernel's list of cores: `0-3,8` means 0, 1, 2, 3, 8.
 fn numbers(ranges: &str) -> Option<Vec<usize>> {
     let mut numbers = vec![];
     for range in ranges.trim().split(',') {
@@ -217,12 +217,12 @@ mod tests {
         Turn::begin(worker, Cores::online()?)
     }
 
-    /// Whether the calling thread may run on every core of several.
+    /// Whether the machine has several cores and the calling thread may run on all of them.
     fn is_free() -> bool {
         Cores::online().is_some_and(|cores| sched_getaffinity(None) == Ok(cores.all))
     }
 
-    /// In a thread of its own, whose affinity may change.
+    /// Runs `test` in a new thread, whose affinity may change.
     fn aside(test: impl FnOnce() + Send) {
         thread::scope(|scope| scope.spawn(test).join().unwrap());
     }
@@ -239,7 +239,7 @@ mod tests {
             let turn = begin(worker.0.id()).unwrap();
             let called = sched_getaffinity(Some(worker.pid())).unwrap();
             assert_eq!(called, set([turn.core]).unwrap());
-            // What the worker does before it answers.
+            // As the worker does before it answers.
             sched_setaffinity(None, &called).unwrap();
             drop(turn);
             assert_eq!(sched_getaffinity(None).unwrap(), before);
@@ -284,7 +284,7 @@ mod tests {
             for step in 0..CYCLE {
                 let in_turns = turns.takes_turns();
                 taken.push(in_turns);
-                // One step of the faster way is the slowest of all: an episode began.
+                // The slowest step of all is one of the faster way, as when an episode begins.
                 let seconds = match in_turns == turns_are_faster {
                     true if step % TRIAL == 3 => 1000,
                     true => 1,

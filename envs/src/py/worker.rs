@@ -1,4 +1,4 @@
-//! One worker process, as seen by its parent.
+//! One Python worker process, as seen by its parent.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 
 use super::{slabs::anonymous_file, spawn::spawn};
 
-/// The worker's program: parts of one file in order.
+/// The worker's Python program, joined from several files.
 const SCRIPT: &str = concat!(
     include_str!("worker.py"),
     include_str!("spaces.py"),
@@ -30,13 +30,13 @@ const SCRIPT: &str = concat!(
     "\n\nmain()\n"
 );
 
-/// The longest line that a worker may answer with, in bytes: the bounds of a space of large pictures are some megabytes.
+/// Longest line that a worker may answer with, in bytes. The bounds of a space of large pictures take some megabytes.
 const LONGEST_LINE: usize = 1 << 26;
 
-/// How long a worker may take to end when asked, before it is killed.
+/// Time that a worker may take to end when asked, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Where all workers of this program mark the warnings that they have shown, so that each is shown once.
+/// File in which all workers of this process mark the warnings that they have shown, so that each is shown once.
 fn warned() -> io::Result<&'static File> {
     static FILE: OnceLock<File> = OnceLock::new();
     match FILE.get() {
@@ -48,23 +48,23 @@ fn warned() -> io::Result<&'static File> {
     }
 }
 
-/// What a worker answered, or why it will answer nothing more.
+/// A worker's answer, or a message that says why the worker will not answer any more.
 pub(super) type Answer<T> = Result<T, String>;
 
-/// A Python process; dropped, it is ended and reaped together with its own children.
+/// A Python worker process. Dropping it ends and reaps the process together with its own children.
 #[derive(Debug)]
 pub(super) struct Worker {
     index: usize,
-    /// The interpreter, which the child is unless a script started it.
+    /// Process id of the interpreter, which is that of `child` unless a script started the interpreter.
     pid: u32,
     child: Child,
-    /// `None` once the worker was written to end.
+    /// Pipe to the worker. It is closed (`None`) to tell the worker to end.
     inbox: Option<ChildStdin>,
     outbox: BufReader<ChildStdout>,
-    /// Where `faulthandler` writes.
+    /// File that `faulthandler` writes to.
     log: File,
     timeout: Duration,
-    /// When the answer to what it was written last is overdue.
+    /// Time at which the answer to the last message is overdue.
     deadline: Instant,
     reaped: bool,
 }
@@ -80,7 +80,8 @@ impl Worker {
         let log = anonymous_file("pavlov-log").map_err(|error| format!("no memory file: {error}"))?;
         let warned = warned().map_err(|error| format!("no memory file: {error}"))?;
         let mut command = Command::new(python);
-        // A group of its own: Ctrl-C is the parent's to handle, and what the environment starts can be ended with it.
+        // A process group of its own: Ctrl-C is left to the parent, and processes that the environment starts can be ended
+        // with it.
         command.args(["-c", SCRIPT]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         for threads in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
             if std::env::var_os(threads).is_none() {
@@ -99,7 +100,7 @@ impl Worker {
         let (inbox, outbox) = (Some(inbox), BufReader::new(outbox));
         let deadline = Instant::now() + timeout;
         let mut worker = Self { index, pid, child, inbox, outbox, log, timeout, deadline, reaped: false };
-        // Whatever the interpreter's own start-up printed comes before the first zero byte.
+        // Output of the interpreter's own start-up comes before the first zero byte.
         while worker.read_byte("start")? != 0 {
             if Instant::now() > worker.deadline {
                 return Err(worker.hung("start"));
@@ -118,24 +119,24 @@ impl Worker {
         self.pid
     }
 
-    /// How long every later answer may take.
+    /// Sets the time that every later answer may take.
     pub(super) fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
 
-    /// Writes to the worker.
+    /// Writes bytes to the worker, and starts the time limit of its answer.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Answer<()> {
         self.deadline = Instant::now() + self.timeout;
         let written = self.inbox.as_mut().map_or(Err(ErrorKind::BrokenPipe.into()), |to| to.write_all(bytes));
         written.map_err(|error| self.cause_of_end(&error))
     }
 
-    /// Sends a request.
+    /// Sends a request, which is a line of JSON.
     pub(super) fn request(&mut self, request: &Value) -> Answer<()> {
         self.write(format!("{request}\n").as_bytes())
     }
 
-    /// Waits for the dot that says: done.
+    /// Waits for the byte `.`, by which the worker says that it is done; `doing` names the request in errors.
     pub(super) fn read_done(&mut self, doing: &str) -> Answer<()> {
         match self.read_byte(doing)? {
             b'.' => Ok(()),
@@ -146,7 +147,7 @@ impl Worker {
         }
     }
 
-    /// Waits for a line of JSON.
+    /// Waits for a line of JSON; `doing` names the request in errors.
     pub(super) fn line(&mut self, doing: &str) -> Answer<Value> {
         let first = self.read_byte(doing)?;
         self.rest_of_line(first, doing)
@@ -185,7 +186,7 @@ impl Worker {
         Ok(byte[0])
     }
 
-    /// Waits for raw bytes.
+    /// Waits until raw bytes fill `out`.
     pub(super) fn read_exact(&mut self, mut out: &mut [u8], doing: &str) -> Answer<()> {
         while !out.is_empty() {
             if self.outbox.buffer().is_empty() {
@@ -201,7 +202,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Waits until there are bytes in the buffer.
+    /// Waits for bytes in the buffer.
     fn fill(&mut self, doing: &str) -> Answer<()> {
         self.wait_readable(doing)?;
         match self.outbox.fill_buf().map(<[u8]>::is_empty) {
@@ -213,7 +214,7 @@ impl Worker {
     }
 
     fn wait_readable(&mut self, doing: &str) -> Answer<()> {
-        // Now and then it is asked whether the worker lives: a child of its own may keep the pipe open.
+        // Checks every second whether the worker lives, because a child of the worker may keep the pipe open.
         const SLICE: Duration = Duration::from_secs(1);
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -232,10 +233,10 @@ impl Worker {
         }
     }
 
-    /// Aborts a worker that does not answer, for the traceback.
+    /// Aborts a worker that does not answer, so that it writes its traceback; returns the error message.
     fn hung(&mut self, doing: &str) -> String {
         if let Some(pid) = process(self.pid) {
-            // It may be gone already.
+            // The process may be gone already.
             let _ = kill_process(pid, Signal::ABORT);
         }
         self.end(GRACE);
@@ -248,7 +249,7 @@ impl Worker {
         )
     }
 
-    /// Why nothing comes from or goes to the worker any more.
+    /// Ends the worker after its pipe failed; returns a message with the cause.
     fn cause_of_end(&mut self, error: &io::Error) -> String {
         match self.end(GRACE) {
             Some(status) => self.dead(status),
@@ -265,7 +266,7 @@ impl Worker {
         format!("worker {} (pid {}) {how}{}", self.index, self.pid, self.traceback())
     }
 
-    /// What `faulthandler` wrote, if anything.
+    /// Text that `faulthandler` wrote; empty if it wrote none.
     fn traceback(&self) -> String {
         const MOST: usize = 1 << 14;
         let mut text = vec![0; MOST];
@@ -274,8 +275,8 @@ impl Worker {
         if text.trim().is_empty() { String::new() } else { format!("\n{}", text.trim()) }
     }
 
-    /// Waits for the end of the process for `grace`, then kills it; its own children go too. `None` when it had to be
-    /// killed.
+    /// Waits up to `grace` for the process to end, then kills it and its own children. `None` if it had to be killed, or had
+    /// been ended before.
     fn end(&mut self, grace: Duration) -> Option<ExitStatus> {
         if self.reaped {
             return None;
@@ -286,7 +287,8 @@ impl Worker {
             thread::sleep(Duration::from_millis(1));
         }
         let exited = self.exited();
-        // Before it is reaped: until then no other process gets its number. The group may be empty but for it.
+        // The group is killed before the process is reaped: until then no other process gets its id. The group may have no
+        // other member.
         if let Some(group) = process(self.child.id()) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -295,18 +297,18 @@ impl Worker {
         status.ok().filter(|_| exited)
     }
 
-    /// Whether the process has ended; leaves it to be reaped.
+    /// Whether the process has ended; does not reap it.
     fn exited(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         process(self.child.id()).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
     }
 
-    /// Tells the worker to end, so that several can do so at the same time.
+    /// Tells the worker to end without waiting for it, so that several can end at the same time.
     pub(super) fn dismiss(&mut self) {
         self.inbox = None;
     }
 
-    /// Ends the worker without asking.
+    /// Kills the worker at once.
     pub(super) fn kill(&mut self) {
         self.end(Duration::ZERO);
     }
@@ -340,7 +342,7 @@ mod tests {
     use super::{super::talk::draw, *};
     use std::{fs, os::unix::fs::PermissionsExt};
 
-    /// A worker that is a script of the shell: it says its process number, reads two lines and does `then`.
+    /// A worker that is a shell script: it prints its process id, reads two lines and runs `then`.
     fn worker(then: &str) -> (tempfile::TempDir, Worker) {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("python");

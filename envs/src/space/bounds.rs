@@ -1,5 +1,5 @@
-//! Bounds in JSON, which has no infinities: they are written `"inf"` and `"-inf"`. Many equal ones, those of an image,
-//! are written once: `{"each": 255.0, "len": 28224}`.
+//! The JSON form of a box's bounds. Infinities, which JSON lacks, are written `"inf"` and `"-inf"`; many equal bounds, such
+//! as those of an image, are written once: `{"each": 255.0, "len": 28224}`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -17,10 +17,10 @@ enum Bounds {
     Equal { each: Bound, len: usize },
 }
 
-/// More bounds than these are written once when they are equal.
+/// Number of bounds up to which equal ones are written one by one; more are written once.
 const FEW: usize = 32;
 
-/// The most bounds that a file can ask for: 8 GiB of them are no space that was ever saved.
+/// Largest number of bounds that a file may ask for with `len`: they take 8 GiB, more than any saved space.
 const MOST: usize = 1 << 30;
 
 fn bound(bound: f64) -> Bound {

@@ -1,4 +1,4 @@
-//! From the environment's row to the row a model reads.
+//! Conversion of an environment's rows to the rows that a model reads.
 
 use bytemuck::try_cast_slice;
 
@@ -6,7 +6,7 @@ use super::Space;
 use crate::{DType, Element, Error, Result};
 
 impl Space {
-    /// The box of `f32` that holds what [`flatten_into`](Self::flatten_into) writes (Gymnasium's `flatten_space`).
+    /// The box of `f32` to which the rows of [`flatten_into`](Self::flatten_into) belong (Gymnasium's `flatten_space`).
     #[must_use]
     pub fn flattened(&self) -> Self {
         let (mut bounds_low, mut bounds_high) = (vec![], vec![]);
@@ -24,12 +24,11 @@ impl Space {
         Self::Box { low: bounds_low, high: bounds_high, shape, dtype: DType::F32 }
     }
 
-    /// Writes rows for a model: boxes and bits as `f32`, each integer one-hot. Order and numbers are those of
-    /// `gymnasium.spaces.flatten`; its scalar type is the narrowest that holds all parts, ours what networks read.
+    /// Writes rows for a model: boxes and bits as `f32`, each integer one-hot. Order and values are those of
+    /// `gymnasium.spaces.flatten`, whose result has the narrowest type that holds all parts instead of `f32`.
     ///
-    /// `raw` holds any number of rows of [`dtype`](Self::dtype) as bytes; `out` holds as many rows
-    /// of [`flat_width`](Self::flat_width). Pixels keep their `0..=255`. An integer outside its
-    /// range gives zeros.
+    /// `raw` holds any number of rows of scalars of type [`dtype`](Self::dtype), as bytes; `out` holds as many rows of
+    /// [`flat_width`](Self::flat_width). Pixels keep their `0..=255`. An integer outside its range gives zeros.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the lengths do not fit, if `raw` is not aligned, or if the space has no scalars.

@@ -1,11 +1,11 @@
-//! Where the parts of a composite space lie in its flat row.
+//! The ranges of the parts of a composite space within its flat row.
 
 use std::ops::Range;
 
 use super::Space;
 use crate::DType;
 
-/// The parts of a space and their places in a row, computed once.
+/// The parts of a space with their ranges in a row, computed once.
 ///
 /// ```
 /// use pavlov_envs::{Layout, Space};
@@ -17,32 +17,32 @@ use crate::DType;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// The parts that are not composite, in row order.
+    /// Parts that are not composite, in row order.
     pub leaves: Vec<Leaf>,
 }
 
 /// A part of a composite space that is not composite itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
-    /// Names (or positions, in tuples) from the root, joined by `/`; empty for a simple space.
+    /// Names (or indices, in tuples) from the root, joined by `/`; empty for a simple space.
     pub path: String,
-    /// The part.
+    /// Space of this part.
     pub space: Space,
-    /// Its place in a row as the environment writes it.
+    /// Range in a row as the environment writes it.
     pub row: Range<usize>,
-    /// Its place in a row as a model reads it.
+    /// Range in a row as a model reads it.
     pub flat: Range<usize>,
 }
 
 impl Layout {
-    /// Lays out a space.
+    /// Computes the layout of a space.
     pub fn new(space: &Space) -> Self {
         let mut layout = Self { leaves: vec![] };
         layout.push(String::new(), space);
         layout
     }
 
-    /// The part at a path such as `"camera"` or `"arm/0"`.
+    /// Returns the part at a path such as `"camera"` or `"arm/0"`.
     pub fn leaf(&self, path: &str) -> Option<&Leaf> {
         self.leaves.iter().find(|leaf| leaf.path == path)
     }
@@ -63,7 +63,7 @@ impl Layout {
     }
 }
 
-/// The row type of a composite space.
+/// Scalar type of the rows of a composite space.
 pub(super) fn common_dtype(space: &Space) -> DType {
     const EXACT_IN_F32: f64 = (1 << 24) as f64;
     let (mut f32s, mut f64s, mut i64s, mut wide) = (false, false, false, false);

@@ -1,10 +1,10 @@
-//! Random members, drawn in Gymnasium's order.
+//! Random members of spaces, drawn in Gymnasium's order.
 
 use super::Space;
 use crate::{DType, Element, NpRandom};
 
-/// Gymnasium's `space.seed(seed)` and then `space.sample()`: every part of a dict or tuple draws from a stream of its
-/// own, whose seed the whole one's stream gives.
+/// Draws as Gymnasium's `space.seed(seed)` and then `space.sample()` do: every part of a dict or tuple has its own random
+/// stream, whose seed is drawn from the stream of the whole space.
 ///
 /// ```
 /// use pavlov_envs::{Space, SpaceSampler};
@@ -19,7 +19,8 @@ pub struct SpaceSampler {
 }
 
 impl Space {
-    /// As [`sample`](Self::sample), but a legal choice where there is a mask with any.
+    /// Draws a legal action by the mask of a discrete space; draws as [`sample`](Self::sample) for other spaces, or if the
+    /// mask allows nothing.
     pub(crate) fn sample_legal<T: Element>(&self, mask: &[bool], random: &mut NpRandom, row: &mut [T]) {
         let legal = mask.iter().filter(|legal| **legal).count();
         match self {
@@ -34,14 +35,14 @@ impl Space {
 }
 
 impl SpaceSampler {
-    /// Makes a sampler of `space` whose streams begin with `seed`.
+    /// Makes a sampler of `space`, seeded with `seed`.
     pub fn new(space: &Space, seed: u64) -> Self {
         let mut sampler = Self { leaves: vec![] };
         sampler.seed(space, seed);
         sampler
     }
 
-    /// Draws a member, as [`Space::sample`] does.
+    /// Draws a member from the parts' own random streams into `row`.
     ///
     /// # Panics
     /// Panics if `row` is not as wide as the space.
@@ -93,9 +94,9 @@ impl Space {
     }
 }
 
-/// Unbounded elements first, then those with one bound, then the bounded ones.
+/// Draws a member of a box: elements without bounds first, then those with one bound, then those with two.
 fn sample_box<T: Element>(low: &[f64], high: &[f64], dtype: DType, random: &mut NpRandom, row: &mut [T]) {
-    // The bounds of an integer box are inclusive, so the real interval is one longer and floored.
+    // Integer bounds are inclusive, so the real interval is longer by 1, and its draws are rounded down.
     let (extra, round): (f64, fn(f64) -> f64) =
         if dtype.is_float() { (0.0, |x| x) } else { (1.0, f64::floor) };
     for kind in 0..4 {
@@ -119,7 +120,7 @@ fn sample_box<T: Element>(low: &[f64], high: &[f64], dtype: DType, random: &mut 
     }
 }
 
-/// Gymnasium keeps bounds in the type of the box.
+/// Rounds a bound to the scalar type of the box, in which Gymnasium stores it.
 pub(super) fn in_dtype(dtype: DType, bound: f64) -> f64 {
     if dtype == DType::F32 { f64::from(bound as f32) } else { bound }
 }

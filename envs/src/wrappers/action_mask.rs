@@ -1,9 +1,9 @@
-//! The legal actions as part of the observation.
+//! The wrapper that adds the action mask to the observation.
 
 use crate::{Element, Env, Error, Result, Space, Step};
 
-/// Observes `{"action_mask", "observation"}`, as PettingZoo's turn-based games do: the mask of
-/// [`Env::action_mask`], one bit per action, and what the inner environment observes. Without a mask all bits are set.
+/// Observes a dict `{"action_mask", "observation"}`, as PettingZoo's turn-based games do: the mask of [`Env::action_mask`],
+/// one bit per action, and the inner environment's observation. Without a mask all bits are 1.
 #[derive(Clone, Debug)]
 pub struct ActionMask<E> {
     env: E,
@@ -26,7 +26,7 @@ impl<E: Env> ActionMask<E> {
         }
     }
 
-    /// The environment that does not show its mask.
+    /// Returns the inner environment, which does not observe its mask.
     pub fn inner(&self) -> &E {
         &self.env
     }

@@ -1,4 +1,4 @@
-//! The usual preparation of pixel games (Machado et al. 2018).
+//! The usual preprocessing of Atari games (Machado et al. 2018).
 
 use std::marker::PhantomData;
 
@@ -10,15 +10,15 @@ const TAG: &str = "atari_preprocessing";
 /// Settings of [`AtariPreprocessing`], as Gymnasium names them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AtariConfig {
-    /// How many actions 0 an episode begins with at most; 0: none.
+    /// Largest number of no-op actions (0) at the start of an episode; 0: none.
     pub noop_max: i64,
-    /// How many frames a step has; the last two are pooled by their maximum.
+    /// Number of frames per step; the last two are pooled by their maximum.
     pub frame_skip: usize,
-    /// The height and width of what is observed, in pixels; at most those of a frame.
+    /// Height and width of observations, in pixels; at most those of a frame.
     pub screen_size: usize,
-    /// Whether a lost life ends the episode; the environment must give `info("lives")` then.
+    /// Whether a lost life ends the episode; requires that the environment has `info("lives")`.
     pub terminal_on_life_loss: bool,
-    /// Whether brightness is observed instead of colours.
+    /// Whether observations are greyscale instead of RGB.
     pub grayscale_obs: bool,
 }
 
@@ -34,13 +34,13 @@ impl Default for AtariConfig {
     }
 }
 
-/// Prepares frames of bytes, `[height, width, 3]` (red, green, blue) or `[height, width]` (brightness): idle steps at the
-/// start, skipped frames, pooling, grey, resizing by area. Observations are bytes, or `f32` in `0..=1` after
+/// Preprocesses frames of bytes, `[height, width, 3]` (RGB) or `[height, width]` (greyscale): no-op actions at the start,
+/// frame skipping, max-pooling, conversion to greyscale, resizing by area. Observations are bytes, or `f32` in `0..=1` after
 /// [`scale_obs`](Self::scale_obs).
 ///
-/// The number of idle steps is drawn from a stream of the wrapper's own with the seed of the episode. In Gymnasium it is
-/// the environment's; the two agree where its reset draws nothing. Brightness is the Arcade Learning Environment's,
-/// 0.2989 red + 0.587 green + 0.114 blue.
+/// The number of no-op actions is drawn from the wrapper's own random stream, seeded with the episode's seed. Gymnasium
+/// draws it from the environment's stream; both agree if the environment's reset draws nothing. Greyscale is computed as in
+/// the Arcade Learning Environment: 0.2989 red + 0.587 green + 0.114 blue.
 #[derive(Clone, Debug)]
 pub struct AtariPreprocessing<E: Env, O = u8> {
     env: E,
@@ -49,7 +49,7 @@ pub struct AtariPreprocessing<E: Env, O = u8> {
     colours: usize,
     channels: usize,
     frame: Vec<u8>,
-    /// The last frame of a step, pooled, and the one before it.
+    /// Last frame of a step, pooled with the one before it when the step is observed.
     last: Vec<u8>,
     before: Vec<u8>,
     lives: f64,
@@ -61,7 +61,7 @@ impl<E: Env<Obs = u8, Act = i64>> AtariPreprocessing<E> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if the observations are no such frames, if the actions are not integers from 0, or if a
+    /// Returns [`Error::Shape`] if the observations are not such frames, if the actions are not discrete from 0, or if a
     /// setting is out of its range.
     pub fn new(env: E, config: AtariConfig) -> Result<Self> {
         let space = env.observation_space();
@@ -103,7 +103,7 @@ impl<E: Env<Obs = u8, Act = i64>> AtariPreprocessing<E> {
         })
     }
 
-    /// Makes observations `f32` in `0..=1`.
+    /// Converts observations to `f32` in `0..=1`.
     pub fn scale_obs(self) -> AtariPreprocessing<E, f32> {
         let Self { env, config, resize, colours, channels, frame, last, before, lives, random, .. } = self;
         let of = PhantomData;
@@ -112,7 +112,7 @@ impl<E: Env<Obs = u8, Act = i64>> AtariPreprocessing<E> {
 }
 
 impl<E: Env, O> AtariPreprocessing<E, O> {
-    /// The environment with whole frames.
+    /// Returns the inner environment, which observes whole frames.
     pub fn inner(&self) -> &E {
         &self.env
     }
@@ -126,7 +126,7 @@ fn no_frames(space: &Space, grey: bool) -> Error {
     Error::shape("the observation space", space, expected)
 }
 
-/// What a frame shows to the agent: itself, or its brightness.
+/// Copies a frame to `to`, as it is or converted to greyscale.
 fn take(frame: &[u8], colours: usize, to: &mut [u8]) {
     if to.len() == frame.len() {
         return to.copy_from_slice(frame);
@@ -224,7 +224,7 @@ impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
         Ok(total)
     }
 
-    /// The inner limit, which counts frames, in steps.
+    /// Converts the inner environment's limit from frames to steps.
     fn max_episode_steps(&self) -> Option<usize> {
         Some(self.env.max_episode_steps()?.div_ceil(self.config.frame_skip))
     }

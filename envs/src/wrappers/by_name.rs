@@ -1,4 +1,4 @@
-//! Wrappers by name, as settings files and the command line give them.
+//! Wrappers by name, for settings files and the command line.
 
 use std::{fmt, sync::Arc};
 
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 
-/// A wrapper that settings name, with its arguments: `"FrameStack(4)"`, `"ClipReward(-1, 1)"`, or a table
-/// `{ name = "FrameStack", stack_size = 4 }`. Arguments have Gymnasium's names and order, and may be named in the text
-/// too: `"AtariPreprocessing(frame_skip=2)"`.
+/// A wrapper named in settings, with its arguments: `"FrameStack(4)"`, `"ClipReward(-1, 1)"`, or a table `{ name =
+/// "FrameStack", stack_size = 4 }`. Arguments have Gymnasium's names and order, and may be named in the text form too:
+/// `"AtariPreprocessing(frame_skip=2)"`.
 ///
 /// There is `AtariPreprocessing(noop_max=30, frame_skip=4, screen_size=84, terminal_on_life_loss=false,
 /// grayscale_obs=true)`, `ClipAction`, `ClipReward(min_reward, max_reward)`, `DtypeObservation("float32")`,
@@ -41,7 +41,7 @@ use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 #[serde(try_from = "Value", into = "String")]
 pub struct WrapperSpec {
     named: Arc<Named>,
-    /// A value for every parameter, in order.
+    /// Values of all parameters, in order.
     arguments: Vec<Value>,
 }
 
@@ -142,7 +142,7 @@ impl WrapperSpec {
         }
     }
 
-    /// `TimeLimit(steps)`.
+    /// Makes the spec `TimeLimit(steps)`.
     pub(crate) fn time_limit(steps: usize) -> Self {
         Self::new("TimeLimit", vec![steps.into()], EnvConfig::new()).expect("a wrapper with that parameter")
     }
@@ -155,7 +155,7 @@ impl WrapperSpec {
         matches!(self.named.apply, Apply::MiniGrid)
     }
 
-    /// The argument at that place, or an error that names it.
+    /// Decodes the argument at index `at`; the error names the parameter.
     pub(crate) fn get<T: for<'de> Deserialize<'de>>(&self, at: usize) -> Result<T> {
         T::deserialize(&self.arguments[at]).map_err(|error| {
             let (parameter, _) = &self.named.parameters[at];
@@ -199,7 +199,7 @@ fn split_arguments(text: &str) -> impl Iterator<Item = &str> {
     text.split(outside).map(str::trim).filter(|argument| !argument.is_empty())
 }
 
-/// Splits off the wrappers at the front that environments of MiniGrid apply themselves.
+/// Splits a list of wrappers after those at its front that environments of MiniGrid apply by themselves.
 pub(crate) fn split_minigrid(wrappers: &[WrapperSpec]) -> (&[WrapperSpec], &[WrapperSpec]) {
     let own = wrappers.iter().take_while(|wrapper| wrapper.is_minigrids()).count();
     wrappers.split_at(own)

@@ -1,9 +1,10 @@
-//! Actions of any size.
+//! The wrapper that clips actions.
 
 use super::{Wrapped, Wrapper};
 use crate::{DType, Element, Env, Error, Result, Space};
 
-/// Takes any continuous action and clips it to the bounds of the inner environment; its own action space has none.
+/// Accepts any continuous action and clips it to the bounds of the inner environment. The wrapper's own action space has no
+/// bounds.
 pub type ClipAction<E> = Wrapped<E, ClipActions>;
 
 /// What [`ClipAction`] does.
@@ -17,7 +18,7 @@ impl<E: Env> Wrapped<E, ClipActions> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless the action space is a box of floats whose bounds fit each other.
+    /// Returns [`Error::Shape`] unless the action space is a box of floats with consistent bounds.
     pub fn new(env: E) -> Result<Self> {
         Self::with(env, ClipActions::default())
     }

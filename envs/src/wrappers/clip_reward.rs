@@ -1,8 +1,8 @@
-//! Bounds for rewards.
+//! The wrapper that clips rewards.
 
 use crate::{Env, Error, Result, Step, StepOut, VectorEnv};
 
-/// Clips every reward to `min_reward..=max_reward`; around an [`Env`] or a [`VectorEnv`]. An infinite bound is none.
+/// Clips every reward of an [`Env`] or a [`VectorEnv`] to `min_reward..=max_reward`. An infinite bound means no bound.
 #[derive(Clone, Debug)]
 pub struct ClipReward<E> {
     env: E,
@@ -22,7 +22,7 @@ impl<E> ClipReward<E> {
         Err(Error::shape("`min_reward`", min_reward, format_args!("at most {max_reward} (`max_reward`)")))
     }
 
-    /// The environment with its own rewards.
+    /// Returns the inner environment, whose rewards are not clipped.
     pub fn inner(&self) -> &E {
         &self.env
     }

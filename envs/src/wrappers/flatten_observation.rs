@@ -1,12 +1,13 @@
-//! Observations as one row of numbers.
+//! The wrapper that flattens observations to one row of numbers.
 
 use super::{Wrapped, Wrapper};
 use crate::{Element, Env, Error, Result, Space};
 
-/// Writes observations as a model reads them: `f32`, integers one-hot, parts one after the other
+/// Flattens observations to the row that a model reads: `f32`, integers one-hot, parts one after the other
 /// ([`Space::flatten_into`]).
 ///
-/// Gymnasium's gives the same numbers in the narrowest common type, for instance `int64` for a discrete space.
+/// Gymnasium's wrapper of this name gives the same numbers in the narrowest common type, for instance `int64` for a discrete
+/// space.
 pub type FlattenObservation<E> = Wrapped<E, FlattenObservations>;
 
 /// What [`FlattenObservation`] does.

@@ -1,4 +1,4 @@
-//! The last observations together.
+//! The wrapper that stacks the last observations.
 
 use super::{Wrapped, Wrapper};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 
 const TAG: &str = "frame_stack";
 
-/// Shows the last `stack_size` observations, the oldest first, stacked along a new first dimension.
+/// Observes the last `stack_size` observations, oldest first, stacked along a new first dimension.
 pub type FrameStack<E> = Wrapped<E, StackFrames<<E as Env>::Obs>>;
 
 /// What [`FrameStack`] does.
@@ -17,20 +17,20 @@ pub struct StackFrames<O> {
     stack_size: usize,
     padding: Vec<O>,
     padding_type: Padding<O>,
-    /// The rows shown, `[stack_size, width]`.
+    /// Rows of the current observation, `[stack_size, width]`.
     stack: Vec<O>,
     /// The next observation is an episode's first.
     begins: bool,
 }
 
-/// What stands for the observations before the first (Gymnasium's `padding_type`).
+/// The observation that fills the stack before the first one of an episode (Gymnasium's `padding_type`).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Padding<O> {
-    /// The first observation itself.
+    /// The first observation of the episode.
     Reset,
-    /// The member of the space nearest to zero.
+    /// The member of the space that is nearest to zero.
     Zero,
-    /// This observation.
+    /// The given observation.
     Custom(Vec<O>),
 }
 
@@ -38,8 +38,8 @@ impl<E: Env> Wrapped<E, StackFrames<E::Obs>> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if `stack_size` is 0, if the observation space is a dict, a tuple or starts at another
-    /// integer than 0, or if the padding is not in it.
+    /// Returns [`Error::Shape`] if `stack_size` is 0, if the observation space is a dict, a tuple or a discrete space that
+    /// does not start at 0, or if the padding is not in the space.
     pub fn new(env: E, stack_size: usize, padding_type: Padding<E::Obs>) -> Result<Self> {
         Self::with(env, StackFrames::new(stack_size, padding_type)?)
     }
@@ -54,7 +54,7 @@ impl<O: Element> StackFrames<O> {
     }
 }
 
-/// The space of `n` members of `space`, as Gymnasium's `batch_space` makes it.
+/// Makes the space of `n` stacked members of `space`, as Gymnasium's `batch_space` does.
 fn stacked(space: &Space, n: usize) -> Result<Space> {
     let boxed = |low: &[f64], high: &[f64], shape: &[usize], dtype| Space::Box {
         low: low.repeat(n),

@@ -45,7 +45,7 @@ pub(super) enum Apply {
     MiniGrid,
 }
 
-/// A wrapper that has a name.
+/// A wrapper that settings can name.
 pub(super) struct Named {
     pub(super) name: String,
     /// Names and defaults of the arguments.
@@ -158,7 +158,7 @@ pub(super) fn find(name: &str) -> Result<Arc<Named>, String> {
 /// Other names of wrappers: those of Gymnasium 1.x where they differ.
 const OTHER_NAMES: &[(&str, &str)] = &[("FrameStackObservation", "FrameStack")];
 
-/// Wrappers that settings cannot name, each with the way out.
+/// Wrappers that settings cannot name, each with a hint what to do instead.
 const REFUSED: &[(&str, &str)] = &[
     (
         "NormalizeObservation",

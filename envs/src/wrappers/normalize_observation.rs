@@ -1,4 +1,4 @@
-//! Observations with mean 0 and variance 1.
+//! The wrapper that normalises observations to mean 0 and variance 1.
 
 use super::running_mean_std::RunningMeanStd;
 use crate::{
@@ -9,17 +9,17 @@ use crate::{
 
 const TAG: &str = "normalize_observation";
 
-/// Subtracts the running mean of every component and divides by its running deviation; all copies share the
+/// Subtracts the running mean of every component and divides by its running standard deviation. All copies share the
 /// statistics, which are part of the saved state.
 ///
-/// An episode is a function of its seed, its actions and the statistics, and copies are not independent while these
-/// are updated: [`check_vector_env`](crate::check_vector_env) accepts it with
+/// While the statistics are updated, copies are not independent, and an episode depends on the statistics in addition to its
+/// seed and actions. So [`check_vector_env`](crate::check_vector_env) accepts this wrapper only with
 /// [`set_update_running_mean(false)`](Self::set_update_running_mean), as for evaluation.
 ///
-/// In a step, what it gave (the last observations of ended episodes among it) is added as one batch, and then the first
-/// observations of the next episodes. So one copy equals Gymnasium's wrapper of an environment, and several its vector
-/// wrapper until the first end, where that one defers the reset to the next step. The bits are equal; the last
-/// ones may differ for rows of a single number and eight copies or more, which numpy adds up in pairs.
+/// A step adds its observations to the statistics as one batch, with the last observations of ended episodes, and then the
+/// first observations of the next episodes. So one copy equals Gymnasium's wrapper of an environment. Several copies equal
+/// its vector wrapper until the first end, where Gymnasium defers the reset to the next step. Results are equal bit for bit;
+/// only the last bits may differ for rows of a single number with eight copies or more, which numpy adds up in pairs.
 #[derive(Clone, Debug)]
 pub struct NormalizeObservation<V: VectorEnv> {
     env: V,
@@ -33,7 +33,7 @@ pub struct NormalizeObservation<V: VectorEnv> {
 }
 
 impl<V: VectorEnv> NormalizeObservation<V> {
-    /// Wraps `env`; `epsilon` (Gymnasium's default is 1e-8) is added to the variance.
+    /// Wraps `env`. `epsilon` is added to the variance (Gymnasium's default is 1e-8).
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if `epsilon` is not above 0, or if the observation space is a dict or tuple.
@@ -58,12 +58,12 @@ impl<V: VectorEnv> NormalizeObservation<V> {
         })
     }
 
-    /// The environment with its own observations.
+    /// Returns the inner environment, whose observations are not normalised.
     pub fn inner(&self) -> &V {
         &self.env
     }
 
-    /// Sets whether observations still change the statistics; they do at first.
+    /// Sets whether observations update the statistics, which they do by default.
     pub fn set_update_running_mean(&mut self, update: bool) {
         self.update_running_mean = update;
     }
@@ -76,7 +76,7 @@ impl<V: VectorEnv> NormalizeObservation<V> {
         }
     }
 
-    /// Makes a step by `take`, which gets the inner rows.
+    /// Makes a step by calling `take` with buffers for the inner rows, and writes normalised rows to `out`.
     fn through(
         &mut self,
         mut out: StepOut<'_, f32>,
@@ -90,7 +90,7 @@ impl<V: VectorEnv> NormalizeObservation<V> {
         Ok(())
     }
 
-    /// Between the inner step and the caller's rows.
+    /// Updates the statistics with the inner step's observations, and writes these normalised to the caller's rows.
     fn write(&mut self, out: StepOut<'_, f32>) {
         let Self { statistics, epsilon, width, obs, final_obs, .. } = self;
         let ended = |i: usize| out.terminated[i] || out.truncated[i];

@@ -1,4 +1,4 @@
-//! Rewards whose discounted sum has variance 1.
+//! The wrapper that scales rewards so that their discounted sum has variance 1.
 
 use super::{normalize_observation::check_epsilon, running_mean_std::RunningMeanStd};
 use crate::{
@@ -8,17 +8,17 @@ use crate::{
 
 const TAG: &str = "normalize_reward";
 
-/// Divides rewards by the running deviation of the discounted sum of rewards so far; all copies share the statistics,
+/// Divides rewards by the running standard deviation of the discounted sum of rewards. All copies share the statistics,
 /// which are part of the saved state.
 ///
-/// What Gymnasium's vector wrapper does in the mode `SAME_STEP`, up to rounding: there rewards have double precision and
-/// their sums single, here it is the other way round. Results differ by about one millionth of their size. As for
-/// [`NormalizeObservation`](crate::NormalizeObservation), copies are independent only while the statistics rest.
+/// This is Gymnasium's vector wrapper in the mode `SAME_STEP`, up to rounding: Gymnasium has rewards in double precision and
+/// sums in single, pavlov the other way round. Results differ by about one millionth of their size. While the statistics are
+/// updated, copies are not independent, as with [`NormalizeObservation`](crate::NormalizeObservation).
 #[derive(Clone, Debug)]
 pub struct NormalizeReward<V> {
     env: V,
     statistics: RunningMeanStd,
-    /// Discounted sums of the running episodes.
+    /// Discounted sums of rewards in the running episodes.
     sums: Vec<f64>,
     gamma: f64,
     epsilon: f64,
@@ -26,7 +26,7 @@ pub struct NormalizeReward<V> {
 }
 
 impl<V: VectorEnv> NormalizeReward<V> {
-    /// Wraps `env`. Gymnasium's defaults: `gamma` 0.99, and `epsilon`, which is added to the variance, 1e-8.
+    /// Wraps `env`. `epsilon` is added to the variance. Gymnasium's defaults are 0.99 for `gamma` and 1e-8 for `epsilon`.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if `gamma` is outside `0..=1`, or if `epsilon` is not above 0.
@@ -45,19 +45,19 @@ impl<V: VectorEnv> NormalizeReward<V> {
         })
     }
 
-    /// The environment with its own rewards.
+    /// Returns the inner environment, whose rewards are not normalised.
     pub fn inner(&self) -> &V {
         &self.env
     }
 
-    /// Sets whether rewards still change the statistics; they do at first.
+    /// Sets whether rewards update the statistics, which they do by default.
     pub fn set_update_running_mean(&mut self, update: bool) {
         self.update_running_mean = update;
     }
 
     fn normalize(&mut self, out: StepOut<'_, V::Obs>) {
         for (i, sum) in self.sums.iter_mut().enumerate() {
-            // The last reward of a task stands alone: so it is in Gymnasium, for compatibility.
+            // A reward that terminates an episode is counted without the sum before it, as in Gymnasium.
             let before = if out.terminated[i] { 0.0 } else { *sum * self.gamma };
             *sum = before + f64::from(out.rewards[i]);
         }

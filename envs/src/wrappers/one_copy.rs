@@ -1,4 +1,5 @@
-//! A vector environment of one copy as an [`Env`], so that wrappers of single copies stand around whatever has an id.
+//! An adapter from a vector environment of one copy to an [`Env`], so that wrappers of [`Env`] fit around any environment
+//! with an id.
 
 use std::{fmt, marker::PhantomData};
 
@@ -9,12 +10,12 @@ use crate::{
 
 const TAG: &str = "one_copy";
 
-/// The copy. Its vector environment begins the next episode in the step that ends one: what that shows first is kept
-/// until a reset without a seed asks for it.
+/// A vector environment of one copy as an [`Env`]. The vector environment begins the next episode in the step that ends one;
+/// the first observation of that episode is kept until a reset without a seed.
 pub(super) struct OneCopy<O, A> {
     env: Box<dyn AnyVectorEnv>,
     next: Vec<O>,
-    /// The next episode has begun, and `next` is its first observation.
+    /// Whether the next episode has begun; then `next` is its first observation.
     begun: bool,
     of: PhantomData<A>,
 }
@@ -26,7 +27,7 @@ impl<O, A> fmt::Debug for OneCopy<O, A> {
 }
 
 impl<O: Element, A> OneCopy<O, A> {
-    /// Of a vector environment of one copy, whose scalars are of these types.
+    /// Wraps a vector environment of one copy, whose scalar types must be `O` and `A`.
     pub(super) fn new(env: Box<dyn AnyVectorEnv>) -> Self {
         let next = vec![O::default(); env.observation_space().width()];
         Self { env, next, begun: false, of: PhantomData }

@@ -1,11 +1,12 @@
-//! No step before the first reset.
+//! The wrapper that refuses steps before the first reset.
 
 use super::{load, save};
 use crate::{Env, Error, Frame, Result, Step};
 
 const TAG: &str = "order_enforcing";
 
-/// Refuses `step`, `render` and `render_ansi` before the first `reset`, which the inner environment need not expect then.
+/// Refuses `step`, `render` and `render_ansi` before the first `reset`, so that the inner environment need not check for
+/// them.
 #[derive(Clone, Debug)]
 pub struct OrderEnforcing<E> {
     env: E,
@@ -18,7 +19,7 @@ impl<E: Env> OrderEnforcing<E> {
         Self { env, has_reset: false }
     }
 
-    /// The environment without the order.
+    /// Returns the inner environment, whose calls are not checked.
     pub fn inner(&self) -> &E {
         &self.env
     }

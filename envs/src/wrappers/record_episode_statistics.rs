@@ -1,4 +1,4 @@
-//! Return, length and time of every episode.
+//! The wrapper that records return, length and time of every episode.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -10,7 +10,7 @@ const TAG: &str = "record_episode_statistics";
 /// Counts episodes: [`Env::info`] gives the last one's return (`"episode/r"`), length (`"episode/l"`) and seconds
 /// (`"episode/t"`) from its end until the first step of the next one.
 ///
-/// An episode ends by its flags, or by a reset at [`Env::max_episode_steps`], where vectors cut it.
+/// An episode ends by its flags, or by a reset at [`Env::max_episode_steps`], where vector environments truncate it.
 #[derive(Clone, Debug)]
 pub struct RecordEpisodeStatistics<E> {
     env: E,
@@ -26,7 +26,7 @@ pub struct RecordEpisodeStatistics<E> {
 }
 
 impl<E: Env> RecordEpisodeStatistics<E> {
-    /// Wraps `env`; the queues hold the last `buffer_length` episodes (Gymnasium's default is 100).
+    /// Wraps `env`; the queues hold the last `buffer_length` episodes (100 by default in Gymnasium).
     pub fn new(env: E, buffer_length: usize) -> Self {
         Self {
             env,
@@ -42,22 +42,22 @@ impl<E: Env> RecordEpisodeStatistics<E> {
         }
     }
 
-    /// The environment without statistics.
+    /// Returns the inner environment.
     pub fn inner(&self) -> &E {
         &self.env
     }
 
-    /// Episodes that ended.
+    /// Number of episodes that ended.
     pub fn episode_count(&self) -> u64 {
         self.episode_count
     }
 
-    /// Returns of the last episodes, the oldest first.
+    /// Returns of the last episodes, oldest first.
     pub fn return_queue(&self) -> &VecDeque<f64> {
         &self.return_queue
     }
 
-    /// Lengths of the last episodes, the oldest first.
+    /// Lengths of the last episodes, oldest first.
     pub fn length_queue(&self) -> &VecDeque<u64> {
         &self.length_queue
     }

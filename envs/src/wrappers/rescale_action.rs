@@ -1,9 +1,9 @@
-//! Actions between other bounds.
+//! The wrapper that rescales actions from other bounds.
 
 use super::{Wrapped, Wrapper};
 use crate::{Element, Env, Error, Result, Space};
 
-/// Takes actions in `min_action..=max_action` and stretches them to the bounds of the inner environment.
+/// Accepts actions in `min_action..=max_action` and rescales them linearly to the bounds of the inner environment.
 pub type RescaleAction<E> = Wrapped<E, RescaleActions>;
 
 /// What [`RescaleAction`] does.
@@ -11,7 +11,7 @@ pub type RescaleAction<E> = Wrapped<E, RescaleActions>;
 pub struct RescaleActions {
     min_action: f64,
     max_action: f64,
-    /// The slope from the inner bounds to the outer ones: `outer = gradient * inner + intercept`.
+    /// Slope of each element from the inner bounds to the outer ones: `outer = gradient * inner + intercept`.
     gradient: Vec<f64>,
     intercept: Vec<f64>,
 }
@@ -20,8 +20,8 @@ impl<E: Env> Wrapped<E, RescaleActions> {
     /// Wraps `env`; all elements of an action get the same bounds.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless both are finite with `min_action < max_action`, and the action space is a box of
-    /// floats with finite bounds that are not equal.
+    /// Returns [`Error::Shape`] unless both bounds are finite with `min_action < max_action`, and the action space is a box
+    /// of floats with finite bounds, each `low` below its `high`.
     pub fn new(env: E, min_action: f64, max_action: f64) -> Result<Self> {
         Self::with(env, RescaleActions::new(min_action, max_action)?)
     }

@@ -1,6 +1,6 @@
-//! Smaller pictures, each pixel the mean of the area that it covers (OpenCV's `INTER_AREA`).
+//! Shrinking of pictures, where each pixel is the mean of the area that it covers (OpenCV's `INTER_AREA`).
 
-/// The weights of one resize and room for its sums.
+/// Shrinks pictures of one size to another; holds the weights and buffers.
 #[derive(Clone, Debug)]
 pub(super) struct ResizeArea {
     from: [usize; 2],
@@ -8,13 +8,13 @@ pub(super) struct ResizeArea {
     channels: usize,
     rows: Vec<Share>,
     columns: Vec<Share>,
-    /// One source row, resized along it.
+    /// Buffer for one source row, shrunk along the row.
     line: Vec<f32>,
-    /// One row of the result.
+    /// Buffer for one row of the result.
     sums: Vec<f32>,
 }
 
-/// How much of pixel `to` comes from pixel `from`, in one dimension.
+/// The weight of source pixel `from` in target pixel `to`, in one dimension.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     to: usize,
@@ -23,7 +23,7 @@ struct Share {
 }
 
 impl ResizeArea {
-    /// For pictures of `from` to pictures of `to`, both `[height, width]` and `to` at most `from`.
+    /// Prepares for pictures of size `from` and results of size `to`, both `[height, width]`; `to` must be at most `from`.
     pub(super) fn new(from: [usize; 2], to: [usize; 2], channels: usize) -> Self {
         Self {
             from,
@@ -36,7 +36,7 @@ impl ResizeArea {
         }
     }
 
-    /// Calls `write` with the place and value of every byte of the smaller picture.
+    /// Calls `write` with the index and value of every byte of the smaller picture.
     pub(super) fn resize(&mut self, picture: &[u8], mut write: impl FnMut(usize, u8)) {
         if self.from == self.to {
             picture.iter().enumerate().for_each(|(i, &byte)| write(i, byte));
@@ -68,7 +68,7 @@ impl ResizeArea {
         }
     }
 
-    /// Every pixel covers the same whole number of pixels: their sum is exact.
+    /// Shrinks by whole factors: every target pixel covers the same number of source pixels, so their sum is exact.
     fn whole(&self, picture: &[u8], mut write: impl FnMut(usize, u8)) {
         let Self { from, to, channels, .. } = self;
         let (high, wide) = (from[0] / to[0], from[1] / to[1]);
@@ -81,7 +81,7 @@ impl ResizeArea {
                         .flat_map(|dy| (0..wide).map(move |dx| (dy, dx)))
                         .map(|(dy, dx)| u32::from(pixel(dy, dx)))
                         .sum();
-                    // OpenCV rounds halves of two by two pixels up and others to even.
+                    // OpenCV rounds halves up for areas of 2 x 2, and to even for others.
                     let mean = if (high, wide) == (2, 2) {
                         ((sum + 2) >> 2) as u8
                     } else {
@@ -98,8 +98,8 @@ fn byte(x: f32) -> u8 {
     x.round_ties_even() as u8
 }
 
-/// The shares of `from` pixels in `to` pixels, in the order of both. Slivers below a thousandth of a pixel count as
-/// none.
+/// The weights of `from` source pixels in `to` target pixels, in the order of both. Slivers below a thousandth of a pixel
+/// are ignored.
 fn shares(from: usize, to: usize) -> Vec<Share> {
     const SLIVER: f64 = 1e-3;
     let scale = from as f64 / to as f64;

@@ -1,11 +1,11 @@
-//! Mean and variance of rows seen so far (Chan, Golub, LeVeque 1979, as Gymnasium's `RunningMeanStd`).
+//! Running mean and variance of rows (Chan, Golub, LeVeque 1979, as in Gymnasium's `RunningMeanStd`).
 
 use crate::{
     DType, Element, Error, Result,
     state::{StateReader, StateWriter},
 };
 
-/// Statistics of every column; rounded to single precision after every operation where numpy would compute in it.
+/// Running mean and variance of every column; rounded to single precision after every operation where numpy computes in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RunningMeanStd {
     pub(super) mean: Vec<f64>,
@@ -17,7 +17,7 @@ pub(super) struct RunningMeanStd {
 }
 
 impl RunningMeanStd {
-    /// For rows of `width` scalars of type `dtype`.
+    /// Makes the statistics of rows with `width` scalars of type `dtype`.
     pub(super) fn new(width: usize, dtype: DType) -> Self {
         Self {
             mean: vec![0.0; width],
@@ -30,11 +30,11 @@ impl RunningMeanStd {
     }
 
     pub(super) fn round(&self, x: f64) -> f64 {
-        // A double holds any sum, product, quotient and root of singles so well that rounding it is rounding once.
+        // Computing an operation on singles in double precision and rounding the result gives the same as single precision.
         if self.single { f64::from(x as f32) } else { x }
     }
 
-    /// Adds a batch of rows; none changes nothing.
+    /// Updates the statistics with a batch of rows; an empty batch changes nothing.
     pub(super) fn update<'a, T: Element>(&mut self, rows: impl Iterator<Item = &'a [T]> + Clone) {
         let n = rows.clone().count() as f64;
         if n == 0.0 {

@@ -1,11 +1,12 @@
-//! A limit on the steps of an episode.
+//! The wrapper that limits the steps of an episode.
 
 use super::{load, save};
 use crate::{Env, Result, Step};
 
 const TAG: &str = "time_limit";
 
-/// Truncates episodes of the inner environment after `limit` steps, also one that terminates in the last of them.
+/// Truncates episodes of the inner environment after `limit` steps. `truncated` is also set if the last of these steps
+/// terminates.
 #[derive(Clone, Debug)]
 pub struct TimeLimit<E> {
     env: E,
@@ -19,7 +20,7 @@ impl<E: Env> TimeLimit<E> {
         Self { env, limit, step: 0 }
     }
 
-    /// The environment without the limit.
+    /// Returns the inner environment, which has no such limit.
     pub fn inner(&self) -> &E {
         &self.env
     }

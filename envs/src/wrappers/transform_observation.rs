@@ -1,10 +1,10 @@
-//! A function of every observation.
+//! The wrapper that applies a function to every observation.
 
 use std::fmt;
 
 use crate::{Element, Env, Result, Space, Step, sync_vector::check_space};
 
-/// Replaces every observation by what `func` makes of it, in a space and of a scalar type of its own.
+/// Replaces every observation by the one that `func` writes, which has its own space and scalar type.
 ///
 /// ```
 /// use pavlov_envs::{Env, Pendulum, Space, TransformObservation};
@@ -31,15 +31,15 @@ impl<E: Env, O: Element, F: Fn(&[E::Obs], &mut [O])> TransformObservation<E, O, 
     /// Wraps `env`. `func` reads a row of the environment and writes every element of a row of `observation_space`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if the space contradicts itself or `func`'s scalar type, or if it
-    /// has no scalars.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the space is not valid, has no scalars, or does not have the scalar
+    /// type `O`.
     pub fn new(env: E, observation_space: Space, func: F) -> Result<Self> {
         check_space::<O>("`observation_space`", &observation_space)?;
         let row = vec![E::Obs::default(); env.observation_space().width()];
         Ok(Self { env, observation_space, func, row, of: std::marker::PhantomData })
     }
 
-    /// The environment with its own observations.
+    /// Returns the inner environment, whose observations are not flattened.
     pub fn inner(&self) -> &E {
         &self.env
     }

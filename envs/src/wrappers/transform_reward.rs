@@ -1,10 +1,10 @@
-//! A function of every reward.
+//! The wrapper that applies a function to every reward.
 
 use std::fmt;
 
 use crate::{Env, Result, Step, StepOut, VectorEnv};
 
-/// Replaces every reward by `func(reward)`; around an [`Env`] or a [`VectorEnv`].
+/// Replaces every reward of an [`Env`] or a [`VectorEnv`] by `func(reward)`.
 ///
 /// ```
 /// use pavlov_envs::{Env, Pendulum, TransformReward};
@@ -28,7 +28,7 @@ impl<E, F: Fn(f64) -> f64> TransformReward<E, F> {
         Self { env, func }
     }
 
-    /// The environment with its own rewards.
+    /// Returns the inner environment, whose rewards are not transformed.
     pub fn inner(&self) -> &E {
         &self.env
     }

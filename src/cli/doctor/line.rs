@@ -1,4 +1,4 @@
-//! A line of what `pavlov doctor` says.
+//! Lines of the report of `pavlov doctor`.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
     Ok,
-    /// Something is not there that pavlov can run without.
+    /// Something is missing that pavlov can run without.
     Warn,
     Broken,
 }

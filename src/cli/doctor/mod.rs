@@ -1,4 +1,4 @@
-//! `pavlov doctor`: what this machine offers, one line each, with the remedy where something is missing.
+//! `pavlov doctor`: checks what this machine offers, one line per check, with a remedy if something is missing.
 
 mod line;
 mod ray;
@@ -56,7 +56,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
     }
 }
 
-/// First line of what a program says about itself.
+/// Returns the first line that `program --version` prints; `None` if it cannot be run or fails.
 fn version_of(program: &str) -> Option<String> {
     let output =
         Command::new(program).arg("--version").output().ok().filter(|output| output.status.success())?;
@@ -89,7 +89,7 @@ fn compiler() -> Line {
     }
 }
 
-/// Where the running process has a library from.
+/// Returns the path from which this process loaded `library`; `None` where `/proc/self/maps` does not say it.
 fn loaded_from(library: &str) -> Option<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
     path_in_maps(&maps, library)
@@ -126,7 +126,7 @@ fn libtorch(lib: Option<&Path>) -> Line {
     }
 }
 
-/// The version in the headers of the libtorch that this library is a part of.
+/// Reads the version of libtorch from the headers that belong to the library file `lib`.
 fn version_beside(lib: &Path) -> Option<String> {
     let root = lib.parent()?.parent()?;
     let header = ["include/torch/headeronly/version.h", "include/torch/csrc/api/include/torch/version.h"]
@@ -139,14 +139,15 @@ fn version_beside(lib: &Path) -> Option<String> {
     Some(format!("{}.{}.{}", part("MAJOR")?, part("MINOR")?, part("PATCH")?))
 }
 
-/// Each tch is written against one PyTorch; newest first. The same list stands in `xtask`, which cannot be shared.
+/// Versions of tch, each with the version of PyTorch that it needs; newest first. `xtask` has a copy of this list, because
+/// the two crates cannot share code.
 const PAIRS: [(&str, &str); 2] = [("0.26.0", "2.13.0"), ("0.24.0", "2.11.0")];
 
-/// Whether the PyTorch that the user has for Python is, or could be, the libtorch in use.
+/// Reports whether the PyTorch of the user's Python is, or could be, the libtorch in use.
 fn pytorch(libtorch: Option<&str>) -> Line {
     let environment = std::env::var_os("VIRTUAL_ENV").map(|path| PathBuf::from(path).join("bin/python"));
     let pythons = environment.into_iter().chain([PathBuf::from("python3")]);
-    // Without the current directory, whose files are not to be run.
+    // The current directory is removed from the path, so that its files are not run.
     let ask = "import sys; sys.path[:] = [place for place in sys.path if place]\n\
                import importlib.metadata as m; print(m.version('torch'))";
     let found = pythons.into_iter().find_map(|python| {
@@ -159,7 +160,7 @@ fn pytorch(libtorch: Option<&str>) -> Line {
 fn pytorch_line(found: Option<&str>, libtorch: Option<&str>) -> Line {
     const WHAT: &str = "PyTorch";
     let Some(found) = found else { return Line::ok(WHAT, "none for Python; none is needed") };
-    // 2.13.0+cpu is 2.13.0.
+    // A local version such as 2.13.0+cpu counts as 2.13.0.
     let plain = found.split('+').next().unwrap_or(found);
     if Some(plain) == libtorch {
         return Line::ok(WHAT, format!("{found}, the version of libtorch"));
@@ -177,7 +178,7 @@ fn pytorch_line(found: Option<&str>, libtorch: Option<&str>) -> Line {
     Line { what: WHAT, status: Status::Ok, found, remedy: Some(remedy) }
 }
 
-/// A gradient that libtorch computes: d/dx x^2 at 3 is 6.
+/// Checks that libtorch computes a gradient: d/dx x^2 at 3 is 6.
 fn arithmetic() -> Line {
     let gradient = || -> Result<f64, torch::TchError> {
         let x = torch::Tensor::from_slice(&[3.0_f64]).set_requires_grad(true);

@@ -1,4 +1,4 @@
-//! What `pavlov doctor` says of Ray, and of the cluster at `RAY_ADDRESS`.
+//! Lines of `pavlov doctor` about Ray and the cluster at `RAY_ADDRESS`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use super::line::{Line, Status};
 
 const SCRIPT: &str = include_str!("ray.py");
 
-/// What the script says.
+/// Output of the Python script `ray.py`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -18,7 +18,7 @@ struct Said {
     error: Option<String>,
 }
 
-/// What a worker would find on a machine.
+/// State of one machine of the cluster, as a worker would find it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Machine {
@@ -29,8 +29,8 @@ struct Machine {
     error: Option<String>,
 }
 
-/// The Ray of the Python that workers are reached through, and the cluster if one is named. `lib` and `libtorch` are the library
-/// in use and its version.
+/// Checks the Ray of `PAVLOV_PYTHON` (default `python3`), and the cluster if `RAY_ADDRESS` names one. `lib` is the path of
+/// the libtorch in use, `libtorch` its version.
 pub(super) fn ray(lib: Option<&Path>, libtorch: Option<&str>) -> Vec<Line> {
     let python = std::env::var("PAVLOV_PYTHON").ok().filter(|python| !python.is_empty());
     let python = python.unwrap_or_else(|| "python3".into());
@@ -42,7 +42,7 @@ pub(super) fn ray(lib: Option<&Path>, libtorch: Option<&str>) -> Vec<Line> {
     }
 }
 
-/// `folder` is where workers may find libtorch too, as this executable does.
+/// Runs the script in `python`; workers may find libtorch in `folder`, too. `None` if the script fails.
 fn ask(python: &str, folder: Option<&Path>) -> Option<Said> {
     let mut command = Command::new(python);
     command.args(["-c", SCRIPT]).args(folder).stdin(Stdio::null()).stderr(Stdio::null());
@@ -151,7 +151,7 @@ mod tests {
         std::fs::write(&other, "mine").expect("written");
         let link = std::env::temp_dir().join(format!("pavlov-doctor-{}.json", std::process::id()));
         std::os::unix::fs::symlink(&other, &link).expect("a link");
-        // Whatever Ray it has, it says an object.
+        // The script prints an object with and without Ray.
         let said = ask("python3", None);
         let kept = link.is_symlink();
         let content = std::fs::read_to_string(&other).expect("text");

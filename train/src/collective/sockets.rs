@@ -1,12 +1,13 @@
-//! A collective over sockets, one between any two workers: Unix sockets on one machine, TCP between several.
+//! [`SocketCollective`]: a collective with one socket between any two workers; Unix sockets on one machine, TCP between
+//! several.
 //!
-//! `all_reduce` is a reduce-scatter and an all-gather, both directly between all pairs: of `n` equal chunks each worker
-//! gets the `r`-th from all others, `r` being its rank, sums it in the order of ranks, and sends the sum to all. A
-//! worker sends and receives `2 (n - 1) / n` times its values, as in a ring, in 2 steps instead of `2 (n - 1)`; the order
-//! of a sum depends neither on timing nor on where a chunk begins; and that a worker is gone is seen by all others
-//! directly, with its number. The price is `n - 1` sockets per worker.
+//! `all_reduce` is a reduce-scatter and an all-gather, both directly between all pairs of workers. The values are cut into
+//! `n` equal chunks. The worker of rank `r` receives chunk `r` from all others, sums it in the order of ranks, and sends
+//! the sum to all. A worker sends and receives `2 (n - 1) / n` times its values, as in a ring, but in 2 steps instead of
+//! `2 (n - 1)`. The order of a sum depends neither on timing nor on where a chunk begins. When a worker ends, all others
+//! see it directly, with its number. The price is `n - 1` sockets per worker.
 //!
-//! Beside it stood prototypes of a ring and of sums at worker 0. Milliseconds of an `all_reduce` on two busy cores, the
+//! Prototypes of a ring and of sums at worker 0 were compared with it. Milliseconds of an `all_reduce` on two busy cores,
 //! 10th percentile of the slowest worker:
 //!
 //! ```text
@@ -17,8 +18,8 @@
 //! at worker 0   0.023   0.039   0.335    39.1     0.094   0.156    1.21    20.2
 //! ```
 //!
-//! Sums at worker 0 are as fast here, where two cores do the work of all; with a core each, that worker would copy and
-//! add the values of all while the others wait.
+//! Sums at worker 0 are as fast in this measurement, where two cores do the work of all workers. With a core per worker,
+//! worker 0 would copy and add the values of all while the others wait.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::ops::{AddAssign, Div};
@@ -35,30 +36,30 @@ use rustix::net::Shutdown;
 use super::wire::{Call, Head};
 use super::{Collective, ReduceOp};
 
-/// How long a worker that lives is waited for, as in `torch.distributed`: it may be at its validation set.
+/// Maximum time to wait for a live worker's call, as in `torch.distributed`; it may be evaluating its validation set.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
-/// So many bytes are gathered without asking the system what is free.
+/// Number of bytes up to which `all_gather` does not check the free memory.
 const SMALL: u64 = 1 << 20;
 
-/// A [`Collective`] of processes or threads, wherever they are.
+/// A [`Collective`] of processes or threads that are connected by sockets, on one machine or several.
 #[derive(Debug)]
 pub struct SocketCollective {
     rank: usize,
-    /// By rank; none at its own place.
+    /// Sockets to the other workers, by rank; `None` at this worker's own rank.
     peers: Vec<Option<OwnedFd>>,
     state: Mutex<ExchangeState>,
 }
 
 #[derive(Debug, Default)]
 struct ExchangeState {
-    /// Chunks of the others, kept so that its pages are touched once.
+    /// Buffer for the chunks of the other workers; it is kept, so that its pages are allocated only once.
     scratch: Vec<u64>,
-    /// The first error.
+    /// Message of the first error, after which every call fails.
     broken: Option<String>,
 }
 
-/// One side of the conversation with one peer during one exchange.
+/// Data sent to and received from one peer in one exchange.
 struct Transfer<'a> {
     rank: usize,
     socket: &'a OwnedFd,
@@ -70,23 +71,23 @@ struct Transfer<'a> {
 }
 
 impl SocketCollective {
-    /// The collective of a single worker: it sends nothing.
+    /// Makes the collective of a single worker, which sends nothing.
     pub fn alone() -> Self {
         SocketCollective { rank: 0, peers: vec![None], state: Mutex::default() }
     }
 
-    /// The collectives of `size` workers, by rank, for threads of this process.
+    /// Makes the connected collectives of `size` workers that are threads of this process, by rank.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the system gives no more sockets, for instance because too many files are open.
+    /// Returns [`Error::Config`] if the system cannot make the sockets, for instance because too many files are open.
     pub fn world(size: usize) -> Result<Vec<Self>> {
         sockets(size)?.into_iter().enumerate().map(|(rank, peers)| Self::new(rank, peers)).collect()
     }
 
-    /// `peers`: the connected sockets to the others, by rank.
+    /// Makes the collective of the worker `rank`; `peers` are the connected sockets to the other workers, by rank.
     ///
     /// # Errors
-    /// Fails if one of them is no socket.
+    /// Fails if one of `peers` cannot be made non-blocking, for instance because it is not a socket.
     pub fn new(rank: usize, peers: Vec<OwnedFd>) -> Result<Self> {
         for peer in &peers {
             rustix::io::ioctl_fionbio(peer, true).map_err(|errno| Error::other(io::Error::from(errno)))?;
@@ -96,12 +97,13 @@ impl SocketCollective {
         Ok(SocketCollective { rank, peers, state: Mutex::default() })
     }
 
-    /// A barrier that says `session::report` to workers that call something else.
+    /// Waits until all workers call `session::report`; errors of workers that make a different call name `session::report`.
     pub(crate) fn enter_report(&self) -> Result<()> {
         self.run(|this, _| this.exchange(Call::Report, 0, &this.nothing(), &mut this.nowhere()))
     }
 
-    /// Calls `f` unless an earlier call failed; an error breaks the collective for all workers.
+    /// Calls `f` unless an earlier call failed. An error shuts down the sockets, which breaks the collective for all
+    /// workers.
     fn run<R>(&self, f: impl FnOnce(&Self, &mut Vec<u64>) -> Result<R>) -> Result<R> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = &state.broken {
@@ -153,8 +155,8 @@ impl SocketCollective {
         })
     }
 
-    /// To each peer `out[rank]`, from each peer as many bytes as `into[rank]` has; at the same time in all directions, so
-    /// that two workers with full sockets do not wait for each other.
+    /// Sends `out[rank]` to each peer and fills `into[rank]` from each peer. All transfers run at the same time, so that two
+    /// workers with full sockets do not wait for each other.
     fn exchange(&self, call: Call, len: u64, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
         let head = Head { call, len };
         let bytes = head.to_bytes();
@@ -258,7 +260,7 @@ impl Transfer<'_> {
         PollFd::new(self.socket, flags)
     }
 
-    /// As much as fits; whether anything did.
+    /// Sends as many bytes as the socket accepts now; returns true if there were any.
     fn send(&mut self, head: &[u8; Head::BYTES]) -> io::Result<bool> {
         let before = self.sent;
         while !self.is_sent() {
@@ -268,7 +270,7 @@ impl Transfer<'_> {
                 Ok(bytes) => self.sent += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The peer is gone. What it said before tells why, and its end is read after that.
+                // The peer is gone. Its earlier messages, which may tell the reason, are still to be read.
                 Err(error) if is_gone(&error) => self.sent = Head::BYTES + self.out.len(),
                 Err(error) => return Err(error),
             }
@@ -276,7 +278,7 @@ impl Transfer<'_> {
         Ok(self.sent > before)
     }
 
-    /// As much as has come; whether anything did.
+    /// Receives the bytes that have arrived; returns true if there were any.
     fn receive(&mut self, expected: Head) -> Result<bool> {
         let before = self.received;
         let lost = || Error::WorkerLost { rank: self.rank, call: expected.call.name() };
@@ -313,7 +315,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Sleeps until a socket has something or takes something.
+/// Sleeps until one of the sockets can be read or written; fails after [`PATIENCE`].
 fn wait(open: &[Transfer<'_>], call: Call) -> Result<()> {
     let mut sockets: Vec<PollFd<'_>> = open.iter().map(Transfer::wanted).collect();
     let timeout = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
@@ -332,7 +334,7 @@ fn wait(open: &[Transfer<'_>], call: Call) -> Result<()> {
     }
 }
 
-/// For each rank the sockets to the others, by rank.
+/// Makes connected pairs of Unix sockets: for each of `world` ranks, the sockets to the others, by rank.
 pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<OwnedFd>>> {
     let mut all: Vec<Vec<OwnedFd>> = (0..world).map(|_| Vec::with_capacity(world)).collect();
     for one in 0..world {
@@ -350,11 +352,11 @@ pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<OwnedFd>>> {
     Ok(all)
 }
 
-/// What the workers say that they send to each other, refused where it cannot be.
+/// Parses the lengths that the workers announce; fails if their sum is more than the available memory.
 fn checked_lens(said: &[[u8; 8]], available: impl FnOnce() -> Option<u64>) -> Result<Vec<usize>> {
     let said: Vec<u64> = said.iter().map(|len| u64::from_le_bytes(*len)).collect();
     let sum = said.iter().fold(0_u64, |sum, len| sum.saturating_add(*len));
-    // Where the system does not say what is free, at least nothing that no machine could hold is made.
+    // If the free memory is unknown, sizes that no machine could hold are still refused.
     let available = if sum <= SMALL { SMALL } else { available().unwrap_or(1 << 47) };
     if sum <= available
         && let Ok(lens) = said.iter().map(|len| usize::try_from(*len)).collect()

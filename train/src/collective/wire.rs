@@ -1,14 +1,14 @@
-//! What goes over the sockets: in front of every message a head that says which call it belongs to.
+//! Wire format of the sockets: every message begins with a head that names the call to which it belongs.
 
 use std::fmt;
 
 use super::ReduceOp;
 
-/// A call, as far as all workers must agree on it.
+/// Head of a message: the parts of a call on which all workers must agree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Head {
     pub(super) call: Call,
-    /// In values or bytes; 0 where it may differ.
+    /// Length of the data, in values for a reduction and in bytes for a broadcast; 0 if workers may have different lengths.
     pub(super) len: u64,
 }
 
@@ -23,7 +23,7 @@ pub(super) enum Call {
     },
     AllGather,
     Barrier,
-    /// `session::report`, which all workers call together.
+    /// Barrier of `session::report`, which all workers call together.
     Report,
 }
 
@@ -60,7 +60,7 @@ impl Head {
         bytes
     }
 
-    /// `None`: no head at all.
+    /// Parses a head; `None` if the bytes are not a head.
     pub(super) fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
         let [kind, width, _, _, r0, r1, r2, r3, len @ ..] = bytes;
         let call = match kind {

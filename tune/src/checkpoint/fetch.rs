@@ -1,13 +1,14 @@
-//! Checkpoints from anywhere.
+//! Finds a checkpoint given as a local path or as a storage URL.
 
 use std::path::{Path, PathBuf};
 
 use super::MANIFEST;
 use crate::{Result, storage};
 
-/// The directory of the checkpoint at `place`: a path is given back as it is; what a URL names is downloaded and
-/// verified, to `<results root>/s3/bucket/...`, unless it is there already. The URL of a run stands for its newest
-/// checkpoint.
+/// Returns the local directory of the checkpoint at `place`, downloading it first if `place` is a URL.
+///
+/// A local path is returned unchanged. A URL is downloaded to `<results root>/s3/bucket/...` and verified, unless the
+/// checkpoint is there already. The URL of a run stands for the run's newest checkpoint.
 ///
 /// # Errors
 /// Returns [`Error::Checkpoint`](crate::Error::Checkpoint) if there is no checkpoint at the URL, or if it is damaged,

@@ -1,4 +1,4 @@
-//! Checkpoints: directories that are there whole or not at all.
+//! Checkpoints: directories that are either complete or absent.
 //!
 //! ```text
 //! checkpoint_000010/
@@ -7,14 +7,14 @@
 //!     ...             what the trainable wrote
 //! ```
 //!
-//! [`write()`] fills a hidden sibling directory, makes it durable, and renames it into place. A process that dies on
-//! the way leaves only the hidden directory, which the next `write` beside it removes, or the sweep whose trial it was. Sizes and checksums are
-//! compared by [`verify`] before anything is loaded.
+//! [`write()`] fills a hidden sibling directory, makes it durable, and renames it into place. A process that dies while
+//! writing leaves only the hidden directory. The next `write` to the same parent directory removes it, or the sweep
+//! that owns the trial does. [`verify`] compares sizes and checksums before anything is loaded.
 //!
-//! The manifest holds its own checksum too, so that no flipped bit in it goes unseen. It also holds the checkpoint's
-//! number: which one of a directory was written last does not depend on a clock.
+//! The manifest also holds its own checksum, so that a flipped bit in it is detected, and the checkpoint's number, so
+//! that the most recently written checkpoint of a directory is known without a clock.
 //!
-//! A damaged checkpoint whose name a run needs again is renamed, see [`set_aside_damaged`].
+//! If a run needs the name of a damaged checkpoint again, [`set_aside_damaged`] renames the damaged one.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -40,76 +40,80 @@ pub use state_hash::{StateHash, chain};
 pub use write::write;
 pub(crate) use write::{clean_up, next_number, receive, remove, write_as};
 
+/// Value of `format` in every manifest; also how a damaged checkpoint is recognized.
 const FORMAT: &str = "pavlov-checkpoint";
+/// Version of the manifest's layout; other versions are refused.
 const FORMAT_VERSION: u32 = 1;
+/// File name of the manifest inside a checkpoint.
 pub(crate) const MANIFEST: &str = "manifest.json";
+/// File name of the driver's [`Metadata`] inside a checkpoint.
 pub(crate) const METADATA: &str = "metadata.json";
 
-/// What a checkpoint holds.
+/// Content of `manifest.json`: who wrote a checkpoint, when, and which files it holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     format: String,
     format_version: u32,
-    /// The version of this library that wrote it.
+    /// Version of this library that wrote the checkpoint.
     pub pavlov: String,
-    /// The [`Trainable::kind`](crate::Trainable::kind) of what wrote it.
+    /// [`Trainable::kind`](crate::Trainable::kind) of the trainable that wrote the checkpoint.
     pub kind: String,
-    /// When it was written: RFC 3339 in UTC with nanoseconds, so that it sorts as text.
+    /// Time at which the checkpoint was written: RFC 3339 in UTC with nanoseconds, so that it sorts as text.
     pub created: String,
-    /// The number of the checkpoint: 1 for the first one that was written into its directory, then one more each time.
-    /// `None`: an older version of this library wrote it.
+    /// Number of the checkpoint: 1 for the first one written into its directory, then one more for each further one.
+    /// `None` if an older version of this library wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// Every other file, sorted by path.
+    /// Every file of the checkpoint except the manifest, sorted by path.
     pub files: Vec<ManifestFile>,
     /// Hashes of the state. `None`: an older version of this library wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<StateHash>,
-    /// CRC-32C of this manifest as compact JSON with 0 here.
+    /// CRC-32C of this manifest as compact JSON in which this field is 0.
     crc32c: u32,
 }
 
-/// One file of a checkpoint.
+/// One file of a checkpoint, as its manifest lists it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ManifestFile {
-    /// The path relative to the checkpoint, parts joined by `/`.
+    /// Path relative to the checkpoint, with `/` as separator.
     pub path: String,
-    /// The size of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// The CRC-32C of the content.
+    /// CRC-32C of the file's content.
     pub crc32c: u32,
 }
 
-/// The driver's part of a checkpoint, `metadata.json`.
+/// Content of `metadata.json`: the driver's part of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metadata {
-    /// The id of the run, 32 hexadecimal digits: the same for all that continues one object.
+    /// Id of the run, 32 hexadecimal digits; a run that continues from this checkpoint keeps it.
     pub experiment_id: String,
-    /// How many results there were.
+    /// Number of results that the run had reported.
     pub iteration: u64,
-    /// The sum of all timesteps; `None` if no result counted any.
+    /// Sum of timesteps over all results; `None` if no result counted any.
     pub timesteps_total: Option<u64>,
-    /// The sum of all episodes; `None` if no result counted any.
+    /// Sum of episodes over all results; `None` if no result counted any.
     pub episodes_total: Option<u64>,
-    /// The seconds spent in `step`.
+    /// Seconds spent in `step` so far.
     pub time_total_s: f64,
-    /// The complete settings.
+    /// Complete settings of the run.
     pub config: Config,
-    /// The newest result; `None` before the first one.
+    /// Newest result; `None` before the first one.
     pub last_result: Option<Metrics>,
 }
 
-/// The name of the checkpoint after `iteration` results.
+/// Returns the directory name of the checkpoint after `iteration` results, e.g. `checkpoint_000010`.
 pub fn name(iteration: u64) -> String {
     format!("checkpoint_{iteration:06}")
 }
 
-/// The iteration in such a name.
+/// Returns the iteration in the name of a checkpoint (`checkpoint_000010` gives 10); `None` for any other name.
 pub(crate) fn iteration(name: &str) -> Option<u64> {
     name.strip_prefix("checkpoint_")?.parse().ok()
 }
 
-/// Checks that the checkpoint is whole, of this format version and, where asked, of this kind.
+/// Checks that the checkpoint in `dir` is complete and undamaged, and that `expected_kind` wrote it if one is given.
 ///
 /// # Errors
 /// Returns [`Error::Checkpoint`] with the file at fault and the reason if the checkpoint is damaged, of another version
@@ -145,7 +149,7 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
             return Err(Error::checkpoint(dir, reason));
         }
     }
-    // What can be seen without reading was seen of all: a large file is not read to its end for nothing.
+    // Everything that costs no reading was checked for all files, so no large file is read in vain.
     for file in &manifest.files {
         let path = dir.join(&file.path);
         let found = checksum(&path).map_err(Error::io("read", &path))?;
@@ -167,8 +171,8 @@ pub fn state_hash(dir: &Path) -> Result<String> {
     state_hash::state(dir, &manifest.files).map_err(Error::io("read", dir))
 }
 
-/// Refuses to read the file `name` of a checkpoint that its manifest does not list: nothing has compared it with a
-/// checksum. A directory without a manifest is no checkpoint, and all in it may be read.
+/// Refuses the file `name` of the checkpoint in `dir` if the manifest does not list it, since no checksum covers such a
+/// file. A directory without a manifest is not a checkpoint, and every file in it may be read.
 ///
 /// # Errors
 /// Returns [`Error::Checkpoint`] if the manifest does not list the file or is damaged, and [`Error::Io`] if the
@@ -180,7 +184,7 @@ pub fn refuse_unlisted(dir: &Path, name: &str) -> Result<()> {
     Err(Error::checkpoint(dir, format!("{name} is not listed in {MANIFEST}, so it is not read")))
 }
 
-/// The driver's part of a checkpoint. Does not look at the other files; see [`verify`].
+/// Reads the driver's part of a checkpoint. Does not look at the other files; see [`verify`].
 ///
 /// # Errors
 /// Returns [`Error::Checkpoint`] if `metadata.json` is missing, damaged or not listed in the manifest, and
@@ -191,7 +195,8 @@ pub fn metadata(dir: &Path) -> Result<Metadata> {
     serde_json::from_str(&text).map_err(|error| Error::checkpoint(dir, format!("{METADATA}: {error}")))
 }
 
-/// Checkpoints in a run directory by iteration, whole or not; none if there is no such directory.
+/// Lists the checkpoints in a run directory, sorted by iteration and including damaged ones; empty if the directory
+/// does not exist.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if the directory cannot be listed.
@@ -214,10 +219,10 @@ pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// The whole checkpoint of a run that was written last; damaged ones are skipped with a warning.
+/// Returns the most recently written undamaged checkpoint of a run; damaged ones are skipped with a warning.
 ///
-/// The order is that of [`Manifest::number`], not of iterations: after a return to an older checkpoint the new ones count.
-/// Those without a number count as older, in the order of the clock.
+/// Checkpoints are ordered by [`Manifest::number`], not by iteration: after a return to an older checkpoint, those
+/// written since then are the newest. Checkpoints without a number come before all others, ordered by their time.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if the run directory does not exist or cannot be listed.
@@ -243,16 +248,18 @@ pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Whether this library made the directory, however damaged it may be by now.
+/// Whether this library made the directory, even if the checkpoint is damaged by now.
 pub(crate) fn is_checkpoint(dir: &Path) -> bool {
     read_file(&dir.join(MANIFEST))
         .is_ok_and(|bytes| bytes.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes()))
 }
 
+/// Reads and checks the manifest of the checkpoint in `dir`.
 pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest> {
     parse_manifest(dir, &read_text(dir, MANIFEST)?)
 }
 
+/// Parses a manifest and checks its format, version and checksum; errors name `dir`.
 pub(crate) fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
     #[derive(Deserialize)]
     struct Header {
@@ -283,10 +290,11 @@ pub(crate) fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// Compares as the moments at which checkpoints of one directory were written.
+/// Sort key that orders the checkpoints of one directory by when they were written: number, then time.
 pub(crate) type Written = (Option<u64>, String);
 
 impl Manifest {
+    /// Returns the key by which checkpoints of one directory are ordered by age.
     pub(crate) fn written(&self) -> Written {
         (self.number, self.created.clone())
     }
@@ -307,6 +315,7 @@ impl Manifest {
         manifest
     }
 
+    /// Returns the CRC-32C of the manifest with its own `crc32c` field set to 0.
     fn checksum(&self) -> u32 {
         let bare = Manifest { crc32c: 0, ..self.clone() };
         crc32c::crc32c(&serde_json::to_vec(&bare).expect("a manifest is plain data"))
@@ -328,6 +337,7 @@ fn read_text(dir: &Path, name: &str) -> Result<String> {
     }
 }
 
+/// Explains why the file `name` of a checkpoint is not there.
 fn why_absent(dir: &Path, name: &str) -> String {
     if !dir.exists() {
         return "there is no such directory".into();
@@ -340,7 +350,7 @@ fn why_absent(dir: &Path, name: &str) -> String {
     }
 }
 
-/// The path of a file in a checkpoint, refused if it leads out of it.
+/// Turns the path of a file in a manifest into a relative path; refuses one that leads out of the checkpoint.
 pub(crate) fn relative<'a>(dir: &Path, path: &'a str) -> Result<&'a Path> {
     let relative = Path::new(path);
     let inside = relative.components().all(|part| matches!(part, Component::Normal(_)));
@@ -353,6 +363,7 @@ pub(crate) fn relative<'a>(dir: &Path, path: &'a str) -> Result<&'a Path> {
     Ok(relative)
 }
 
+/// Returns the CRC-32C of a file's content.
 fn checksum(path: &Path) -> io::Result<u32> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 16];

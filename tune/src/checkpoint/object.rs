@@ -1,5 +1,5 @@
-//! A checkpoint as one block of bytes: `u64` length of the manifest (little endian), the manifest, then the files
-//! in its order.
+//! A checkpoint as one block of bytes: length of the manifest as little-endian `u64`, the manifest, then the content of
+//! each file in the manifest's order.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,10 +8,10 @@ use std::path::Path;
 use super::{MANIFEST, parse_manifest, relative, verify};
 use crate::{Error, Result, read_file};
 
-/// The checkpoint in `dir` as bytes.
+/// Packs the checkpoint in `dir` into bytes.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`] if the checkpoint is damaged or none, and [`Error::Io`] if it cannot be read.
+/// Returns [`Error::Checkpoint`] if `dir` is not a checkpoint or a damaged one, and [`Error::Io`] if it cannot be read.
 pub(crate) fn pack(dir: &Path) -> Result<Vec<u8>> {
     let manifest = verify(dir, None)?;
     let path = dir.join(MANIFEST);
@@ -27,11 +27,11 @@ pub(crate) fn pack(dir: &Path) -> Result<Vec<u8>> {
     Ok(object)
 }
 
-/// Makes the checkpoint in the existing, empty directory `dir` from its bytes and verifies it.
+/// Unpacks a checkpoint from bytes into the existing, empty directory `dir`, and verifies it.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`] if the bytes are cut, damaged, or no checkpoint, and [`Error::Io`] if the files cannot
-/// be written.
+/// Returns [`Error::Checkpoint`] if the bytes are truncated, damaged, or not a checkpoint, and [`Error::Io`] if the
+/// files cannot be written.
 pub(crate) fn unpack(object: &[u8], dir: &Path) -> Result<()> {
     let origin = Path::new("<object>");
     let cut = || Error::checkpoint(origin, "the bytes are not a whole checkpoint");

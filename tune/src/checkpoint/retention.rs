@@ -1,4 +1,4 @@
-//! Which checkpoints of a run stay.
+//! Decides which checkpoints of a run are kept and which are deleted.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn beyond(
     ranked.into_iter().skip(keep).filter(|iteration| !is_needed(*iteration)).collect()
 }
 
-/// Keeps the newest `keep` checkpoints and, besides, the best one.
+/// Retention rule: keeps the newest `keep` checkpoints, and the best one in addition.
 #[derive(Clone, Debug)]
 pub(crate) struct Retention {
     keep: Option<usize>,
@@ -22,17 +22,18 @@ pub(crate) struct Retention {
     objective: Objective,
 }
 
-/// What the rule goes by.
+/// The properties of one checkpoint by which [`Retention`] decides.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
     pub(crate) iteration: u64,
-    /// As in the manifest.
+    /// Sort key by age, from the checkpoint's manifest.
     written: Written,
-    /// Higher is better.
+    /// Score of the checkpoint's last result, higher is better; `None` if the result has no such number.
     score: Option<f64>,
 }
 
 impl Retention {
+    /// Makes the rule; `min-` before `score_attr` means that lower is better, and `keep: None` keeps every checkpoint.
     pub(crate) fn new(keep: Option<usize>, score_attr: &str) -> Self {
         let objective = match score_attr.strip_prefix("min-") {
             Some(metric) => Objective::minimize(metric),
@@ -41,8 +42,8 @@ impl Retention {
         Retention { keep, objective }
     }
 
-    /// Deletes what does not stay. `newest` was just written and always stays; damaged ones are left for their
-    /// owner to look at, and count for nothing. Reads the directory, so a resumed run keeps to the same rule.
+    /// Deletes the surplus checkpoints of `run_dir`. `newest` was just written and is always kept. Damaged checkpoints
+    /// are neither deleted nor counted. The directory is read again, so a resumed run follows the same rule.
     pub(crate) fn apply(&self, run_dir: &Path, newest: &Path) -> Result<()> {
         if self.keep.is_none() {
             return Ok(());
@@ -58,18 +59,18 @@ impl Retention {
         Ok(())
     }
 
-    /// Whether anything is ever deleted.
+    /// Whether the number of checkpoints is limited; if not, none is ever deleted.
     pub(crate) fn has_limit(&self) -> bool {
         self.keep.is_some()
     }
 
-    /// A checkpoint as this rule sees it; `iteration` is that of its name.
+    /// Extracts from a checkpoint's metadata what this rule needs; `iteration` is the one in the checkpoint's name.
     pub(crate) fn judge(&self, iteration: u64, written: Written, metadata: &Metadata) -> Kept {
         let score = metadata.last_result.as_ref().and_then(|result| self.objective.finite_score(result));
         Kept { iteration, written, score }
     }
 
-    /// The iterations of those that do not stay.
+    /// Returns the iterations of the checkpoints to delete.
     pub(crate) fn surplus(&self, mut kept: Vec<Kept>, newest: Option<u64>) -> Vec<u64> {
         let Some(keep) = self.keep else { return Vec::new() };
         let key = |kept: &Kept| (Some(kept.iteration) == newest, kept.written.clone(), kept.iteration);

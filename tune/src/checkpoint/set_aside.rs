@@ -1,4 +1,4 @@
-//! Damaged checkpoints make room for whole ones.
+//! Renames damaged checkpoints, so that their names are free again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use super::{iteration, list, verify};
 use crate::{Error, Result};
 
-/// What the names of damaged checkpoints end with.
+/// Suffix of the names of damaged checkpoints that were renamed.
 const DAMAGED: &str = ".damaged";
 
-/// Renames the damaged checkpoints of a run whose names it will need again: those of an iteration `after` this one, or all
-/// (`None`). `checkpoint_000010` becomes `checkpoint_000010.damaged`, or `.damaged2` if there is one already. Each is told
-/// as a warning; the new paths are given back.
+/// Renames the damaged checkpoints of a run whose names the run will need again, and returns their new paths.
+///
+/// These are the damaged ones with an iteration above `after`, or all if `after` is `None`. `checkpoint_000010` becomes
+/// `checkpoint_000010.damaged`, or `.damaged2` if that name is taken. Each renamed checkpoint is logged as a warning.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if the run directory cannot be listed, or if a checkpoint cannot be renamed.
@@ -30,6 +31,7 @@ pub fn set_aside_damaged(run_dir: &Path, after: Option<u64>) -> Result<Vec<PathB
     Ok(moved)
 }
 
+/// Returns the first unused path among `<path>.damaged`, `<path>.damaged2`, and so on.
 fn free_place(path: &Path) -> PathBuf {
     let place = |number: u64| {
         let mut place = path.as_os_str().to_owned();
@@ -42,7 +44,7 @@ fn free_place(path: &Path) -> PathBuf {
     (1..).map(place).find(|place| !place.exists()).expect("some number is free")
 }
 
-/// Whether a directory of this name is a checkpoint, or a damaged one that was set aside.
+/// Whether `name` is the name of a checkpoint or of a damaged one that was renamed.
 pub(crate) fn is_named_so(name: &str) -> bool {
     let name = name.split_once(DAMAGED).map_or(name, |(name, _)| name);
     iteration(name).is_some()

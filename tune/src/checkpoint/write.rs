@@ -1,4 +1,4 @@
-//! Making a checkpoint appear at once.
+//! Writes, replaces and removes checkpoints atomically.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,15 +14,15 @@ use crate::files::{parent, sync_dir};
 use crate::held_folder::{lock_abandoned, locked_dir};
 use crate::{Error, Result, write_file};
 
-/// Unfinished checkpoints, and finished ones on their way out.
+/// Name prefix of hidden directories: checkpoints being written, and checkpoints being deleted.
 const UNFINISHED: &str = ".pavlov-unfinished-";
-/// A whole checkpoint whose place is just being taken by another.
+/// Name prefix of a complete checkpoint that another one is just replacing.
 const REPLACED: &str = ".pavlov-replaced-";
 
-/// Makes the checkpoint `final_dir` of what `fill` writes into the directory given to it.
+/// Makes the checkpoint `final_dir` from the files that `fill` writes into the directory given to it.
 ///
-/// Afterwards `final_dir` is there whole and durable. On any error nothing has changed: a checkpoint that had the
-/// same name is still there. Replacing one leaves no moment in which neither exists.
+/// On success `final_dir` is complete and durable. On an error nothing has changed: an earlier checkpoint of the same
+/// name is still there. While a checkpoint is replaced, either the old or the new one exists at every moment.
 ///
 /// # Errors
 /// Returns what `fill` returns, [`Error::Io`] if the files cannot be written (disk full, no permission), and
@@ -32,15 +32,17 @@ pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()
     write_as(final_dir, kind, next_number(parent(final_dir)), fill)
 }
 
-/// The number of the next checkpoint in `home`: above those of all whose manifests can be read. Where the directory cannot
-/// be listed, writing into it tells why.
+/// Returns the number for the next checkpoint in `home`: one above the highest number found in readable manifests.
+///
+/// A directory that cannot be listed counts as empty; writing into it then reports the reason.
 pub(crate) fn next_number(home: &Path) -> u64 {
     let found = list(home).unwrap_or_default();
     let numbers = found.iter().filter_map(|(_, path)| read_manifest(path).ok()?.number);
     numbers.max().map_or(1, |newest| newest.saturating_add(1))
 }
 
-/// As [`write()`], with a number that is above those of the other checkpoints there.
+/// Writes a checkpoint like [`write()`], with a given number, which must be above those of the other checkpoints in the
+/// directory.
 pub(crate) fn write_as(
     final_dir: &Path,
     kind: &str,
@@ -60,11 +62,11 @@ pub(crate) fn write_as(
     Ok(final_dir.to_path_buf())
 }
 
-/// Makes the checkpoint `final_dir` of files from elsewhere, its manifest among them, which `fill` writes.
+/// Makes the checkpoint `final_dir` from downloaded files: `fill` writes all of them, the manifest included.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`], which speaks of `origin`, if what came is not whole. Fails otherwise in the cases of
-/// [`write()`].
+/// Returns [`Error::Checkpoint`], naming `origin`, if the downloaded checkpoint is not complete. Fails otherwise in the
+/// same cases as [`write()`].
 pub(crate) fn receive(final_dir: &Path, origin: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let home = parent(final_dir);
     fs::create_dir_all(home).map_err(Error::io("create", home))?;
@@ -78,8 +80,8 @@ pub(crate) fn receive(final_dir: &Path, origin: &Path, fill: impl FnOnce(&Path) 
     put_in_place(unfinished, final_dir)
 }
 
-/// Removes a checkpoint so that a half-removed one is never seen under its name. Of a symbolic link the link alone goes: what it
-/// leads to was put there by someone else.
+/// Removes a checkpoint; a half-removed one is never visible under its name. For a symbolic link only the link is
+/// removed, since somebody else put its target there.
 pub(crate) fn remove(dir: &Path) -> Result<()> {
     if dir.is_symlink() {
         return fs::remove_file(dir).map_err(Error::io("delete", dir));
@@ -93,8 +95,8 @@ pub(crate) fn remove(dir: &Path) -> Result<()> {
     }
 }
 
-/// Removes what killed processes left in `home`, as far as it can. Directories still being written are locked by
-/// their writers.
+/// Removes the hidden directories that killed processes left in `home`, as far as possible. Directories that are still
+/// being written are locked by their writers and stay.
 pub(crate) fn clean_up(home: &Path) {
     for path in fs::read_dir(home).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
@@ -115,10 +117,12 @@ pub(crate) fn clean_up(home: &Path) {
     }
 }
 
+/// Makes a locked hidden directory in `home` for a checkpoint that is being written or deleted.
 fn hidden_dir(home: &Path) -> Result<(TempDir, File)> {
     locked_dir(home, UNFINISHED, 0o777).map_err(Error::io("write in", home))
 }
 
+/// Refuses a `final_dir` that exists and is neither a checkpoint nor an empty directory.
 fn refuse_to_replace_others(final_dir: &Path) -> Result<()> {
     let is_empty_dir = || fs::read_dir(final_dir).is_ok_and(|mut entries| entries.next().is_none());
     if !final_dir.exists() || is_checkpoint(final_dir) || is_empty_dir() {
@@ -128,7 +132,7 @@ fn refuse_to_replace_others(final_dir: &Path) -> Result<()> {
     Err(Error::checkpoint(final_dir, reason))
 }
 
-/// Makes all files durable and adds the manifest; errors speak of `final_dir`.
+/// Makes all files in `dir` durable and adds the manifest; errors name `final_dir`.
 fn seal(dir: &Path, kind: &str, number: u64, final_dir: &Path) -> Result<()> {
     if dir.join(MANIFEST).exists() {
         return Err(Error::checkpoint(final_dir, format!("{MANIFEST} is a reserved name; choose another")));
@@ -144,6 +148,7 @@ fn seal(dir: &Path, kind: &str, number: u64, final_dir: &Path) -> Result<()> {
     sync_dir(dir).map_err(Error::io("write", dir))
 }
 
+/// Makes the files below `dir` durable and appends them to `files`, with paths relative to `root`.
 fn seal_files(root: &Path, dir: &Path, files: &mut Vec<ManifestFile>, final_dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         let entry = entry.map_err(Error::io("list", dir))?;
@@ -175,11 +180,12 @@ fn seal_files(root: &Path, dir: &Path, files: &mut Vec<ManifestFile>, final_dir:
     Ok(())
 }
 
+/// Renames the finished checkpoint to `final_dir`, exchanging it with an older one if there is one.
 fn put_in_place(unfinished: TempDir, final_dir: &Path) -> Result<()> {
     let refused = Error::io("write", final_dir);
     if fs::read_dir(final_dir).is_ok_and(|mut entries| entries.next().is_some()) {
         return match renameat_with(CWD, unfinished.path(), CWD, final_dir, RenameFlags::EXCHANGE) {
-            // What `unfinished` deletes is now the old one.
+            // After the exchange, `unfinished` holds the old checkpoint and deletes it.
             Ok(()) => {
                 if let Err(error) = unfinished.close() {
                     tracing::warn!("cannot delete the replaced checkpoint: {error}");
@@ -191,13 +197,13 @@ fn put_in_place(unfinished: TempDir, final_dir: &Path) -> Result<()> {
         };
     }
     fs::rename(unfinished.path(), final_dir).map_err(refused)?;
-    // It bears its final name now: nothing to delete.
+    // The directory has its final name now, so it must not be deleted.
     let _ = unfinished.keep();
     Ok(())
 }
 
-/// For file systems that cannot exchange two names: between the steps the old checkpoint exists under a name from
-/// which [`clean_up`] brings it back.
+/// Replaces a checkpoint on file systems that cannot exchange two names. Between the two steps the old checkpoint has a
+/// name from which [`clean_up`] restores it.
 fn replace_in_two_steps(unfinished: TempDir, final_dir: &Path) -> Result<()> {
     let name = final_dir.file_name().ok_or_else(|| Error::checkpoint(final_dir, "the path has no name"))?;
     let aside = parent(final_dir).join(format!("{REPLACED}{}", name.to_string_lossy()));
@@ -259,7 +265,7 @@ mod tests {
         let target = home.path().join("checkpoint_000001");
         save(&target, "old").unwrap();
         let Manifest { mut files, hash, .. } = read_manifest(&target).unwrap();
-        // The content of the first file does not fit its checksum, which would be found first.
+        // The first file's content does not match its checksum; reading the files would report that first.
         files[0].crc32c += 1;
         let bytes = crate::LARGEST_FILE + 1;
         File::create(target.join("metadata.json")).unwrap().set_len(bytes).unwrap();

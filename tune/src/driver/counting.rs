@@ -1,4 +1,4 @@
-//! The counters of a run, and the fields they fill in every result.
+//! The counters of a run, and the fields that they fill in every result.
 
 use std::process;
 use std::time::SystemTime;
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::Driver;
 use crate::{Error, Metrics, Result, Trainable, node};
 
+/// Counts of iterations, timesteps, episodes and seconds, in total and since the last restore.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counters {
     pub(super) iteration: u64,
@@ -20,11 +21,13 @@ pub(super) struct Counters {
 }
 
 impl<T: Trainable> Driver<T> {
-    /// The fields that every result has: `trial_id`, `experiment_id`, `date` (local time), `timestamp` (Unix seconds),
-    /// `pid`, `hostname`, `node_ip`, `config`; `time_this_iter_s` if given; and unless `debug_metrics_only`, the
-    /// `time_total_s` and `*_since_restore` counters and `warmup_time`.
+    /// Returns the fields that every result has.
     ///
-    /// `now` of `None` is the present.
+    /// These are `trial_id`, `experiment_id`, `date` (local time), `timestamp` (Unix seconds), `pid`, `hostname`,
+    /// `node_ip` and `config`; `time_this_iter_s` if `time_this_iter` is given; and, unless `debug_metrics_only` is
+    /// set, `time_total_s`, the `*_since_restore` counters and `warmup_time` (seconds).
+    ///
+    /// `now: None` stands for the present time.
     pub fn get_auto_filled_metrics(
         &self,
         now: Option<SystemTime>,
@@ -55,6 +58,8 @@ impl<T: Trainable> Driver<T> {
         filled
     }
 
+    /// Adds the automatic fields to `result`; `done`, `timesteps_total`, `episodes_total` and `training_iteration` only
+    /// where the trainable did not set them.
     pub(super) fn fill(&mut self, result: &mut Metrics, time_this_iter: f64) {
         default(result, "done", json!(false));
         default(result, "timesteps_total", json!(self.counters.timesteps_total));
@@ -71,6 +76,7 @@ impl<T: Trainable> Driver<T> {
 }
 
 impl Counters {
+    /// Counts one more iteration.
     pub(super) fn advance(&mut self, time_this_iter: f64, timesteps: Option<u64>, episodes: Option<u64>) {
         self.iteration += 1;
         self.iterations_since_restore += 1;
@@ -86,24 +92,26 @@ impl Counters {
     }
 }
 
+/// Sets `key` unless the result has it already.
 fn default(result: &mut Metrics, key: &str, value: Value) {
     if !result.contains_key(key) {
         result.insert(key.to_string(), value);
     }
 }
 
-/// A reserved key of the result that, if there, is seconds.
+/// Returns the seconds under a reserved key of the result; `None` if the key is absent or null.
 pub(super) fn seconds(result: &Metrics, key: &str) -> Result<Option<f64>> {
     reserved(result, key, "it must be a number of seconds, 0 or more", |value| {
         value.as_f64().filter(|seconds| *seconds >= 0.0)
     })
 }
 
-/// A reserved key of the result that, if there, is a count.
+/// Returns the count under a reserved key of the result; `None` if the key is absent or null.
 pub(super) fn count(result: &Metrics, key: &str) -> Result<Option<u64>> {
     reserved(result, key, "it must be a whole number, 0 or more", Value::as_u64)
 }
 
+/// Reads a reserved key of the result; fails with `rule` if the value has the wrong type.
 fn reserved<V>(
     result: &Metrics,
     key: &str,

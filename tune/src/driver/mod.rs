@@ -1,4 +1,4 @@
-//! What a caller gets around any [`Trainable`]: counting, saving, restoring, logging.
+//! Runs a [`Trainable`] with counting, saving, restoring and logging around it.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -21,11 +21,11 @@ use counting::{Counters, count, seconds};
 use remote::Remote;
 use run_dir::FoundRunDir;
 
-/// Runs a [`Trainable`]: `train` it, `save` and `restore` it, `stop` it. The trainable's own methods are reached
-/// through the driver as well.
+/// Runs a [`Trainable`]: `train`, `save`, `restore` and `stop`. The trainable's own methods can be called on the driver
+/// as well.
 ///
 /// Nothing is written to disk before the first result or checkpoint, and then only into [`logdir`](Driver::logdir)
-/// unless another place is named.
+/// unless another directory is given.
 pub struct Driver<T: Trainable> {
     trainable: T,
     config: Config,
@@ -41,27 +41,27 @@ pub struct Driver<T: Trainable> {
     run_dir: FoundRunDir,
     retention: Retention,
     remote: Option<Remote>,
-    /// Where the last checkpoint was written, and its number there.
+    /// Directory of the last checkpoint that was written, and its number in that directory.
     numbered: Option<(PathBuf, u64)>,
     stopped: bool,
 }
 
-/// A `setup` that takes longer is worth a hint that objects can be reused.
+/// Duration of `setup` above which a log message suggests `reset_config`.
 const SLOW_SETUP: Duration = Duration::from_secs(10);
 
 impl<T: Trainable> Driver<T> {
-    /// [`Driver::with`] the default [`RunOptions`].
+    /// Makes a driver with the default [`RunOptions`]; see [`Driver::with`].
     ///
     /// # Errors
-    /// Returns what `setup` returns.
+    /// Returns the error of `setup`.
     pub fn new(trainable: T, config: Config) -> Result<Self> {
         Self::with(trainable, config, RunOptions::default())
     }
 
-    /// Sets the trainable up.
+    /// Makes a driver and sets the trainable up.
     ///
     /// # Errors
-    /// Returns what `setup` returns, and [`Error::Config`] if an option has a value that is not allowed. With a
+    /// Returns the error of `setup`, and [`Error::Config`] if an option has a value that is not allowed. With a
     /// `remote_checkpoint_dir`, returns [`Error::Experiment`] if another driver writes there, [`Error::Storage`] if the
     /// storage cannot be used, and [`Error::Checkpoint`] if a checkpoint there is damaged.
     pub fn with(trainable: T, config: Config, options: RunOptions) -> Result<Self> {
@@ -98,16 +98,16 @@ impl<T: Trainable> Driver<T> {
         Ok(driver)
     }
 
-    /// One iteration: steps the trainable, counts, fills in the fields every result has, and logs.
+    /// Runs one iteration: steps the trainable, counts, adds the fields that every result has, and logs the result.
     ///
-    /// The user's value stands for `done`, `training_iteration`, `timesteps_total` and `episodes_total`; the driver's
-    /// for the rest of [`get_auto_filled_metrics`](Driver::get_auto_filled_metrics). A result with `__duplicate__` is
-    /// returned unchanged and counts for nothing.
+    /// The trainable's values of `done`, `training_iteration`, `timesteps_total` and `episodes_total` are kept; all
+    /// other fields of [`get_auto_filled_metrics`](Driver::get_auto_filled_metrics) are overwritten by the driver's. A
+    /// result with the key `__duplicate__` is returned unchanged and is not counted.
     ///
     /// # Errors
-    /// Returns what `step` returns, and [`Error::Metric`] if a reserved key of the result has a value of the wrong
-    /// kind: no counter has moved then. Returns what `log_result` or a logger returns: the iteration counts then, and
-    /// is [`last_result`](Driver::last_result). Returns [`Error::Stopped`] after [`stop`](Driver::stop).
+    /// Returns the error of `step`, or [`Error::Metric`] if a reserved key of the result has a value of the wrong type;
+    /// no counter has changed then. Returns the error of `log_result` or of a logger; the iteration is counted then,
+    /// and its result is [`last_result`](Driver::last_result). Returns [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn train(&mut self) -> Result<Metrics> {
         self.refuse_if_stopped("train")?;
         self.run_dir.note(self.log.dir());
@@ -132,15 +132,15 @@ impl<T: Trainable> Driver<T> {
         Ok(result)
     }
 
-    /// Starts afresh with other settings in the same object, which saves its setup. With `options` it becomes another
-    /// run; with `None` it goes on in the same run directory and trial.
+    /// Restarts the same object with other settings, which saves a new setup. With `options` it becomes another run;
+    /// with `None` it stays in the same run directory and trial.
     ///
-    /// `false`: the trainable cannot do it; nothing has changed, make a new driver.
+    /// Returns `false` if the trainable cannot be reset: nothing has changed, and a new driver is needed.
     ///
     /// # Errors
-    /// Returns what `reset_config` or closing a logger returns, [`Error::Config`] if an option has a value that is not
-    /// allowed, and [`Error::Stopped`] after [`stop`](Driver::stop). With a `remote_checkpoint_dir`, returns
-    /// [`Error::Experiment`] if the old run cannot be brought there or another driver writes to the new one, and
+    /// Returns the error of `reset_config` or of closing a logger, [`Error::Config`] if an option has a value that is
+    /// not allowed, and [`Error::Stopped`] after [`stop`](Driver::stop). With a `remote_checkpoint_dir`, returns
+    /// [`Error::Experiment`] if the old run cannot be uploaded or another driver writes to the new URL, and
     /// [`Error::Storage`] if the storage cannot be used.
     pub fn reset(&mut self, new_config: Config, options: Option<RunOptions>) -> Result<bool> {
         self.refuse_if_stopped("reset")?;
@@ -171,11 +171,11 @@ impl<T: Trainable> Driver<T> {
         Ok(true)
     }
 
-    /// Closes the loggers, lets the trainable clean up, and waits until all is at `remote_checkpoint_dir`, once. Dropping
-    /// the driver does the same and ignores errors.
+    /// Closes the loggers, lets the trainable clean up, and waits until everything is uploaded to
+    /// `remote_checkpoint_dir`. Further calls do nothing. Dropping the driver does the same and ignores errors.
     ///
     /// # Errors
-    /// Returns the first error of a logger, of `cleanup` or of the upload; all three are done.
+    /// Returns the first error of a logger, of `cleanup` or of the upload; all three are tried in any case.
     pub fn stop(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.stopped, true) {
             return Ok(());
@@ -186,56 +186,55 @@ impl<T: Trainable> Driver<T> {
         closed.and(cleaned).and(uploaded)
     }
 
-    /// The complete settings.
+    /// Returns the complete settings.
     pub fn get_config(&self) -> &Config {
         &self.config
     }
 
-    /// The number of results so far, those before a restored checkpoint included.
+    /// Returns the number of results so far, including those before a restored checkpoint.
     pub fn iteration(&self) -> u64 {
         self.counters.iteration
     }
 
-    /// The same as [`iteration`](Driver::iteration), by the name it has in results.
+    /// Returns the same number as [`iteration`](Driver::iteration), under its name in results.
     pub fn training_iteration(&self) -> u64 {
         self.counters.iteration
     }
 
-    /// The run directory. It exists from the first result or checkpoint on.
+    /// Returns the run directory. It exists from the first result or checkpoint on.
     pub fn logdir(&self) -> &Path {
         self.log.dir()
     }
 
-    /// Refuses to go on with a run whose directory was moved or removed. Which directory it is was remembered by the first of
-    /// these calls, `train` or `save` that found it.
+    /// Fails if the run directory was moved or removed since it was first seen by this method, `train` or `save`.
     ///
     /// # Errors
-    /// [`Error::RunDirectory`].
+    /// Returns [`Error::RunDirectory`] if the directory is no longer the same one, with its new path if it was moved.
     pub fn check_run_dir(&mut self) -> Result<()> {
         self.run_dir.check(self.log.dir())
     }
 
-    /// The URL where the run is kept besides, if it has one.
+    /// Returns the URL to which the run is uploaded; `None` if the run is only on the local disk.
     pub fn remote_checkpoint_dir(&self) -> Option<&str> {
         self.remote.as_ref().map(Remote::url)
     }
 
-    /// The id of the trial; `"default"` outside a sweep.
+    /// Returns the id of the trial; `"default"` outside a sweep.
     pub fn trial_id(&self) -> &str {
         &self.trial.trial_id
     }
 
-    /// The name of the trial; `"default"` outside a sweep.
+    /// Returns the name of the trial; `"default"` outside a sweep.
     pub fn trial_name(&self) -> &str {
         &self.trial.trial_name
     }
 
-    /// The resources that the sweep reserved for this trial.
+    /// Returns the resources that the sweep reserved for this trial; `None` outside a sweep.
     pub fn trial_resources(&self) -> Option<&Resources> {
         self.trial.trial_resources.as_ref()
     }
 
-    /// The newest result, also across a restore.
+    /// Returns the newest result, including one from a restored checkpoint.
     pub fn last_result(&self) -> Option<&Metrics> {
         self.last_result.as_ref()
     }
@@ -245,6 +244,7 @@ impl<T: Trainable> Driver<T> {
         self.restored
     }
 
+    /// Replaces the settings by the trainable's resolved ones, if it has any.
     fn adopt_resolved_config(&mut self) {
         if let Some(config) = self.trainable.resolved_config() {
             self.config = config;
@@ -256,6 +256,7 @@ impl<T: Trainable> Driver<T> {
     }
 }
 
+/// Starts measuring CPU and memory use if the options or the settings ask for it.
 fn sys_usage(config: &Config, options: &RunOptions) -> Option<SysUsage> {
     let asked = options.log_sys_usage || config.get("log_sys_usage") == Some(&Value::Bool(true));
     asked.then(SysUsage::start)

@@ -1,4 +1,4 @@
-//! A run that is kept at a URL, `remote_checkpoint_dir`.
+//! Uploads of a run to a URL, `remote_checkpoint_dir`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,25 +8,25 @@ use crate::checkpoint::{self, Kept, Retention};
 use crate::storage::{self, Lease, Mirror, Storage};
 use crate::{Error, Result, RunOptions};
 
-/// Brings a run directory to storage.
+/// Uploads a run directory to storage and applies the checkpoint limit on both sides.
 pub(super) struct Remote {
     storage: Arc<dyn Storage>,
     mirror: Mirror,
     dir: PathBuf,
-    /// Checkpoints that are there or on their way, if their number is limited.
+    /// Checkpoints that are uploaded or being uploaded; empty if their number is not limited.
     kept: Vec<Kept>,
-    /// Checkpoints that are there and here.
+    /// Checkpoints that exist both on storage and in the run directory.
     twice: BTreeSet<PathBuf>,
     keep_local_checkpoints: bool,
 }
 
 impl Remote {
-    /// `None`: the run is to be kept in its directory only.
+    /// Starts the upload; `None` if `remote_checkpoint_dir` is not set.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if `remote_checkpoint_dir` is no URL, [`Error::Experiment`] if another driver writes
-    /// there, [`Error::Storage`] if the storage cannot be used, and [`Error::Checkpoint`] if a checkpoint there is
-    /// damaged.
+    /// Returns [`Error::Config`] if `remote_checkpoint_dir` is not a URL, [`Error::Experiment`] if another driver
+    /// writes there, [`Error::Storage`] if the storage cannot be used, and [`Error::Checkpoint`] if a checkpoint there
+    /// is damaged.
     pub(super) fn start(options: &RunOptions, dir: &Path, retention: &Retention) -> Result<Option<Self>> {
         let Some(url) = &options.remote_checkpoint_dir else { return Ok(None) };
         if storage::scheme(Path::new(url)).is_none() {
@@ -61,10 +61,11 @@ impl Remote {
         self.storage.url()
     }
 
-    /// A checkpoint of the run directory was written. The logs go first: the run goes on from it with all results so far.
+    /// Uploads a checkpoint that was just written. The logs are uploaded first, since a run restored from it needs all
+    /// results so far.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if a checkpoint that is not to be kept cannot be deleted here, and [`Error::Checkpoint`]
+    /// Returns [`Error::Io`] if a surplus checkpoint cannot be deleted from the local disk, and [`Error::Checkpoint`]
     /// if the new one cannot be read.
     pub(super) fn saved(&mut self, path: &Path, retention: &Retention) -> Result<()> {
         self.mirror.sync(&self.dir, 0);
@@ -85,16 +86,16 @@ impl Remote {
         self.drop_what_is_there(path)
     }
 
-    /// Deletes a checkpoint of the run directory, here and there.
+    /// Deletes a checkpoint of the run from storage and from the local disk.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if the checkpoint here cannot be deleted.
+    /// Returns [`Error::Io`] if the local checkpoint cannot be deleted.
     pub(super) fn delete(&self, path: &Path) -> Result<()> {
         self.mirror.delete(path, 0);
         if path.is_dir() { checkpoint::remove(path) } else { Ok(()) }
     }
 
-    /// Brings back a checkpoint of the run directory that is there only.
+    /// Downloads a checkpoint of the run directory if it exists only on storage.
     ///
     /// # Errors
     /// Fails in the same cases as [`checkpoint::fetch`].
@@ -105,10 +106,10 @@ impl Remote {
         }
     }
 
-    /// Waits until all is there.
+    /// Waits until everything is uploaded.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if all is not there within `sync_timeout`, or cannot be.
+    /// Returns [`Error::Experiment`] if the upload fails or takes longer than `sync_timeout`.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.mirror.finish().map_err(|error| {
             let reason = format!(
@@ -123,7 +124,7 @@ impl Remote {
         }
     }
 
-    /// Here, only `newest` stays of the checkpoints that are there, unless all are to stay.
+    /// Deletes the local copies of uploaded checkpoints except `newest`, unless local checkpoints are to be kept.
     fn drop_what_is_there(&mut self, newest: &Path) -> Result<()> {
         if self.keep_local_checkpoints {
             return Ok(());

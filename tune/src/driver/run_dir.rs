@@ -1,4 +1,4 @@
-//! Whether the run directory is still where it was.
+//! Detects that a run directory was moved or removed during the run.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -7,22 +7,24 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// The run directory as it was found first: known again wherever it is moved to.
+/// Handle on the run directory as it was first seen; it still identifies the directory after a move.
 #[derive(Debug, Default)]
 pub(super) struct FoundRunDir(Option<(PathBuf, File)>);
 
 impl FoundRunDir {
-    /// Remembers which directory `dir` is, if there is one and it is not remembered yet.
+    /// Remembers which directory is at `dir`, if there is one and it is not remembered yet.
     pub(super) fn note(&mut self, dir: &Path) {
         if self.0.as_ref().is_none_or(|(found, _)| found != dir) {
             self.0 = File::open(dir).ok().map(|handle| (dir.into(), handle));
         }
     }
 
-    /// As [`note`](Self::note), and refuses a directory that is not the one that was found first.
+    /// Fails if the directory at `dir` is not the one that was first seen there; remembers it like [`note`](Self::note)
+    /// if none was seen yet.
     ///
     /// # Errors
-    /// [`Error::RunDirectory`].
+    /// Returns [`Error::RunDirectory`] if the directory was moved or removed, and [`Error::Io`] if its handle cannot be
+    /// read.
     pub(super) fn check(&mut self, dir: &Path) -> Result<()> {
         self.note(dir);
         let Some((_, handle)) = &self.0 else { return Ok(()) };
@@ -32,7 +34,7 @@ impl FoundRunDir {
             return Ok(());
         }
         let place = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()));
-        // A directory that was removed has a name that leads nowhere.
+        // The link of a removed directory names a path that does not exist.
         let moved_to = place.ok().filter(|place| place.is_dir());
         Err(Error::RunDirectory { path: dir.into(), moved_to })
     }

@@ -8,21 +8,23 @@ use super::{Counters, Driver};
 use crate::checkpoint::{self, METADATA, Metadata};
 use crate::{Error, ExportFormat, Result, Trainable, write_file};
 
-/// Objects above this many bytes are worth a word: they are held in memory.
+/// Size in bytes above which a checkpoint object is logged, since it is held in memory.
 const LARGE_OBJECT: usize = 10_000_000;
 
 impl<T: Trainable> Driver<T> {
-    /// Writes the checkpoint `<logdir>/checkpoint_<iteration>` and returns its path; then deletes the checkpoints that
-    /// are not to be kept. All results so far are made durable before it. With a `remote_checkpoint_dir` it is uploaded in
-    /// the background, and stays here until it is there and a newer one has come; [`restore`](Driver::restore) takes its
-    /// path also afterwards.
+    /// Writes the checkpoint `<logdir>/checkpoint_<iteration>` and returns its path; then deletes surplus checkpoints.
+    ///
+    /// All results so far are made durable before it. With a `remote_checkpoint_dir` the checkpoint is uploaded in the
+    /// background; the local copy stays until the upload is complete and a newer checkpoint exists.
+    /// [`restore`](Driver::restore) accepts the returned path even after that.
     ///
     /// # Errors
-    /// Returns [`Error::RunDirectory`] if the run directory was moved or removed since training began: nothing is written
-    /// then, and [`save_to`](Driver::save_to) another directory still keeps what was learned. Returns what a logger or
-    /// `save_checkpoint` returns, [`Error::Checkpoint`] if something that is no checkpoint has the name or the trainable
-    /// used a name of the driver's, and [`Error::Io`] if the checkpoint cannot be written: nothing was deleted then. Returns [`Error::Io`] if an old checkpoint cannot be deleted: the new one is there
-    /// then. Returns [`Error::Stopped`] after [`stop`](Driver::stop).
+    /// Returns [`Error::RunDirectory`] if the run directory was moved or removed since training began. Nothing is
+    /// written then, but [`save_to`](Driver::save_to) another directory still works. Returns the error of a logger or
+    /// of `save_checkpoint`, [`Error::Checkpoint`] if something that is not a checkpoint has the name or the trainable
+    /// wrote a file with a reserved name, and [`Error::Io`] if the checkpoint cannot be written; no checkpoint was
+    /// deleted then. Returns [`Error::Io`] if an old checkpoint cannot be deleted; the new one exists then. Returns
+    /// [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn save(&mut self) -> Result<PathBuf> {
         self.check_run_dir()?;
         self.log.open(&self.config)?;
@@ -37,11 +39,12 @@ impl<T: Trainable> Driver<T> {
         Ok(path)
     }
 
-    /// Writes a checkpoint as [`save`](Driver::save) does, but into another directory, where all checkpoints are kept.
+    /// Writes a checkpoint like [`save`](Driver::save), but into the directory `parent`, where no checkpoint is
+    /// deleted.
     ///
     /// # Errors
-    /// Returns what `save_checkpoint` returns, [`Error::Checkpoint`] if something that is no checkpoint has the name or
-    /// the trainable used a name of the driver's, [`Error::Io`] if the checkpoint cannot be written, and
+    /// Returns the error of `save_checkpoint`, [`Error::Checkpoint`] if something that is not a checkpoint has the name
+    /// or the trainable wrote a file with a reserved name, [`Error::Io`] if the checkpoint cannot be written, and
     /// [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn save_to(&mut self, parent: &Path) -> Result<PathBuf> {
         self.refuse_if_stopped("save")?;
@@ -76,19 +79,22 @@ impl<T: Trainable> Driver<T> {
         Ok(path)
     }
 
-    /// Continues from a checkpoint: counters, totals and last result are those of when it was saved, the
-    /// `*_since_restore` ones start at 0. A URL stands for the checkpoint there, that of a run for its newest one.
+    /// Continues from a checkpoint, given as a path or a URL.
     ///
-    /// If the checkpoint lies in this run's directory, the logs go back with it: results after it are dropped from them
-    /// when the next one comes. Damaged checkpoints of later iterations are renamed, see
+    /// The counters, totals and last result become those of the checkpoint; the `*_since_restore` counters start at 0.
+    /// The URL of a run stands for the run's newest checkpoint.
+    ///
+    /// If the checkpoint lies in this run's directory, the logs are rewound to it: later results are removed from them
+    /// when the next result is logged. Damaged checkpoints of later iterations are renamed, see
     /// [`checkpoint::set_aside_damaged`].
     ///
     /// # Errors
-    /// Returns [`Error::Checkpoint`] if it is damaged, foreign or of another kind, [`Error::Io`] if it cannot be read,
-    /// [`Error::Config`] or [`Error::Storage`] if its URL cannot be used, and [`Error::Stopped`] after
-    /// [`stop`](Driver::stop): nothing has changed then. Returns what `load_checkpoint` returns: the counters are
-    /// unchanged, the trainable is as it left itself. Returns [`Error::Io`] if a damaged checkpoint cannot be renamed:
-    /// the run is restored then, but its logs do not go back.
+    /// Returns [`Error::Checkpoint`] if the checkpoint is damaged, not one of this library, or of another kind of
+    /// trainable, [`Error::Io`] if it cannot be read, [`Error::Config`] or [`Error::Storage`] if its URL cannot be
+    /// used, and [`Error::Stopped`] after [`stop`](Driver::stop); nothing has changed then. Returns the error of
+    /// `load_checkpoint`; the counters are unchanged then, and the trainable is in whatever state it left itself.
+    /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed; the run is restored then, but its logs are not
+    /// rewound.
     pub fn restore(&mut self, checkpoint: &Path) -> Result<()> {
         self.refuse_if_stopped("restore")?;
         let checkpoint = &checkpoint::fetch(checkpoint)?;
@@ -121,7 +127,7 @@ impl<T: Trainable> Driver<T> {
         Ok(())
     }
 
-    /// A trial starts from the beginning in a directory where it may have run before: its logs begin again too.
+    /// Restarts the logs of a trial that starts from the beginning, in a directory where it may have run before.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed.
@@ -133,11 +139,11 @@ impl<T: Trainable> Driver<T> {
         Ok(())
     }
 
-    /// A checkpoint in memory.
+    /// Returns a checkpoint as bytes in memory.
     ///
     /// # Errors
-    /// Fails in the same cases as [`save_to`](Driver::save_to): the checkpoint passes through the system's temporary
-    /// directory.
+    /// Fails in the same cases as [`save_to`](Driver::save_to), since the checkpoint is first written to the system's
+    /// temporary directory.
     pub fn save_to_object(&mut self) -> Result<Vec<u8>> {
         let temporary = temporary_dir()?;
         let path = self.save_to(temporary.path())?;
@@ -148,20 +154,21 @@ impl<T: Trainable> Driver<T> {
         Ok(object)
     }
 
-    /// Continues from what [`save_to_object`](Driver::save_to_object) gave, as [`restore`](Driver::restore) does.
+    /// Continues from the bytes that [`save_to_object`](Driver::save_to_object) returned, like
+    /// [`restore`](Driver::restore).
     ///
     /// # Errors
-    /// Returns [`Error::Checkpoint`] if the bytes are cut, damaged, or of another kind, [`Error::Io`] if the system's
-    /// temporary directory cannot be used, and [`Error::Stopped`] after [`stop`](Driver::stop): nothing has changed
-    /// then. Returns what `load_checkpoint` returns.
+    /// Returns [`Error::Checkpoint`] if the bytes are truncated, damaged, or of another kind of trainable,
+    /// [`Error::Io`] if the system's temporary directory cannot be used, and [`Error::Stopped`] after
+    /// [`stop`](Driver::stop); nothing has changed then. Returns the error of `load_checkpoint`.
     pub fn restore_from_object(&mut self, object: &[u8]) -> Result<()> {
         let temporary = temporary_dir()?;
         checkpoint::unpack(object, temporary.path())?;
         self.restore(temporary.path())
     }
 
-    /// Deletes the checkpoint that `path` is, or lies in; without one, nothing happens. One of the run directory is
-    /// deleted at `remote_checkpoint_dir`, too.
+    /// Deletes the checkpoint at `path`, or the one that contains `path`; does nothing if there is none. A checkpoint
+    /// of the run directory is also deleted at `remote_checkpoint_dir`.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the checkpoint cannot be deleted.
@@ -186,11 +193,11 @@ impl<T: Trainable> Driver<T> {
         }
     }
 
-    /// Exports the model into `dir` (the run directory if `None`); formats that the trainable does not have are absent
-    /// from the answer.
+    /// Exports the model into `dir` (the run directory if `None`) and returns the path of each exported format. Formats
+    /// that the trainable does not support are missing from the map.
     ///
     /// # Errors
-    /// Returns what the trainable returns, [`Error::Io`] if `dir` cannot be made, and [`Error::Stopped`] after
+    /// Returns the error of the trainable, [`Error::Io`] if `dir` cannot be created, and [`Error::Stopped`] after
     /// [`stop`](Driver::stop).
     pub fn export_model(
         &mut self,
@@ -209,7 +216,7 @@ impl<T: Trainable> Driver<T> {
         Ok(exported)
     }
 
-    /// The checkpoints in the run directory by iteration, whole or not.
+    /// Lists the checkpoints in the run directory, sorted by iteration and including damaged ones.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the run directory cannot be listed; one that does not exist has no checkpoints.
@@ -218,11 +225,12 @@ impl<T: Trainable> Driver<T> {
     }
 }
 
+/// Makes a temporary directory that is deleted when it is dropped.
 fn temporary_dir() -> Result<tempfile::TempDir> {
     tempfile::tempdir().map_err(Error::io("write in", &std::env::temp_dir()))
 }
 
-/// Whether `path` stands directly in `dir`, both followed to where they really are.
+/// Whether `path` is a direct child of `dir` after symbolic links are resolved.
 fn is_in(path: &Path, dir: &Path) -> bool {
     match (path.canonicalize(), dir.canonicalize()) {
         (Ok(path), Ok(dir)) => path.parent() == Some(&dir),

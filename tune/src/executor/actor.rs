@@ -1,4 +1,4 @@
-//! An actor: requests in, reports out, a [`Driver`] in between.
+//! An actor: runs one trial at a time with a [`Driver`], answering each request with one report.
 
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::{Report, Request, SavedCheckpoint, Start};
 use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files};
 
-/// Answers requests until it is told to stop, something fails, or no more requests come.
+/// Answers requests until the actor is told to stop, a request fails, or there are no more requests.
 pub(super) fn serve(
     factory: &TrainableFactory,
     requests: impl Iterator<Item = Request>,
@@ -25,7 +25,7 @@ pub(super) fn serve(
         };
         let ends = matches!(answer, Report::CannotReset | Report::Stopped { .. } | Report::Failed { .. });
         if ends {
-            // A clean-up that panics must not take the process with it.
+            // A panic during clean-up must not end the process.
             let driver = actor.driver.take();
             let _ = catch_unwind(AssertUnwindSafe(|| drop(driver)));
             actor._lock = None;
@@ -37,10 +37,12 @@ pub(super) fn serve(
     }
 }
 
+/// State of an actor between two requests.
 struct Actor<'a> {
     factory: &'a TrainableFactory,
     driver: Option<Driver<Box<dyn Trainable>>>,
-    /// One process at a time writes into a trial's directory, also when a killed sweep's child lives on for a moment.
+    /// Lock on the trial's directory. Only one process at a time may write there, and the child of a killed sweep can
+    /// live on for a moment.
     _lock: Option<File>,
 }
 
@@ -108,15 +110,16 @@ impl Actor<'_> {
     }
 }
 
+/// Creates the directory if it is missing and locks it, waiting for another process that holds the lock.
 fn lock(dir: &Path) -> Result<File> {
     fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     let handle = File::open(dir).map_err(Error::io("open", dir))?;
-    // File systems that cannot lock do without.
+    // A file system without locks works without this protection.
     let _ = flock(&handle, FlockOperation::LockExclusive);
     Ok(handle)
 }
 
-/// Another trial's checkpoint as one of this trial's own, whole or not at all.
+/// Copies another trial's checkpoint into this trial's directory, completely or not at all.
 fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
     let manifest = checkpoint::verify(source, None)?;
     let metadata = checkpoint::metadata(source)?;
@@ -133,11 +136,12 @@ fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
     })
 }
 
+/// Returns the total size in bytes of the files that a checkpoint's manifest lists.
 fn size(checkpoint: &Path) -> Result<u64> {
     Ok(checkpoint::read_manifest(checkpoint)?.files.iter().map(|file| file.bytes).sum())
 }
 
-/// An error with its causes.
+/// Formats an error with those of its causes that the message does not contain yet.
 pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -151,7 +155,7 @@ pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())

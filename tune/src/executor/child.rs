@@ -1,4 +1,4 @@
-//! This executable started once more, to be something else than the program: a trial, a worker of one, or a rollout worker.
+//! Starts this executable again as a child process: a trial, a data-parallel worker of a trial, or a rollout worker.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -14,36 +14,42 @@ use serde::Serialize;
 use super::meeting::NODE;
 use crate::{Error, Result};
 
-/// Set for trial processes: the name of the trainable.
+/// Environment variable that makes a process a trial; its value is the name of the trainable.
 pub(super) const TRIAL: &str = "PAVLOV_TRIAL_OF";
-/// Set for worker processes: the name of the trainable.
+/// Environment variable that makes a process a data-parallel worker; its value is the name of the trainable.
 pub(super) const WORKER: &str = "PAVLOV_WORKER_OF";
-/// Set for rollout workers: the name of the trainable.
+/// Environment variable that makes a process a rollout worker; its value is the name of the trainable.
 pub(super) const ROLLOUT: &str = "PAVLOV_ROLLOUT_WORKER_OF";
-/// All of these.
+/// The variables that give a process its role; at most one of them is set.
 pub(super) const ROLES: [&str; 3] = [ROLLOUT, WORKER, TRIAL];
-/// Set for trials on Ray: the directory of their experiment.
+/// Environment variable of trials on Ray: the directory of their experiment.
 pub(super) const EXPERIMENT: &str = "PAVLOV_EXPERIMENT";
-/// Those of the variables below that this module set; the user set the others.
+/// Environment variable that lists those of [`THREADS`] that this module set; any other was set by the user and is
+/// kept.
 const OURS: &str = "PAVLOV_SETS_THREADS";
+/// Environment variables with which math libraries limit their number of threads.
 const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"];
 
-/// [`command_anywhere`] on this machine. `socket` becomes the standard input; drop the command after `spawn`, so that the
-/// child alone has it.
+/// Makes the command for a child on this machine, see [`command_anywhere`].
+///
+/// `socket` becomes the child's standard input. Drop the command after `spawn`, so that only the child holds the
+/// socket.
 pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: usize) -> Result<Command> {
     let mut command = command_anywhere(role, name, num_threads)?;
-    // Ctrl-C is for the driver, which then tells its trials.
+    // Ctrl-C must reach only the driver, which then stops its trials.
     command.stdin(OwnedFd::from(socket)).process_group(0);
     Ok(command)
 }
 
-/// `role`: one of [`ROLES`], of the trainable `name`. `num_threads`: its share of the cores, unless the user's
-/// environment says otherwise. The child's standard input must be a socket.
+/// Makes the command for a child on any machine; its standard input must be a socket.
+///
+/// `role` is one of [`ROLES`] and `name` the name of the trainable. `num_threads` is the child's share of the cores,
+/// unless the user's environment sets the number of threads.
 pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Result<Command> {
     let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
     let mut command = Command::new(executable);
     ROLES.iter().for_each(|role| _ = command.env_remove(role));
-    // An actor says it to its own child, not to what that starts.
+    // The variable is meant for an actor's own child, not for processes that the child starts.
     command.env_remove(NODE);
     command.args(env::args_os().skip(1)).env(role, name);
     let ours = env::var(OURS).unwrap_or_default();
@@ -57,18 +63,19 @@ pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Re
     Ok(command)
 }
 
-/// How a child is started on whatever machine; its standard input must be a socket.
+/// How to start a child on any machine; its standard input must be a socket.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChildCommand {
     path: String,
     arguments: Vec<String>,
-    /// Environment variables that it has besides this process's.
+    /// Environment variables to set in addition to those of this process.
     set: BTreeMap<String, String>,
-    /// Environment variables of this process that it must not have.
+    /// Environment variables of this process that the child must not inherit.
     unset: Vec<String>,
 }
 
 impl ChildCommand {
+    /// Extracts program, arguments and environment from `command`.
     pub(super) fn of(command: &Command) -> Self {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
         let variables = || command.get_envs().map(|(name, value)| (text(name), value.map(text)));
@@ -81,28 +88,30 @@ impl ChildCommand {
     }
 }
 
-/// A child of this executable, wherever it runs. It reads from a socket, and the end of that ends it.
+/// Handle of a child of this executable, wherever it runs. The child reads from a socket and ends when that is closed.
 pub trait Body: Send + std::fmt::Debug {
-    /// Ends the process at once, stopped or not.
+    /// Ends the process at once, even if it is stopped by a signal.
     fn kill(&mut self);
 
-    /// Waits until the process is gone, whose socket is closed, and ends it if that takes long. Says how it ended.
+    /// Waits until the process, whose socket must be closed, has ended, and returns how it ended as a sentence. Most
+    /// implementations kill a process that does not end in time.
     fn wait(&mut self) -> String;
 }
 
-/// In a trial on Ray: the directory of its experiment, which all machines see, as they need not see the files that this
-/// program's arguments name.
+/// Returns the directory of the experiment if this process is a trial on Ray, else `None`.
+///
+/// All machines see that directory, while files named in the program's arguments may exist on one machine only.
 pub fn experiment_of_trial() -> Option<PathBuf> {
     env::var_os(TRIAL)?;
     env::var_os(EXPERIMENT).map(PathBuf::from)
 }
 
-/// Whether this process is a trial or a worker.
+/// Whether this process is a child with one of [`ROLES`].
 pub(super) fn is_child() -> bool {
     ROLES.iter().any(|role| env::var_os(role).is_some())
 }
 
-/// In the child: the other end of its standard input, which reads nothing from now on.
+/// Returns the child's end of the socket that is its standard input, and redirects standard input to `/dev/null`.
 pub(super) fn socket() -> Result<UnixStream> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let socket = socket.map_err(Error::io("open", Path::new("standard input")))?;
@@ -112,8 +121,8 @@ pub(super) fn socket() -> Result<UnixStream> {
     Ok(socket)
 }
 
-/// In the child: it ends with the thread that started it, also while it is stopped or busy. A parent that ended before this is seen
-/// by the end of the socket.
+/// Makes the system kill this child when the thread that started it ends, even if the child is stopped or busy. If the
+/// parent ended before this call, the child notices by the closed socket.
 pub(super) fn end_with_parent() -> Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
@@ -121,7 +130,8 @@ pub(super) fn end_with_parent() -> Result<()> {
     Ok(())
 }
 
-/// Reads on after "its process"; `hint` says where it may have told more.
+/// Describes an exit status as a predicate after "its process", e.g. "exited with code 1". `hint` is appended, e.g.
+/// where the child's error output is.
 pub(super) fn how_it_ended(status: ExitStatus, hint: &str) -> String {
     match status.signal() {
         Some(9) => "was killed (signal 9), by hand or because the machine ran out of memory".into(),

@@ -1,12 +1,12 @@
-//! Lines that another process sends.
+//! Reads lines of text from another process.
 
 use std::io::{self, BufRead, ErrorKind};
 use std::iter;
 
 use crate::files;
 
-/// The lines of `reader` until its end. One that is too long, or no text, is an error of the kind
-/// [`InvalidData`](ErrorKind::InvalidData): what follows it means nothing.
+/// Returns the lines of `reader` until its end. A line that is too long or not UTF-8 is an error of the kind
+/// [`InvalidData`](ErrorKind::InvalidData); lines after it must not be used.
 pub(super) fn lines(mut reader: impl BufRead) -> impl Iterator<Item = io::Result<String>> {
     iter::from_fn(move || {
         let mut line = Vec::new();

@@ -47,7 +47,7 @@ impl LocalProcess {
 
 impl Body for LocalProcess {
     fn kill(&mut self) {
-        // One that is gone cannot be ended.
+        // An error means that the process has ended already.
         let _ = self.child.kill();
     }
 

@@ -1,7 +1,7 @@
-//! How workers on several machines find each other: each listens, and a socket is between any two of them.
+//! Rendezvous of workers on several machines: each one listens, and every pair of them is connected by a TCP socket.
 //!
-//! The worker of the higher rank calls that of the lower one. Both show the secret of their group before anything else, so
-//! a stranger that calls is sent away.
+//! The worker with the higher rank connects to the one with the lower rank. Both first send the secret of their group,
+//! and a caller without the secret is disconnected.
 
 use std::env;
 use std::io::{self, ErrorKind, Read, Write};
@@ -14,36 +14,37 @@ use rustix::net::sockopt;
 
 use crate::{Error, Result};
 
-/// Set by the actor of a worker on Ray: the address of its machine in the cluster.
+/// Environment variable that the actor of a worker on Ray sets: the address of its machine in the cluster.
 pub(super) const NODE: &str = "PAVLOV_NODE_ADDRESS";
 
-/// How long workers wait for each other.
+/// Time that workers wait for each other.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a caller may take to say who it is. Others are heard meanwhile.
+/// Time that a caller has to send its secret and rank; other callers are read meanwhile.
 const HELLO: Duration = Duration::from_secs(5);
-/// In bytes: what a caller says, its secret and its rank.
+/// Size in bytes of a caller's greeting: its secret and its rank.
 const GREETING: usize = size_of::<Secret>() + size_of::<u64>();
-/// So many callers that have not said who they are are heard. A worker says it at once, so the first of more is a stranger.
+/// Maximum number of callers with an incomplete greeting; above it the oldest is dropped. Workers send theirs at once,
+/// so the oldest is not a worker.
 const MOST_CALLERS: usize = 256;
-/// How long a machine may be silent before its workers count as lost.
+/// Time without an answer after which a machine counts as lost.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// What only the workers of one group know.
+/// Random bytes by which the workers of one group recognize each other.
 pub type Secret = [u8; 32];
 
-/// Listens where the others of a group reach this process, at a port that is free: in the cluster if an actor of Ray started
-/// it, else on this machine alone.
+/// Listens on a free port where the other workers of the group can reach this process: on the cluster's network if an
+/// actor of Ray started the process, else on the loopback address `127.0.0.1`.
 ///
 /// # Errors
-/// Fails if the address is none of this machine's.
+/// Fails if the address does not belong to this machine.
 pub fn listen_here() -> Result<(TcpListener, SocketAddr)> {
     listen(env::var(NODE).as_deref().unwrap_or("127.0.0.1"))
 }
 
-/// Listens on the address of this machine, at a port that is free.
+/// Listens on a free port of the address `node` of this machine.
 ///
 /// # Errors
-/// Fails if the address is none of this machine's.
+/// Fails if `node` is not an IP address of this machine.
 pub fn listen(node: &str) -> Result<(TcpListener, SocketAddr)> {
     let address: IpAddr = node.parse().map_err(|_| Error::config(NODE, node, "it must be an IP address"))?;
     let failed = |error: io::Error| Error::other(format!("worker cannot listen on {address}: {error}"));
@@ -52,10 +53,11 @@ pub fn listen(node: &str) -> Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// The sockets to the others, by rank. `addresses` are those of all, the own one among them.
+/// Connects to all other workers of the group and returns the sockets in the order of their ranks. `addresses` holds
+/// the address of every worker by rank, this one's included.
 ///
 /// # Errors
-/// Fails if another cannot be reached, or does not come in a minute.
+/// Fails if another worker cannot be reached, or does not connect within a minute.
 pub fn meet(
     listener: &TcpListener,
     rank: usize,
@@ -95,7 +97,7 @@ pub fn meet(
         let mut silent = Vec::new();
         for mut caller in callers {
             match caller.has_said_all() {
-                // One that does not know the secret is not a worker of this group.
+                // A caller that does not know the secret is not a worker of this group.
                 Ok(true) => {
                     if let Ok((other, socket)) = caller.answer(secret)
                         && other > rank
@@ -113,7 +115,7 @@ pub fn meet(
     peers.into_iter().flatten().map(ready).collect()
 }
 
-/// Calls the worker at that address, as `rank`.
+/// Connects to the worker at `address` and introduces itself as `rank`.
 fn call(address: SocketAddr, rank: usize, secret: &Secret) -> io::Result<TcpStream> {
     let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -123,7 +125,7 @@ fn call(address: SocketAddr, rank: usize, secret: &Secret) -> io::Result<TcpStre
     if theirs == *secret { Ok(socket) } else { Err(io::Error::other("it is no worker of this group")) }
 }
 
-/// One that has called and not said all of its greeting yet.
+/// A caller whose greeting is not complete yet.
 struct Caller {
     socket: TcpStream,
     said: Vec<u8>,
@@ -131,13 +133,13 @@ struct Caller {
 }
 
 impl Caller {
-    /// `None`: it has hung up.
+    /// Wraps a newly accepted socket; `None` if the caller has already closed it.
     fn new(socket: TcpStream) -> Option<Self> {
         socket.set_nonblocking(true).ok()?;
         Some(Self { socket, said: Vec::new(), since: Instant::now() })
     }
 
-    /// Hears what is there, and waits for nothing.
+    /// Reads the available part of the greeting without waiting; true if the greeting is complete.
     fn has_said_all(&mut self) -> io::Result<bool> {
         let mut buffer = [0; GREETING];
         while self.said.len() < GREETING {
@@ -155,7 +157,7 @@ impl Caller {
         Ok(true)
     }
 
-    /// The rank of the worker that it is, and the socket to it.
+    /// Checks the secret, answers with it, and returns the caller's rank and the socket.
     fn answer(mut self, secret: &Secret) -> io::Result<(usize, TcpStream)> {
         let rank = self.said.strip_prefix(secret).and_then(|rank| rank.try_into().ok());
         let rank = u64::from_le_bytes(rank.ok_or_else(|| io::Error::other("a stranger"))?);
@@ -165,7 +167,7 @@ impl Caller {
     }
 }
 
-/// Small messages go at once, and a machine that has vanished is noticed.
+/// Configures a connected socket: small messages are sent at once, and a machine that has vanished is noticed.
 fn ready(socket: TcpStream) -> Result<OwnedFd> {
     socket.set_read_timeout(None).map_err(Error::other)?;
     socket.set_nodelay(true).map_err(Error::other)?;
@@ -174,12 +176,13 @@ fn ready(socket: TcpStream) -> Result<OwnedFd> {
     sockopt::set_tcp_keepidle(&socket, SILENCE / 3).map_err(as_io)?;
     sockopt::set_tcp_keepintvl(&socket, SILENCE / 6).map_err(as_io)?;
     sockopt::set_tcp_keepcnt(&socket, 4).map_err(as_io)?;
-    // Data that is not taken in this time counts as well.
+    // Sent data that is not acknowledged within this time also counts as a lost machine.
     sockopt::set_tcp_user_timeout(&socket, SILENCE.as_millis() as u32).map_err(as_io)?;
     Ok(socket.into())
 }
 
-/// The number of worker `rank` among those of its machine, and the number of the machine among those that have workers.
+/// Returns the local rank of worker `rank` on its machine, and the number of that machine, counted in order of first
+/// appearance in `addresses`.
 pub(super) fn place(rank: usize, addresses: &[SocketAddr]) -> (usize, usize) {
     let machines: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let own = machines[rank];
@@ -202,10 +205,10 @@ mod tests {
     fn workers_meet_with_a_socket_between_any_two_and_strangers_are_sent_away_or_not_waited_for() {
         let (listeners, addresses): (Vec<_>, Vec<_>) =
             (0..3).map(|_| listen("127.0.0.1").expect("a port")).unzip();
-        // It calls before the workers do, and says something else than the secret.
+        // The stranger connects before the workers do and sends something other than the secret.
         let mut stranger = TcpStream::connect(addresses[0]).expect("worker 0 listens");
         stranger.write_all(&[7; 40]).expect("said");
-        // One after the other, these would be waited for longer than workers wait for each other.
+        // If they were waited for one after the other, this would take longer than workers wait for each other.
         let silent = PATIENCE.as_secs() / HELLO.as_secs() + 1;
         let _silent: Vec<_> =
             (0..silent).map(|_| TcpStream::connect(addresses[0]).expect("it listens")).collect();

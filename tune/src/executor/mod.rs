@@ -1,7 +1,7 @@
-//! Where trials run: one actor per trial that trains, each with a [`Driver`](crate::Driver) of its own.
+//! Runs the trials of a sweep: each training trial has one actor with its own [`Driver`](crate::Driver).
 //!
-//! The sweep sends [`Request`]s to an actor and gets [`Report`]s back through one channel. Nothing else is shared, so a
-//! thread, a process, or a machine elsewhere can stand behind [`Executor`].
+//! The sweep sends [`Request`]s to an actor and receives [`Report`]s through one channel. Nothing else is shared, so an
+//! actor behind [`Executor`] can be a thread, a process, or a process on another machine.
 
 use std::path::PathBuf;
 
@@ -35,100 +35,101 @@ pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;
 pub use worker_group::{WorkerGroup, WorkerGroupSetup, WorkerPlace};
 
-/// The number of an actor; never used twice in a sweep, so what a dead one still says is told apart.
+/// Number of an actor. No number is used twice in a sweep, so late reports of an ended actor can be recognized.
 pub(crate) type ActorId = u64;
 
-/// What an actor is asked. It answers each with one report before the next.
+/// Request of the sweep to an actor, which answers it with one report before it gets the next.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Become this trial; an actor that was another one tries `reset_config`.
+    /// Starts a trial; an actor that ran another trial before tries `reset_config`.
     Start(Box<Start>),
-    /// One iteration.
+    /// Runs one iteration of the trial.
     Train,
-    /// A checkpoint in the trial's directory.
+    /// Writes a checkpoint to the trial's directory.
     Save,
-    /// Clean up and end.
+    /// Cleans up and ends the actor.
     Stop,
 }
 
-/// Everything about a trial that its actor must know.
+/// Everything that an actor needs to start a trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Start {
     pub(crate) trial_id: String,
     pub(crate) trial_name: String,
     pub(crate) config: Config,
-    /// The drawn settings, for TensorBoard's hparams tab.
+    /// Settings that the searcher sampled, for TensorBoard's HPARAMS tab.
     pub(crate) hparams: Config,
     pub(crate) resources: Resources,
-    /// GPUs by index.
+    /// Indices of the GPUs that the trial may use.
     pub(crate) gpus: Vec<usize>,
     pub(crate) logdir: PathBuf,
-    /// Continues from this checkpoint. One of another trial is copied into `logdir` first.
+    /// Checkpoint to continue from; one of another trial is first copied into `logdir`.
     pub(crate) from: Option<PathBuf>,
-    /// Writes `result.json` and its companions.
+    /// Whether to write `result.json` and the other log files.
     pub(crate) log_results: bool,
 }
 
-/// What an actor answers.
+/// Answer of an actor to a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub(crate) enum Report {
-    /// It is the trial now, and stands at this iteration; the checkpoint in its directory that it started from has so
-    /// many bytes.
+    /// The actor runs the trial now, which is at this iteration. `bytes` is the size of the checkpoint in the trial's
+    /// directory from which it started, 0 without one.
     Started { iteration: u64, bytes: u64 },
-    /// The trainable cannot `reset_config`; the actor has ended.
+    /// The trainable does not support `reset_config`; the actor has ended.
     CannotReset,
-    /// One result, the `iteration`th of the trial by the driver's own count, without its `config`.
+    /// One result without its `config`; `iteration` is the driver's count of the trial's results.
     Trained { iteration: u64, result: Metrics },
-    /// There will be no more results; the last one stands.
+    /// The trial has no more results; its last one stays valid.
     Ended,
-    /// A checkpoint, whole and durable.
+    /// A checkpoint was written, complete and durable.
     Saved(SavedCheckpoint),
-    /// The actor has ended; `error` of its clean-up.
+    /// The actor has ended as requested; `error` is the error of its clean-up.
     Stopped { error: Option<String> },
     /// The request failed; the actor has ended.
     Failed { message: String },
 }
 
-/// A checkpoint in its trial's directory.
+/// A checkpoint in the directory of its trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SavedCheckpoint {
     pub(crate) iteration: u64,
     pub(crate) bytes: u64,
 }
 
-/// Runs actors.
+/// Runs the actors of a sweep.
 pub(crate) trait Executor {
-    /// A new actor, which begins with `start`. That it cannot be made may also come as a report.
+    /// Starts a new actor with the request `start`. A failure to start it may also arrive as a report.
     ///
     /// # Errors
-    /// Fails if the system gives no thread or process.
+    /// Fails if the system cannot start a thread or process.
     fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()>;
 
-    /// Sends a request to an actor that has answered the one before. One that has ended meanwhile reports that it failed.
+    /// Sends a request to an actor that has answered the one before. If the actor has ended meanwhile, a report says
+    /// that it failed.
     fn send(&mut self, actor: ActorId, request: Request);
 
-    /// The actor has ended and its last report was heard.
+    /// Drops an actor that has ended and whose last report was received.
     fn forget(&mut self, actor: ActorId);
 
-    /// Where all actors report.
+    /// Returns the channel with the reports of all actors.
     fn reports(&self) -> &Receiver<(ActorId, Report)>;
 
-    /// What trials share now; `None`: what this machine has.
+    /// Returns the resources that all trials share now; `None` stands for those of this machine.
     fn total_resources(&self) -> Option<Bundle> {
         None
     }
 
-    /// Whether trials are on a Ray cluster, which then has the actors of their own, too.
+    /// Whether trials run as Ray actors; workers that a trial starts then run on the same cluster.
     fn is_on_ray(&self) -> bool {
         false
     }
 
-    /// Whether an actor could run; asked when one has failed.
+    /// Checks, after an actor has failed, whether actors can run at all.
     ///
     /// # Errors
-    /// Fails if none could, which is no fault of the trial.
+    /// Fails if no actor can run, which is not the fault of a trial.
     fn alive(&self) -> Result<()> {
         Ok(())
     }

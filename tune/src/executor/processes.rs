@@ -1,9 +1,10 @@
-//! Actors as processes: this executable started once more for each, on this machine or by an actor of a Ray cluster.
+//! Actors as processes: this executable is started again for each one, on this machine or through an actor of a Ray
+//! cluster.
 //!
-//! The child's standard input is one end of a socket that carries requests and reports, one JSON object per line; the
-//! child moves it away and reads nothing from standard input afterwards. Its standard output and error are the files
-//! `stdout` and `stderr` of the trial's directory. It ends at once when the socket closes, which is when the driver is
-//! gone, however that went.
+//! The child's standard input is one end of a socket that carries requests and reports, one JSON object per line. The
+//! child moves the socket to another descriptor and reads nothing from standard input afterwards. Its standard output
+//! and error are the files `stdout` and `stderr` in the trial's directory. It ends at once when the socket is closed,
+//! which happens whenever the driver ends, in whatever way.
 
 use std::collections::HashMap;
 use std::env;
@@ -29,18 +30,19 @@ use crate::{Bundle, Error, PlacementStrategy, Result, TrainableFactory, files};
 /// How long a trial whose socket is closed may take to be gone. Native libraries such as those of CUDA may need seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What `child_main` was given, by name.
+/// Names of the trainables that were passed to `child_main`.
 static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Finds a trainable by its name.
+/// Function that finds a trainable by its name.
 type Find = fn(&str) -> Option<TrainableFactory>;
 
-/// What `rollout_main` was given.
+/// Function that was passed to `rollout_main`.
 static FIND: Mutex<Option<Find>> = Mutex::new(None);
 
-/// The first thing in the `main` of a program whose trials, rollout workers (`workers = "procs"`), or the workers of whose
-/// trainers, run in processes: in such a process it runs the trial or is the worker and never returns; elsewhere it
-/// returns at once. Environments by id and algorithms by name are registered before it.
+/// Runs the trial or worker and never returns if this process is a child; returns at once in the main program.
+///
+/// Call it first in the `main` of a program whose trials, rollout workers (`workers = "procs"`) or data-parallel
+/// workers run in processes. Environments and algorithms of your own are to be registered before it.
 ///
 /// ```no_run
 /// use pavlov_tune::{ExecutorKind, TrainableFactory, Tuner, child_main};
@@ -86,7 +88,7 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
     std::process::exit(code);
 }
 
-/// As [`child_main`] for rollout workers alone, whose trainables `find` makes by their names.
+/// Like [`child_main`], but for rollout workers only; `find` makes a trainable from its name.
 pub fn rollout_main(find: Find) {
     *FIND.lock().unwrap_or_else(PoisonError::into_inner) = Some(find);
     if let Ok(name) = env::var(ROLLOUT) {
@@ -94,17 +96,18 @@ pub fn rollout_main(find: Find) {
     }
 }
 
-/// Whether the process of a rollout worker would find the trainable of this name.
+/// Whether a rollout worker process can find the trainable of this name.
 pub(crate) fn has_rollout_workers(name: &str) -> bool {
     let find = *FIND.lock().unwrap_or_else(PoisonError::into_inner);
     is_known_to_children(name) || find.is_some_and(|find| find(name).is_some())
 }
 
-/// Whether a trial process would find the trainable of this name.
+/// Whether a trial process can find the trainable of this name.
 pub(crate) fn is_known_to_children(name: &str) -> bool {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|known| known == name)
 }
 
+/// Runs a trial process: answers requests from the socket until it is closed.
 fn serve(factory: &TrainableFactory) -> Result<()> {
     let socket = child::socket()?;
     let mut reports = socket.try_clone().map_err(Error::other)?;
@@ -116,7 +119,7 @@ fn serve(factory: &TrainableFactory) -> Result<()> {
                 break;
             }
         }
-        // The driver is gone, or needs nothing more: no process waits for what is being computed.
+        // The driver has ended or needs nothing more, so nobody waits for the current computation.
         std::process::exit(0);
     };
     thread::Builder::new().spawn(listen).map_err(Error::other)?;
@@ -139,7 +142,7 @@ fn serve(factory: &TrainableFactory) -> Result<()> {
     Ok(())
 }
 
-/// Output goes to the trial's own files, also when the process becomes another trial.
+/// Redirects output to the trial's own files; repeated when the process is reused for another trial.
 fn redirect(logdir: &Path) -> Result<()> {
     let as_io = |errno: rustix::io::Errno| Error::other(std::io::Error::from(errno));
     let _ = std::io::stdout().flush();
@@ -147,15 +150,16 @@ fn redirect(logdir: &Path) -> Result<()> {
     rustix::stdio::dup2_stderr(output(logdir, "stderr")?).map_err(as_io)
 }
 
+/// Opens an output file in the trial's directory for appending.
 fn output(logdir: &Path, name: &str) -> Result<File> {
     std::fs::create_dir_all(logdir).map_err(Error::io("create", logdir))?;
     files::append(&logdir.join(name))
 }
 
-/// A crash of one trial, whatever its kind, ends that trial alone.
+/// Runs each actor in its own process, so that a crash of any kind ends only that trial.
 pub(crate) struct ProcessExecutor {
     name: String,
-    /// Where there is none, trials are processes of this machine.
+    /// Connection to Ray; without it trials are processes on this machine.
     ray: Option<Arc<RayEngine>>,
     actors: HashMap<ActorId, (UnixStream, JoinHandle<()>)>,
     report: Sender<(ActorId, Report)>,
@@ -163,23 +167,28 @@ pub(crate) struct ProcessExecutor {
 }
 
 impl ProcessExecutor {
+    /// Makes an executor for processes on this machine.
+    ///
     /// # Errors
-    /// Returns [`Error::Config`] if `child_main` was not called with this trainable: its processes would run the whole
-    /// program again.
+    /// Returns [`Error::Config`] if `child_main` was not called with this trainable, since the processes would run the
+    /// whole program again.
     pub(crate) fn new(factory: &TrainableFactory) -> Result<Self> {
         Self::known(factory, "processes", "in processes")
     }
 
-    /// Trials are on the cluster at `RAY_ADDRESS`, or on one that is started on this machine and ends with this executor.
+    /// Makes an executor for the cluster at `RAY_ADDRESS`, or for one that is started on this machine and ends with
+    /// this executor.
     ///
     /// # Errors
-    /// Fails as [`new`](Self::new), and with [`Error::Config`] if Ray or the cluster cannot be reached.
+    /// Fails in the same cases as [`new`](Self::new), and with [`Error::Config`] if Ray or the cluster cannot be
+    /// reached.
     pub(crate) fn on_ray(factory: &TrainableFactory) -> Result<Self> {
         let mut known = Self::known(factory, "\"ray\"", "on Ray")?;
         known.ray = Some(RayEngine::shared("executor")?);
         Ok(known)
     }
 
+    /// Makes an executor; refuses a trainable that the child processes would not find.
     fn known(factory: &TrainableFactory, executor: &str, place: &str) -> Result<Self> {
         let name = factory.name();
         if child::is_child() || !is_known_to_children(name) {
@@ -192,6 +201,7 @@ impl ProcessExecutor {
         Ok(ProcessExecutor { name: name.into(), ray: None, actors: HashMap::new(), report, reports })
     }
 
+    /// Starts a trial's process on this machine.
     fn start_process(&self, start: &Start) -> Result<(Box<dyn Body>, UnixStream)> {
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
         let gpus: Vec<String> = start.gpus.iter().map(usize::to_string).collect();
@@ -205,13 +215,13 @@ impl ProcessExecutor {
         Ok((Box::new(LocalProcess::new(process, hint, PATIENCE)), own))
     }
 
-    /// It waits on the cluster until there is room, and Ray says which GPUs it has.
+    /// Starts a trial's actor on the cluster. It waits there for free resources, and Ray chooses its GPUs.
     fn start_on(&self, engine: &Arc<RayEngine>, start: &Start) -> Result<(Box<dyn Body>, UnixStream)> {
-        // Whether a machine sees the directory is seen by this.
+        // Each machine checks for this directory to learn whether it shares the file system.
         fs::create_dir_all(&start.logdir).map_err(Error::io("create", &start.logdir))?;
         let mut command = child::command_anywhere(TRIAL, &self.name, start.resources.num_threads())?;
         command.env(EXPERIMENT, files::parent(&start.logdir));
-        // Without a strategy its workers are on its own machine.
+        // Without a strategy, the trial's workers run on the trial's own machine.
         let (bundles, strategy) = match start.resources.strategy() {
             Some(strategy) => (start.resources.bundles().to_vec(), strategy),
             None => (vec![start.resources.required()], PlacementStrategy::Pack),
@@ -243,7 +253,7 @@ impl Executor for ProcessExecutor {
 
     fn send(&mut self, actor: ActorId, request: Request) {
         let Some((socket, _)) = self.actors.get_mut(&actor) else { return };
-        // A child that is gone is reported by its listener.
+        // If the child has ended, its listener reports it.
         if let Ok(mut line) = serde_json::to_vec(&request) {
             line.push(b'\n');
             let _ = socket.write_all(&line);
@@ -276,14 +286,15 @@ impl Drop for ProcessExecutor {
         for (socket, _) in self.actors.values() {
             let _ = socket.shutdown(Shutdown::Both);
         }
-        // The last one who knows the engine ends it, which must be this thread: the others end with the process.
+        // Whoever drops the last reference to the engine ends it. That must be this thread, since the others end with
+        // the process.
         if self.ray.is_some() {
             self.actors.drain().for_each(|(_, (_, listener))| _ = listener.join());
         }
     }
 }
 
-/// Passes a child's reports on; its death is one too.
+/// Forwards a child's reports to the sweep; the end of its process becomes a report as well.
 fn listen(actor: ActorId, mut body: Box<dyn Body>, incoming: UnixStream, report: &Sender<(ActorId, Report)>) {
     for line in lines(BufReader::new(&incoming)) {
         let line = match line {
@@ -302,7 +313,7 @@ fn listen(actor: ActorId, mut body: Box<dyn Body>, incoming: UnixStream, report:
         });
         let said_end = matches!(answer, Report::CannotReset | Report::Stopped { .. } | Report::Failed { .. });
         if said_end {
-            // Its directory is free once the process is gone.
+            // The trial's directory is free only after the process has ended.
             let _ = incoming.shutdown(Shutdown::Both);
             body.wait();
         }

@@ -1,7 +1,8 @@
-//! The process in Python through which Ray is reached, and what is said to it.
+//! Connection to Ray: a helper process in Python (the engine) and the messages exchanged with it.
 //!
-//! One serves all that this process has on Ray, so that a run and its evaluation share a cluster. It ends with the last of
-//! it, and with this process, however that ends: it reads the end of its standard input.
+//! One engine serves everything that this process runs on Ray, so that a run and its evaluation share a cluster. The
+//! engine ends with its last user. It also ends with this process, in whatever way that ends, because its standard
+//! input is closed then.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, IoSlice, Write};
@@ -23,27 +24,28 @@ use serde_json::Value;
 use super::child::{self, Body};
 use crate::{Bundle, Error, Result};
 
+/// Python program of the engine.
 const SCRIPT: &str = include_str!("ray.py");
 
-/// How long the engine may take to end what it started on Ray.
+/// Time that the engine has to end what it started on Ray.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long an actor whose socket is closed may take to be gone.
+/// Time that an actor has to end after its socket is closed.
 const ACTOR_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The engine of this process.
+/// Engine of this process, if one is in use.
 static SHARED: Mutex<Weak<RayEngine>> = Mutex::new(Weak::new());
 
-/// How an actor's child ended.
+/// How the child process of an actor ended.
 #[derive(Debug)]
 enum End {
-    /// An exit code, or a signal below zero.
+    /// Exit code, or the negative number of the signal that ended the child.
     Code(i32),
-    /// The whole sentence.
+    /// A complete sentence that says why the child ended.
     Reason(String),
 }
 
-/// A line that the engine says.
+/// One message from the engine, a line of JSON.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -58,20 +60,20 @@ struct Said {
     node: Option<String>,
 }
 
-/// Who waits for what the engine says.
+/// Channels of the callers that wait for messages from the engine, and the state that it reported.
 #[derive(Debug, Default)]
 struct Waiting {
     pools: HashMap<u64, Sender<Option<String>>>,
     lives: HashMap<u64, Sender<End>>,
-    /// The engine is gone.
+    /// Whether the engine has ended.
     gone: bool,
-    /// What the cluster has; `None`: it is one of this run's own.
+    /// Resources of the cluster; `None` if the cluster was started for this run on this machine.
     resources: Option<Bundle>,
-    /// Why no trial can run on this cluster.
+    /// Reason why no trial can run on this cluster.
     refused: Option<String>,
 }
 
-/// The process in Python, as this process has it.
+/// Handle of the Python process that talks to Ray.
 #[derive(Debug)]
 pub struct RayEngine {
     control: Mutex<UnixStream>,
@@ -79,15 +81,16 @@ pub struct RayEngine {
     process: Mutex<Child>,
     reader: Option<JoinHandle<()>>,
     last: Mutex<u64>,
-    /// The address of this machine in the cluster.
+    /// Address of this machine in the cluster.
     node: String,
 }
 
 impl RayEngine {
-    /// The engine that this process has, or a new one; `setting` is the one that asks for it.
+    /// Returns the engine of this process, or starts one. `setting` names the setting that asks for Ray in error
+    /// messages.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with why there is none.
+    /// Returns [`Error::Config`] with the reason if no engine can be started.
     pub fn shared(setting: &str) -> Result<Arc<Self>> {
         let mut shared = lock(&SHARED);
         if let Some(engine) = shared.upgrade().filter(|engine| engine.alive(setting).is_ok()) {
@@ -98,12 +101,13 @@ impl RayEngine {
         Ok(engine)
     }
 
+    /// Starts the Python process and waits until it has reached the cluster.
     fn start_python(setting: &str) -> Result<Self> {
         let python = std::env::var("PAVLOV_PYTHON").ok().filter(|python| !python.is_empty());
         let python = python.unwrap_or_else(|| "python3".into());
         let (own, theirs) = UnixStream::pair().map_err(|e| lost(e.to_string()))?;
         let mut command = Command::new(&python);
-        // Ctrl-C is for the run, which then ends the engine.
+        // Ctrl-C must reach only the run, which then ends the engine.
         command.args(["-u", "-c", SCRIPT]).stdin(OwnedFd::from(theirs)).process_group(0);
         let process = command.spawn().map_err(|error| {
             refused(
@@ -141,7 +145,7 @@ impl RayEngine {
             }
             let mut waiting = lock(&waiting);
             waiting.gone = true;
-            // Who waits learns of it.
+            // Dropping their senders wakes up all waiting callers.
             waiting.pools.clear();
             waiting.lives.clear();
         };
@@ -150,27 +154,28 @@ impl RayEngine {
         Ok(engine)
     }
 
-    /// Whether the engine still runs, and what `setting` asks for can be on the cluster.
+    /// Checks that the engine still runs and that the cluster can run what `setting` asks for.
     ///
     /// # Errors
-    /// Fails if it does not, with the way out.
+    /// Fails if not, with a way to fix it.
     pub fn alive(&self, setting: &str) -> Result<()> {
         let mut refusal = None;
         self.with_waiting(|waiting| refusal.clone_from(&waiting.refused))?;
         refusal.map_or(Ok(()), |reason| Err(refused(setting, &reason)))
     }
 
-    /// The address of this machine in the cluster.
+    /// Returns the address of this machine in the cluster.
     pub fn node_address(&self) -> &str {
         &self.node
     }
 
-    /// What the cluster has now; `None`: it is one of this run's own, and has what this machine has.
+    /// Returns the current resources of the cluster; `None` if it was started for this run and has those of this
+    /// machine.
     pub(super) fn resources(&self) -> Option<Bundle> {
         lock(&self.waiting).resources.clone()
     }
 
-    /// Calls `f` if the engine still runs.
+    /// Calls `f` with the waiting callers; fails if the engine has ended.
     fn with_waiting(&self, f: impl FnOnce(&mut Waiting)) -> Result<()> {
         let mut waiting = lock(&self.waiting);
         if waiting.gone {
@@ -184,16 +189,18 @@ impl RayEngine {
         Ok(())
     }
 
+    /// Returns a new number for a pool or an actor.
     fn number(&self) -> u64 {
         let mut last = lock(&self.last);
         *last += 1;
         *last
     }
 
-    /// Asks for room for all workers of a pool, whose number it returns; `setting` is the one that asks for them.
+    /// Reserves resources for all workers of a pool and returns the pool's number. `setting` names the setting that
+    /// asks for them.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if there is not enough in time, and fails if the engine is gone.
+    /// Returns [`Error::Config`] if the resources are not available in time, and fails if the engine has ended.
     pub fn reserve(&self, setting: &str, what: Value) -> Result<u64> {
         let number = self.number();
         let (sender, answer) = bounded(1);
@@ -206,15 +213,15 @@ impl RayEngine {
         }
     }
 
-    /// Gives a pool's room back.
+    /// Releases the resources of a pool.
     pub fn release(&self, pool: u64) {
         self.say("release", ("pool", pool), Value::Null, None);
     }
 
-    /// Starts an actor. The socket leads to its child.
+    /// Starts an actor, and returns it with a socket to its child process.
     ///
     /// # Errors
-    /// Fails if the engine is gone, or there is no socket.
+    /// Fails if the engine has ended, or no socket can be made.
     pub fn start(self: &Arc<Self>, what: Value) -> Result<(RayActor, UnixStream)> {
         let number = self.number();
         let (sender, end) = bounded(1);
@@ -224,11 +231,13 @@ impl RayEngine {
         Ok((RayActor { engine: Arc::clone(self), life: number, end }, own))
     }
 
+    /// Asks the engine to kill an actor's child.
     fn kill(&self, life: u64) {
         self.say("kill", ("life", life), Value::Null, None);
     }
 
-    /// Says a line. An engine that is gone does not hear it; whoever waits learns that otherwise.
+    /// Sends a message to the engine. If the engine has ended, the message is lost; waiting callers are woken up by the
+    /// reader thread.
     fn say(&self, operation: &str, (of, number): (&str, u64), mut what: Value, socket: Option<UnixStream>) {
         if what.is_null() {
             what = Value::Object(Default::default());
@@ -244,15 +253,16 @@ impl RayEngine {
             beside.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(socket)));
         }
         let sent = sendmsg(&*control, &[IoSlice::new(&line)], &mut beside, SendFlags::empty());
-        // A socket of the kernel's may take less than everything at once.
+        // `sendmsg` may accept only a part of the line.
         let _ = sent.map_err(std::io::Error::from).and_then(|sent| control.write_all(&line[sent..]));
     }
 }
 
 impl Waiting {
+    /// Passes a message from the engine to the caller that waits for it.
     fn hear(&mut self, said: Said) {
         self.resources = said.resources.or(self.resources.take());
-        // Whoever asked may have gone.
+        // The caller may have stopped waiting, so a failed send is ignored.
         if let Some(waiting) = said.pool.and_then(|pool| self.pools.remove(&pool)) {
             let _ = waiting.send(said.failed);
         } else if let Some(waiting) = said.life.and_then(|life| self.lives.remove(&life)) {
@@ -274,7 +284,7 @@ impl Drop for RayEngine {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        // One that is gone cannot be ended.
+        // An error means that the process has ended already.
         let _ = process.kill();
         let _ = process.wait();
         let _ = lock(&self.control).shutdown(Shutdown::Both);
@@ -282,16 +292,19 @@ impl Drop for RayEngine {
     }
 }
 
+/// Reads the next message; `None` at the end or if it is not valid.
 fn next(from: &mut impl BufRead) -> Option<Said> {
     let mut line = String::new();
     from.read_line(&mut line).ok().filter(|&read| read > 0)?;
     serde_json::from_str(&line).ok()
 }
 
+/// Makes the error for a `setting` whose value is `"ray"`.
 fn refused(setting: &str, reason: &str) -> Error {
     Error::config(setting, "\"ray\"", reason)
 }
 
+/// Makes the error for a lost connection to Ray.
 fn lost(reason: impl std::fmt::Display) -> Error {
     Error::other(format!("Ray: {reason}"))
 }
@@ -300,7 +313,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An actor with a child of this executable, as the engine knows it.
+/// A Ray actor that runs a child of this executable.
 #[derive(Debug)]
 pub struct RayActor {
     engine: Arc<RayEngine>,

@@ -1,4 +1,4 @@
-//! Rollout workers as processes: this executable started once more for each.
+//! Rollout workers as processes: this executable is started again for each worker.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,19 +14,20 @@ use super::has_rollout_workers;
 use super::local::LocalProcess;
 use crate::{Error, Result};
 
-/// How long a worker whose socket is closed may take to be gone.
+/// Time that a worker has to end after its socket is closed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// A process to start, and the channel for the result.
 type Order = (Command, Sender<io::Result<Child>>);
 
-/// The kernel ends a worker with the *thread* that started it (`PR_SET_PDEATHSIG`), so all are started by one that lives
-/// as long as the process.
+/// Sender to the thread that starts all rollout workers. The kernel kills a worker when the *thread* that started it
+/// ends (`PR_SET_PDEATHSIG`), so one thread that lives as long as the process starts them all.
 static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
     let (sender, orders) = channel::<Order>();
     let serve = move || {
         for (mut command, reply) in orders {
             let child = command.spawn();
-            // The child alone has its end of the socket.
+            // Only the child may hold its end of the socket.
             drop(command);
             let _ = reply.send(child);
         }
@@ -35,6 +36,7 @@ static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
     Mutex::new(started.is_ok().then_some(sender))
 });
 
+/// Starts a process from the thread that lives as long as this process.
 fn spawn(command: Command) -> io::Result<Child> {
     let gone = || io::Error::other("the thread that starts workers is gone");
     let (reply, child) = channel();
@@ -45,17 +47,17 @@ fn spawn(command: Command) -> io::Result<Child> {
     child.recv().map_err(|_| gone())?
 }
 
-/// The process of a rollout worker. It is ended with its handle, and with this process, however that ends.
+/// Process of a rollout worker. It is killed when this handle is dropped or when this process ends, in whatever way.
 #[derive(Debug)]
 pub struct RolloutProcess(LocalProcess);
 
 impl RolloutProcess {
-    /// Starts a process in which `main` gives the trainable `name` to `child_main`; it is a rollout worker of that
-    /// trainable, and the socket leads to it. It has `num_threads` cores.
+    /// Starts a rollout worker of the trainable `name`, and returns it with a socket to it. In the new process, `main`
+    /// passes the trainable to `child_main`. `num_threads` is the worker's number of cores.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if `child_main` was not called with this trainable: the process would run the whole
-    /// program again. Fails if the process cannot be started.
+    /// Returns [`Error::Config`] if `child_main` was not called with this trainable, since the process would run the
+    /// whole program again. Fails if the process cannot be started.
     pub fn start(name: &str, num_threads: usize) -> Result<(Self, UnixStream)> {
         refuse_unknown(name, "procs")?;
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
@@ -64,7 +66,7 @@ impl RolloutProcess {
         Ok((RolloutProcess(LocalProcess::new(process, "", PATIENCE)), own))
     }
 
-    /// The number of the process.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.0.id()
     }
@@ -80,8 +82,8 @@ impl Body for RolloutProcess {
     }
 }
 
-/// How the process of a rollout worker is started on whatever machine, as [`RolloutProcess::start`] starts one; `workers` is
-/// the setting that asks for it.
+/// Returns the command that starts a rollout worker on any machine, like [`RolloutProcess::start`] on this one.
+/// `workers` is the value of the setting `workers`, for error messages.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if `child_main` was not called with this trainable. Fails if this executable cannot be found.
@@ -90,7 +92,7 @@ pub fn rollout_command(name: &str, workers: &str, num_threads: usize) -> Result<
     Ok(ChildCommand::of(&child::command_anywhere(ROLLOUT, name, num_threads)?))
 }
 
-/// Refuses rollout workers whose process would run the whole program again.
+/// Refuses a trainable that the worker's process would not find, since the process would run the whole program again.
 fn refuse_unknown(name: &str, workers: &str) -> Result<()> {
     if has_rollout_workers(name) {
         return Ok(());

@@ -8,7 +8,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use super::{ActorId, Executor, Report, Request, Start, actor};
 use crate::{Error, Result, TrainableFactory};
 
-/// Trials share the process: a panic ends its trial alone, a crash of native code ends the sweep.
+/// Runs each actor in a thread of this process. A panic ends only its trial; a crash of native code ends the whole
+/// sweep.
 pub(crate) struct ThreadExecutor {
     factory: TrainableFactory,
     actors: HashMap<ActorId, (Sender<Request>, JoinHandle<()>)>,
@@ -17,6 +18,7 @@ pub(crate) struct ThreadExecutor {
 }
 
 impl ThreadExecutor {
+    /// Makes an executor without actors.
     pub(crate) fn new(factory: TrainableFactory) -> Self {
         let (report, reports) = unbounded();
         ThreadExecutor { factory, actors: HashMap::new(), report, reports }
@@ -31,7 +33,7 @@ impl Executor for ThreadExecutor {
             .name(format!("trial {}", start.trial_id))
             .spawn(move || {
                 actor::serve(&factory, requests.into_iter(), |answer| {
-                    // If the channel is closed, the sweep is over.
+                    // A closed channel means that the sweep is over.
                     let _ = report.send((actor, answer));
                 });
             })

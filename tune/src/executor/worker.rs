@@ -1,10 +1,11 @@
-//! A worker's process, and what it and its trial say to each other.
+//! The process of a data-parallel worker, and the messages between it and its trial.
 //!
-//! The worker runs the trial's own function, with a session that says which worker it is; so settings, datasets and
-//! `setup` are made as in the trial. Its standard input is the end of a socket: the trial first sends the sockets to the
-//! other workers and a [`WorkerSetup`], then an [`Order`] for each [`WorkerMessage`], one JSON object per line. On Ray no socket
-//! can be sent: the worker says where it listens, and is told where all others do. The worker ends at once when the socket
-//! closes, which is when the trial is gone, however that went.
+//! The worker runs the trial's own function in a session that knows the worker's rank, so settings, datasets and
+//! `setup` are made as in the trial. Its standard input is one end of a socket. Through it the trial first sends the
+//! sockets to the other workers and a [`WorkerSetup`], then one [`Order`] for each [`WorkerMessage`], one JSON object
+//! per line. On Ray sockets cannot be sent: each worker reports the address on which it listens, and receives the
+//! addresses of all workers. The worker ends at once when its socket is closed, which happens whenever the trial ends,
+//! in whatever way.
 
 use std::cell::RefCell;
 use std::env;
@@ -31,11 +32,12 @@ use super::{in_full, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
 
-/// What one message can carry, by `SCM_MAX_FD` of Linux.
+/// Maximum number of sockets in one message, Linux's `SCM_MAX_FD`.
 const MOST_SOCKETS: usize = 253;
+/// Maximum number of workers on one machine: each one receives the sockets to all others in one message.
 pub(super) const MOST_WORKERS: usize = MOST_SOCKETS + 1;
 
-/// Everything that a worker is told at its start.
+/// Everything that a worker needs to start, sent by its trial.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WorkerSetup {
     pub(super) rank: usize,
@@ -45,30 +47,30 @@ pub(super) struct WorkerSetup {
     pub(super) logdir: PathBuf,
     pub(super) config: Config,
     pub(super) checkpoint: Option<Checkpoint>,
-    /// On Ray: what only the workers of this group know.
+    /// Secret that only the workers of this group know; set on Ray only.
     pub(super) secret: Option<Secret>,
 }
 
-/// What the trial says once it has heard a report of each worker.
+/// Message of the trial to its workers, sent after each of them has reported.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
-    /// On Ray, before all others: where the workers listen, by rank.
+    /// Connect to the workers at these addresses, given by rank. Sent on Ray only, as the first order.
     Meet(Vec<SocketAddr>),
     GoOn,
     Stop,
 }
 
-/// What a worker says.
+/// Message of a worker to its trial.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WorkerMessage {
-    /// On Ray, before all others: where it waits for the workers behind it.
+    /// Address on which the worker waits for those of higher rank. Sent on Ray only, as the first message.
     Listens(SocketAddr),
     Report(Metrics, Option<Checkpoint>),
-    /// The function returned, and the process ends.
+    /// The function has returned, and the process ends.
     Ended,
-    /// The function failed, and the process ends; `is_lost`: because another worker was gone.
+    /// The function has failed, and the process ends. `is_lost` tells that the cause is another worker that has ended.
     Failed {
         message: String,
         is_lost: bool,
@@ -81,12 +83,14 @@ impl WorkerMessage {
     }
 }
 
+/// Sends `what` as one line of JSON.
 pub(super) fn send_line(mut socket: &UnixStream, what: &impl Serialize) -> Result<()> {
     let mut line = serde_json::to_vec(what).map_err(Error::other)?;
     line.push(b'\n');
     socket.write_all(&line).map_err(Error::other)
 }
 
+/// Sends file descriptors of sockets in one message, at most [`MOST_SOCKETS`].
 pub(super) fn send_sockets(to: &UnixStream, sockets: &[OwnedFd]) -> Result<()> {
     let handles: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
     let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
@@ -98,6 +102,7 @@ pub(super) fn send_sockets(to: &UnixStream, sockets: &[OwnedFd]) -> Result<()> {
     sent.map(drop).map_err(|errno| Error::other(std::io::Error::from(errno)))
 }
 
+/// Receives the file descriptors that `send_sockets` sent.
 fn receive_sockets(from: &UnixStream) -> Result<Vec<OwnedFd>> {
     let as_io = |errno: rustix::io::Errno| Error::other(std::io::Error::from(errno));
     let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
@@ -108,7 +113,7 @@ fn receive_sockets(from: &UnixStream) -> Result<Vec<OwnedFd>> {
     for message in rights.drain() {
         if let RecvAncillaryMessage::ScmRights(handles) = message {
             for handle in handles {
-                // A process that the worker starts must not keep it from ending.
+                // A process that the worker starts must not inherit the socket, since that would keep it open.
                 rustix::io::fcntl_setfd(&handle, rustix::io::FdFlags::CLOEXEC).map_err(as_io)?;
                 sockets.push(handle);
             }
@@ -117,7 +122,7 @@ fn receive_sockets(from: &UnixStream) -> Result<Vec<OwnedFd>> {
     Ok(sockets)
 }
 
-/// Runs `function` as the worker that the trial at the other end of `socket` wants.
+/// Runs `function` as a worker of the trial at the other end of `socket`.
 pub(crate) fn work(
     function: impl FnOnce(&Config) -> Result<Option<Metrics>> + Send + 'static,
     socket: UnixStream,
@@ -157,7 +162,7 @@ pub(crate) fn work(
                 Some(Order::Meet(_)) | None => break,
             }
         }
-        // The trial is gone: no process waits for what is being computed.
+        // The trial has ended, so nobody waits for the current computation.
         std::process::exit(0);
     };
     thread::Builder::new().spawn(listen).map_err(Error::other)?;
@@ -209,13 +214,13 @@ pub(crate) fn work(
     Ok(())
 }
 
-/// Whether an error, or what caused it, is that another worker was gone.
+/// Whether the error, or one of its causes, is that another worker has ended.
 fn is_lost(error: &Error) -> bool {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = next {
         match error.downcast_ref::<Error>() {
             Some(Error::WorkerLost { .. }) => return true,
-            // It shows its source as itself, whose own source comes next.
+            // `Trainable` displays its source as itself, so `source` would skip it.
             Some(Error::Trainable { source }) => next = Some(&**source),
             _ => next = error.source(),
         }

@@ -1,4 +1,4 @@
-//! The worker processes of one trial, from the trial's side.
+//! The data-parallel workers of one trial, as the trial handles them.
 
 use std::env;
 use std::fs;
@@ -24,50 +24,51 @@ use super::worker::{MOST_WORKERS, Order, WorkerMessage, WorkerSetup, send_line, 
 use crate::session::{Checkpoint, Session};
 use crate::{Bundle, Error, Metrics, PlacementStrategy, Result};
 
-/// How long a worker whose socket is closed may take to be gone, and one that was told to stop to stop.
+/// Time that a worker has to end after its socket is closed, or after it was told to stop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Says how many seconds Ray may take to find room for all workers, in Ray Train too.
+/// Environment variable, also used by Ray Train: seconds that Ray may take to find resources for all workers.
 const ROOM: &str = "TRAIN_PLACEMENT_GROUP_TIMEOUT_S";
 
-/// How long the reason is waited for when all that is known is that a worker was missed by another.
+/// Time to wait for the original failure after a worker has only reported that another worker has ended.
 const REASON: Duration = Duration::from_secs(5);
 
-/// What workers are started with.
+/// Arguments of [`WorkerGroup::start`].
 #[derive(Debug)]
 pub struct WorkerGroupSetup<'a> {
-    /// The name of the trainable, as `child_main` knows it.
+    /// Name under which the trainable was passed to `child_main`.
     pub name: String,
-    /// How many workers there are, and where.
+    /// Number of workers, and where they run.
     pub place: WorkerPlace,
-    /// How many cores each worker has.
+    /// Number of cores of each worker.
     pub num_threads: usize,
-    /// The checkpoint that they go on from.
+    /// Checkpoint from which the workers continue.
     pub checkpoint: Option<&'a Checkpoint>,
 }
 
-/// Where workers run.
+/// Where the workers of a group run.
 #[derive(Debug)]
 pub enum WorkerPlace {
-    /// They are processes of this machine.
+    /// The workers are processes on this machine.
     Here {
-        /// The sockets of each worker to the others.
+        /// For each worker, its sockets to the other workers.
         sockets: Vec<Vec<OwnedFd>>,
-        /// The `CUDA_VISIBLE_DEVICES` of each worker; `None`: as in the trial.
+        /// `CUDA_VISIBLE_DEVICES` of each worker; `None` means that they inherit the trial's.
         gpus: Option<Vec<String>>,
     },
-    /// They are actors of a Ray cluster.
+    /// The workers are actors of a Ray cluster.
     Ray {
-        /// So many.
+        /// Number of workers.
         number: usize,
-        /// What each needs.
+        /// Resources of each worker.
         resources: Bundle,
-        /// On how many machines they are.
+        /// How the workers are distributed over the machines.
         strategy: PlacementStrategy,
     },
 }
 
 impl WorkerPlace {
+    /// Returns the number of workers.
     fn number(&self) -> usize {
         match self {
             WorkerPlace::Here { sockets, .. } => sockets.len(),
@@ -76,18 +77,19 @@ impl WorkerPlace {
     }
 }
 
-/// Processes that report together. They end with it.
+/// Worker processes that report in step with each other. They are ended when the group is dropped.
 #[derive(Debug)]
 pub struct WorkerGroup {
     workers: Vec<Worker>,
-    /// By rank; nothing once the socket of a worker is closed.
+    /// Messages of the workers with their ranks; `None` means that the worker's socket was closed.
     messages: Receiver<(usize, Option<WorkerMessage>)>,
-    /// Rounds of reports so far.
+    /// Number of rounds in which all workers have reported.
     reports: u64,
-    /// The cluster, and the room there that this group has.
+    /// Connection to Ray, and the number of the group's resource reservation there.
     ray: Option<(Arc<RayEngine>, u64)>,
 }
 
+/// A worker process and its socket.
 #[derive(Debug)]
 struct Worker {
     socket: UnixStream,
@@ -96,12 +98,12 @@ struct Worker {
 }
 
 impl WorkerGroup {
-    /// Starts the processes and tells each what it is.
+    /// Starts the worker processes and sends each its setup.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if `child_main` was not called with this trainable, whose processes would run the
-    /// whole program again, if there are too many workers, or if Ray cannot be reached or has no room for all of them.
-    /// Fails if a process cannot be started, or if the checkpoint cannot be found.
+    /// Returns [`Error::Config`] if `child_main` was not called with this trainable (the processes would run the whole
+    /// program again), if there are too many workers, or if Ray cannot be reached or lacks the resources for all of
+    /// them. Fails if a process cannot be started, or if the checkpoint cannot be found.
     pub fn start(setup: WorkerGroupSetup<'_>, session: &Session) -> Result<Self> {
         let num_workers = setup.place.number();
         if !is_known_to_children(&setup.name) {
@@ -153,7 +155,7 @@ impl WorkerGroup {
                 WorkerPlace::Here { sockets, .. } => send_sockets(socket, &sockets[rank]),
                 WorkerPlace::Ray { .. } => Ok(()),
             };
-            // One that is gone already is heard of in the first round.
+            // If a worker has ended already, the first round of reports shows that.
             let _ = peers.and_then(|()| send_line(socket, &worker_setup));
         }
         if group.ray.is_some() {
@@ -162,6 +164,7 @@ impl WorkerGroup {
         Ok(group)
     }
 
+    /// Starts the process of one worker and returns it with a socket to it.
     fn spawn(
         &self,
         rank: usize,
@@ -170,7 +173,7 @@ impl WorkerGroup {
     ) -> Result<(Box<dyn Body>, UnixStream)> {
         if let (Some((engine, room)), WorkerPlace::Ray { resources, .. }) = (&self.ray, &setup.place) {
             let logdir = &session.context.logdir;
-            // Whether a machine sees the directory is seen by this.
+            // Each machine checks for this directory to learn whether it shares the file system.
             fs::create_dir_all(logdir).map_err(Error::io("create", logdir))?;
             let command = child::command_anywhere(WORKER, &setup.name, setup.num_threads)?;
             let (actor, socket) = engine.start(json!({
@@ -188,7 +191,7 @@ impl WorkerGroup {
         Ok((Box::new(LocalProcess::new(process, "", PATIENCE)), own))
     }
 
-    /// Tells all workers where each of them listens.
+    /// Collects the addresses on which the workers listen, and sends all of them to every worker.
     fn introduce(&mut self) -> Result<()> {
         let mut addresses: Vec<Option<SocketAddr>> = vec![None; self.workers.len()];
         while addresses.iter().any(Option::is_none) {
@@ -207,11 +210,13 @@ impl WorkerGroup {
         Ok(())
     }
 
-    /// Waits until each worker has reported, or each has returned: the report of worker 0, the others waiting as well, or
-    /// nothing.
+    /// Waits until every worker has reported, or every worker has returned.
+    ///
+    /// Returns the report of worker 0, while all workers wait in their reports for [`go_on`](Self::go_on); or `None` if
+    /// they have returned.
     ///
     /// # Errors
-    /// Returns [`Error::WorkerFailed`] if a worker failed or died, or returned while others go on.
+    /// Returns [`Error::WorkerFailed`] if a worker failed or died, or returned while others still report.
     pub fn next_report(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
         let mut messages: Vec<Option<WorkerMessage>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;
@@ -225,7 +230,7 @@ impl WorkerGroup {
                 None if self.workers[rank].has_ended => continue,
                 None => {
                     let message = self.workers[rank].body.wait();
-                    // Without the engine no worker on Ray comes back.
+                    // If the engine has ended, all workers on Ray are lost, which is the real cause.
                     self.ray.as_ref().map_or(Ok(()), |(engine, _)| engine.alive("workers"))?;
                     return Err(Error::WorkerFailed { rank, message });
                 }
@@ -245,7 +250,7 @@ impl WorkerGroup {
         self.agree(messages)
     }
 
-    /// What the messages of all workers come to.
+    /// Combines one message of each worker into the group's report, its end, or its failure.
     fn agree(
         &mut self,
         mut messages: Vec<Option<WorkerMessage>>,
@@ -276,12 +281,12 @@ impl WorkerGroup {
         Err(Error::WorkerFailed { rank, message })
     }
 
-    /// Lets all workers return from their report.
+    /// Lets all workers return from their report and continue.
     pub fn go_on(&self) {
         self.order(&Order::GoOn);
     }
 
-    /// Their reports return [`Error::TrialStopped`]; those that do not end with that are ended.
+    /// Stops the workers: their reports return [`Error::TrialStopped`], and a worker that does not end then is killed.
     pub fn stop(mut self) {
         self.order(&Order::Stop);
         let deadline = Instant::now() + PATIENCE;
@@ -291,9 +296,10 @@ impl WorkerGroup {
         }
     }
 
+    /// Sends an order to every worker.
     fn order(&self, order: &Order) {
         for worker in &self.workers {
-            // One that is gone is heard of in the next round.
+            // If a worker has ended, the next round of reports shows that.
             let _ = send_line(&worker.socket, order);
         }
     }
@@ -316,6 +322,7 @@ impl Drop for WorkerGroup {
     }
 }
 
+/// Forwards the messages of one worker, and `None` when its socket is closed.
 fn listen(rank: usize, incoming: UnixStream, messages: &Sender<(usize, Option<WorkerMessage>)>) {
     for line in lines(BufReader::new(incoming)) {
         let failed = |message| WorkerMessage::Failed { message, is_lost: false };
@@ -332,7 +339,7 @@ fn listen(rank: usize, incoming: UnixStream, messages: &Sender<(usize, Option<Wo
     let _ = messages.send((rank, None));
 }
 
-/// Seconds that Ray has to find room.
+/// Returns the number of seconds that Ray may take to find resources, 100 by default.
 fn patience() -> Result<f64> {
     let Ok(text) = env::var(ROOM) else { return Ok(100.0) };
     let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0);

@@ -1,4 +1,4 @@
-//! `progress.csv`: a table of the results for spreadsheets and plots, made from `result.json`.
+//! Writes `progress.csv`, a table of the results for spreadsheets and plots, made from `result.json`.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -11,11 +11,11 @@ use super::json::{self, visit_results};
 use super::{Logger, flatten};
 use crate::{Error, Metrics, Result, files};
 
-/// Appends each result to `progress.csv`; makes the whole file anew from `result.json` when a column appears, or when the
-/// two do not end with the same result.
+/// Appends each result to `progress.csv`. The file is rebuilt from `result.json` if a new column appears, or if the two
+/// files do not end with the same result.
 ///
-/// Stands after a [`JsonLogger`](super::JsonLogger) of the same directory. Columns are the flattened keys in order of
-/// appearance; settings (`config`) and lists are left out; what a result lacks is an empty cell.
+/// Must come after a [`JsonLogger`](super::JsonLogger) of the same directory. The columns are the flattened keys in
+/// order of first appearance, without the settings (`config`) and lists. A key that a result lacks is an empty cell.
 #[derive(Debug)]
 pub struct CsvLogger {
     run_dir: PathBuf,
@@ -25,7 +25,8 @@ pub struct CsvLogger {
 }
 
 impl CsvLogger {
-    /// Goes on with the file, or makes it from the results so far; without results it appears with the first.
+    /// Continues an existing `progress.csv`, or makes it from the results so far; without results it is created with
+    /// the first one.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if `result.json` or `progress.csv` cannot be read or written.
@@ -42,8 +43,8 @@ impl CsvLogger {
         Ok(logger)
     }
 
-    /// Goes on after the row of the last result, which is looked for from the end; rows behind it are cut off. `false`:
-    /// there is none, and nothing has changed on disk.
+    /// Positions the file after the row of the last result, which is searched from the end; later rows are cut off.
+    /// Returns false, without changes on disk, if there is no such row.
     fn go_on(&mut self) -> Result<bool> {
         self.file = None;
         let Some(last) = json::last_result(&self.run_dir)? else { return Ok(false) };
@@ -63,7 +64,7 @@ impl CsvLogger {
             Ok(None)
         };
         let end = match end() {
-            // A line that is too long is none of ours.
+            // A line that is too long was not written by this logger.
             Err(error) if error.kind() == ErrorKind::InvalidData => None,
             end => end.map_err(Error::io("read", &self.path))?,
         };
@@ -74,6 +75,7 @@ impl CsvLogger {
         Ok(true)
     }
 
+    /// Rewrites `progress.csv` from all results in `result.json`.
     fn rebuild(&mut self) -> Result<()> {
         self.file = None;
         self.columns.clear();
@@ -110,6 +112,7 @@ impl CsvLogger {
         Ok(())
     }
 
+    /// Formats one result as a line with a cell for every column.
     fn row(&self, cells: &[(String, String)]) -> std::io::Result<Vec<u8>> {
         let cell =
             |column: &String| cells.iter().find(|(key, _)| key == column).map(|(_, text)| text.as_str());
@@ -140,7 +143,7 @@ impl Logger for CsvLogger {
     }
 }
 
-/// The columns of a table; `None`: it has no first line that can be read.
+/// Reads the column names of a table; `None` if its first line cannot be read.
 fn header(path: &Path) -> Option<Vec<String>> {
     let file = files::open(path).ok()?.take(files::LONGEST_LINE);
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(file);
@@ -148,6 +151,7 @@ fn header(path: &Path) -> Option<Vec<String>> {
     Some(first.iter().map(String::from).collect())
 }
 
+/// Flattens a result into column names and cell texts, without settings and lists.
 fn cells(result: &Metrics) -> Vec<(String, String)> {
     flatten(result)
         .into_iter()
@@ -164,6 +168,7 @@ fn cells(result: &Metrics) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Formats cells as one line of CSV.
 fn line(cells: impl Iterator<Item = impl AsRef<[u8]>>) -> std::io::Result<Vec<u8>> {
     let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 10).from_writer(Vec::new());
     writer.write_record(cells)?;

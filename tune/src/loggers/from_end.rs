@@ -1,4 +1,5 @@
-//! The lines of a file from its end, so that a long log costs no more than a short one.
+//! Reads the lines of a file from its end, so that the last lines of a long log are found as fast as those of a short
+//! one.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -6,26 +7,30 @@ use std::path::Path;
 
 use crate::files;
 
+/// Minimum number of bytes that are read at once.
 const BLOCK: u64 = 1 << 16;
 
+/// Reads the lines of a file from the last to the first.
 pub(super) struct LinesFromEnd {
     file: File,
-    /// What was read and not given yet: the bytes of the file from `start` on.
+    /// Bytes of the file from `start` on that were read but not returned yet.
     held: Vec<u8>,
     start: u64,
 }
 
 impl LinesFromEnd {
+    /// Opens a plain file at its end.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut file = files::open(path)?;
         let start = file.seek(SeekFrom::End(0))?;
         Ok(LinesFromEnd { file, held: Vec::new(), start })
     }
 
-    /// Where the line before begins, and the line with its line feed, which only the last line of the file may lack.
+    /// Returns the previous line with the offset at which it begins; `None` at the start of the file. The line includes
+    /// its line feed, which only the last line of the file may lack.
     ///
     /// # Errors
-    /// Those of the file system; a line that is too long.
+    /// Returns the errors of the file system, and [`io::ErrorKind::InvalidData`] for a line that is too long.
     pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         loop {
             let before = self.held.len().saturating_sub(1);
@@ -37,7 +42,7 @@ impl LinesFromEnd {
                 return Ok((!line.is_empty()).then_some((0, line)));
             }
             files::refuse_too_long(self.held.len())?;
-            // As much again as is held, so that the bytes of a long line are not moved once per block.
+            // The block is at least as long as the held bytes, so that a long line is not copied once per block.
             let held = self.held.len() as u64;
             let start = self.start.saturating_sub(BLOCK.max(held).min(files::LONGEST_LINE + 1 - held));
             let mut block = vec![0; (self.start - start) as usize];

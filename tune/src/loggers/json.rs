@@ -1,4 +1,4 @@
-//! `result.json`: every result, one JSON object per line.
+//! Writes and reads `result.json`: every result, one JSON object per line.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -11,6 +11,7 @@ use super::Logger;
 use super::from_end::LinesFromEnd;
 use crate::{Error, Metrics, Result, files};
 
+/// File name of the results in a run directory.
 pub(crate) const FILE: &str = "result.json";
 
 /// Appends each result to `result.json`.
@@ -21,7 +22,7 @@ pub struct JsonLogger {
 }
 
 impl JsonLogger {
-    /// Continues the file in `run_dir`, or begins it. A last line that a killed process left broken is cut off.
+    /// Continues the file in `run_dir`, or creates it. An incomplete last line, left by a killed process, is cut off.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be opened, read or written, or if it is a symbolic link.
@@ -46,13 +47,13 @@ impl Logger for JsonLogger {
         files::refuse_too_large(&line).map_err(Error::io("write", &self.path))?;
         let before = self.file.metadata().map_err(Error::io("read", &self.path))?.len();
         self.file.write_all(&line).map_err(|error| {
-            // A disk that fills up in mid-line must not spoil the line that comes after.
+            // If the disk is full, the incomplete line is removed, so that it does not spoil the next one.
             let _ = self.file.set_len(before);
             Error::io("write", &self.path)(error)
         })
     }
 
-    /// Cuts off the results after `iteration`, which stand at the end. A damaged line before them stays.
+    /// Cuts off the results after `iteration`, which are at the end of the file. A damaged line before them stays.
     fn rewind(&mut self, iteration: u64) -> Result<()> {
         let later = || {
             let (mut lines, mut later) = (LinesFromEnd::open(&self.path)?, None);
@@ -80,7 +81,7 @@ impl Logger for JsonLogger {
     }
 }
 
-/// [`Error::Io`], with the way out where a line is too long.
+/// Makes an [`Error::Io`] for reading `path`, with advice if a line is too long.
 fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |error| {
         let error = match error.kind() {
@@ -94,6 +95,7 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
+/// Returns the `training_iteration` of a result; `None` if the line is not a result.
 fn iteration_of(line: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Row {
@@ -102,11 +104,11 @@ fn iteration_of(line: &[u8]) -> Option<u64> {
     serde_json::from_slice::<Row>(line).ok()?.training_iteration.as_u64()
 }
 
-/// All results of a run. A broken last line (the process was killed in mid-line) is left out.
+/// Reads all results of a run. An incomplete last line, left by a killed process, is ignored.
 ///
 /// # Errors
-/// Returns [`Error::Io`] if the file cannot be read, or if a line before the last one is broken; it names that line by
-/// its number.
+/// Returns [`Error::Io`] if the file cannot be read, or if a line before the last one is not a JSON object; the message
+/// contains the number of that line.
 pub fn read_results(run_dir: &Path) -> Result<Vec<Metrics>> {
     let mut results = Vec::new();
     visit_results(&run_dir.join(FILE), |result| {
@@ -116,7 +118,7 @@ pub fn read_results(run_dir: &Path) -> Result<Vec<Metrics>> {
     Ok(results)
 }
 
-/// The last result of a run that can be read, found from the end of the file; `None`: there is none, or no file.
+/// Returns the last readable result of a run, searched from the end of the file; `None` if there is none, or no file.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if the file cannot be read.
@@ -134,7 +136,8 @@ pub(crate) fn last_result(run_dir: &Path) -> Result<Option<Metrics>> {
     Ok(None)
 }
 
-/// As [`read_results`], one at a time; a broken line is an error that `visit` may take or leave.
+/// Calls `visit` for each result in the file at `path`. A damaged line is passed to `visit` as an error, and an error
+/// that `visit` returns ends the reading.
 pub(crate) fn visit_results(path: &Path, mut visit: impl FnMut(Result<Metrics>) -> Result<()>) -> Result<()> {
     let mut reader = BufReader::new(files::open(path).map_err(Error::io("read", path))?);
     let mut line = Vec::new();

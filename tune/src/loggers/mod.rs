@@ -1,6 +1,6 @@
-//! Loggers see the results: one file per kind of log.
+//! Loggers: write the results of a run, one file per format.
 //!
-//! `result.json` is the source of truth. The others are made from it or from the same results, and may be deleted.
+//! `result.json` is the source of truth. The other files are made from it or from the same results, and may be deleted.
 
 use serde_json::Value;
 
@@ -20,9 +20,9 @@ pub(crate) use json::{last_result, visit_results};
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
 
-/// Receives each complete result, in order.
+/// Receives every complete result of a run, in order.
 ///
-/// A run has the loggers of its [`RunOptions`](crate::RunOptions::loggers), each trial of a sweep those that
+/// A run uses the loggers in its [`RunOptions`](crate::RunOptions::loggers). Each trial of a sweep uses those that
 /// [`TrainableFactory::with_logger`](crate::TrainableFactory::with_logger) makes for it.
 ///
 /// ```
@@ -54,43 +54,45 @@ pub use tensorboard::TensorBoardLogger;
 /// let options = RunOptions { loggers, ..RunOptions::default() };
 /// ```
 pub trait Logger: Send {
-    /// The run begins: its complete settings and its directory, `trial.logdir`, which exists. Called before the first
-    /// result, and again before the first result with other settings ([`Driver::reset`](crate::Driver::reset)).
+    /// Prepares for the run with these complete settings; the run directory `trial.logdir` exists. Called before the
+    /// first result, and again before the first result with other settings (see
+    /// [`Driver::reset`](crate::Driver::reset)).
     ///
     /// # Errors
-    /// An error fails the run: [`Driver::train`](crate::Driver::train) returns it, and so does a save before the first
+    /// An error fails the run: it is returned by [`Driver::train`](crate::Driver::train), or by a save before the first
     /// result.
     fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
         let _ = (config, trial);
         Ok(())
     }
 
-    /// Writes one result so that a process killed right after loses nothing of it.
+    /// Writes one result, in such a way that it survives if the process is killed right afterwards.
     ///
     /// # Errors
-    /// An error fails the run: [`Driver::train`](crate::Driver::train) returns it, although the iteration counts.
+    /// An error fails the run: [`Driver::train`](crate::Driver::train) returns it, although the iteration is counted.
     fn on_result(&mut self, result: &Metrics) -> Result<()>;
 
-    /// The run went back to `iteration`: results after it are to be forgotten. Called before the next `on_result`. A
-    /// trial of a sweep that begins from nothing goes back to 0, for an earlier attempt may have logged there.
+    /// Removes the results after `iteration`, because the run went back to that iteration. Called before the next
+    /// `on_result`. A trial of a sweep that starts from the beginning goes back to 0, since an earlier attempt may have
+    /// logged results.
     ///
     /// # Errors
-    /// An error fails the run: the call that needed the logger returns it.
+    /// An error fails the run: the call that uses the logger returns it.
     fn rewind(&mut self, iteration: u64) -> Result<()> {
         let _ = iteration;
         Ok(())
     }
 
-    /// Writes what is still held back.
+    /// Writes buffered data to the file.
     ///
     /// # Errors
-    /// Fails if that cannot be written.
+    /// Fails if the data cannot be written.
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Makes all results so far survive a power cut. Called before each checkpoint of the run is written, so that no
-    /// checkpoint is newer than the log.
+    /// Makes all results so far durable, so that they survive a power cut. Called before each checkpoint of the run is
+    /// written, so that no checkpoint is newer than the log.
     ///
     /// # Errors
     /// An error prevents the checkpoint: [`Driver::save`](crate::Driver::save) returns it.
@@ -98,16 +100,16 @@ pub trait Logger: Send {
         Ok(())
     }
 
-    /// Ends the log: no result follows.
+    /// Closes the log; no result follows.
     ///
     /// # Errors
-    /// An error is returned by [`Driver::stop`](crate::Driver::stop), which does all else that it has to do before.
+    /// [`Driver::stop`](crate::Driver::stop) returns the error after it has finished all its other work.
     fn close(&mut self) -> Result<()> {
         self.flush()
     }
 }
 
-/// Nested keys joined by `/`, in order; the values are whatever is not an object.
+/// Flattens nested objects: returns every value that is not an object, with its keys joined by `/`, in order.
 pub fn flatten(result: &Metrics) -> Vec<(String, &Value)> {
     fn walk<'a>(prefix: &str, object: &'a Metrics, flat: &mut Vec<(String, &'a Value)>) {
         for (name, value) in object {

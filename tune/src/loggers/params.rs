@@ -1,4 +1,4 @@
-//! `params.json`: the complete settings of the run.
+//! Writes `params.json`: the complete settings of the run.
 
 use std::path::Path;
 

@@ -1,18 +1,18 @@
-//! Under which tag TensorBoard shows a number: in groups, and each number once.
+//! Chooses the TensorBoard tag of each number in a result: tags are grouped, and each number appears once.
 
-/// Numbers that stand in a result a second time under these keys.
+/// Keys whose numbers also appear in the result under another key.
 const REPEATED: [&str; 4] = [
-    // `timesteps_total`, `agent_timesteps_total` and `timesteps_this_iter`.
+    // These repeat `timesteps_total`, `agent_timesteps_total` and `timesteps_this_iter`.
     "num_env_steps_sampled",
     "num_agent_steps_sampled",
     "num_env_steps_sampled_this_iter",
     "counters",
 ];
 
-/// The tag for the flat key of a result; `None`: it is not plotted.
+/// Returns the tag for a flattened key of a result; `None` if it is not plotted.
 ///
-/// `rollout/` holds the episodes, `train/` what learning says, `eval/` evaluations, `time/` steps and seconds. What a
-/// trainable reports besides has its own key as tag.
+/// `rollout/` contains episodes, `train/` the learner's numbers, `eval/` evaluations, `time/` steps and seconds. Any
+/// other key of a trainable is its own tag.
 pub(super) fn tag(key: &str) -> Option<String> {
     let (top, below) = key.split_once('/').unwrap_or((key, ""));
     let tag = match top {
@@ -39,8 +39,8 @@ pub(super) fn tag(key: &str) -> Option<String> {
     Some(tag)
 }
 
-/// For the keys below `info`: a learner's numbers, with the policy's name where it has one. The others are counters,
-/// which stand at the top of the result too.
+/// Returns the tag for a key below `info`: a learner's number, with the policy's name unless there is only the default
+/// policy. Counters are not plotted, since they also appear at the top of the result.
 fn train(below: &str) -> Option<String> {
     match below.strip_prefix("learner/") {
         Some(learner) => {
@@ -72,7 +72,7 @@ mod tests {
             ("timers/learn_time_ms", Some("time/timers/learn_time_ms")),
             ("evaluation/episode_reward_mean", Some("eval/episode_reward_mean")),
             ("config/lr", None),
-            // A trainable's own.
+            // Keys that only this trainable reports.
             ("loss", Some("loss")),
             ("test/accuracy", Some("test/accuracy")),
         ] {

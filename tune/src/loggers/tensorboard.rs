@@ -1,4 +1,4 @@
-//! TensorBoard event files, written by hand: TFRecord frames around a handful of protobuf fields.
+//! Writes TensorBoard event files without a protobuf library: TFRecord frames around a handful of protobuf fields.
 //!
 //! ```text
 //! frame:   u64 length, u32 masked CRC-32C of the length, content, u32 masked CRC-32C of the content
@@ -8,8 +8,8 @@
 //! SessionLog: 1 status (START = 1)
 //! ```
 //!
-//! A START record makes TensorBoard forget what it read for that step and later: that is how results of before a
-//! return to an older checkpoint disappear.
+//! A START record makes TensorBoard discard what it has read for that step and later steps. So results that were logged
+//! before a return to an older checkpoint disappear.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -21,10 +21,12 @@ use serde_json::Value;
 use super::{Logger, flatten, tags::tag};
 use crate::{Config, Error, Metrics, Result, node, read_file};
 
-/// Scalars in groups: `rollout/episode_reward_mean`, `train/kl`, `eval/episode_reward_mean`, `time/timesteps_total`. What a
-/// trainable reports besides has its own key, nested ones joined by `/`. Each number stands there once. A text that names
-/// a GIF of the run directory is shown as an image. The step is `timesteps_total`, or the iteration where
-/// timesteps are not counted.
+/// Writes results as TensorBoard scalars, with grouped tags: `rollout/episode_reward_mean`, `train/kl`,
+/// `eval/episode_reward_mean`, `time/timesteps_total`.
+///
+/// Any other key of a trainable is its own tag, with nested keys joined by `/`. Each number appears once. A string that
+/// names a GIF in the run directory is shown as an image. The step is `timesteps_total`, or the iteration if timesteps
+/// are not counted.
 #[derive(Debug)]
 pub struct TensorBoardLogger {
     path: PathBuf,
@@ -33,7 +35,7 @@ pub struct TensorBoardLogger {
 }
 
 impl TensorBoardLogger {
-    /// Begins a new event file in `run_dir`; TensorBoard reads it after the older ones.
+    /// Creates a new event file in `run_dir`; TensorBoard reads it after the older ones.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be written.
@@ -62,7 +64,8 @@ impl TensorBoardLogger {
         Ok(logger)
     }
 
-    /// Writes the settings of a trial for the hparams tab: numbers, truth values and texts; anything else as JSON text.
+    /// Writes the settings of a trial for the HPARAMS tab: numbers, booleans and strings as such, any other value as
+    /// JSON text.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be written.
@@ -102,13 +105,13 @@ impl TensorBoardLogger {
         self.write(&[event])
     }
 
-    /// An animation of the run directory, as TensorBoard shows it; `None` where there is no such file.
+    /// Reads a GIF in the run directory into an image message; `None` if there is no such file.
     fn animation(&self, file: &str) -> Option<Message> {
         let content = read_file(&self.path.parent()?.join(file)).ok()?;
         let side =
             |at: usize| Some(u64::from(u16::from_le_bytes([*content.get(at)?, *content.get(at + 1)?])));
         let mut image = Message::default();
-        // A GIF begins with its version in six bytes, its width and its height.
+        // A GIF starts with six bytes of version, then its width and height as 16-bit integers.
         image.varint(1, side(8)?);
         image.varint(2, side(6)?);
         image.varint(3, 3);
@@ -116,6 +119,7 @@ impl TensorBoardLogger {
         Some(image)
     }
 
+    /// Appends events to the file.
     fn write(&mut self, events: &[Message]) -> Result<()> {
         let frames: Vec<u8> = events.iter().flat_map(|event| frame(&event.0)).collect();
         self.file.write_all(&frames).map_err(Error::io("write", &self.path))
@@ -166,6 +170,7 @@ impl Logger for TensorBoardLogger {
     }
 }
 
+/// Wraps a message in a TFRecord frame.
 fn frame(content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u64).to_le_bytes();
     let mut frame = length.to_vec();
@@ -175,15 +180,17 @@ fn frame(content: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// Returns the CRC-32C of `bytes`, masked as TFRecord files require.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// A protobuf message being written.
+/// A protobuf message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
+    /// Starts an `Event` message with the current time.
     fn event(step: u64) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut event = Message::default();
@@ -192,10 +199,12 @@ impl Message {
         event
     }
 
+    /// Appends the tag of a field.
     fn tag(&mut self, field: u8, wire_type: u8) {
         self.0.push(field << 3 | wire_type);
     }
 
+    /// Appends a variable-length integer.
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);

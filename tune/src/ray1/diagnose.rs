@@ -1,14 +1,14 @@
-//! What of a sweep cannot travel to a trial process.
+//! Checks whether a trainable and its settings can run in trial processes.
 
 use serde_json::Value;
 
 use crate::loggers::flatten;
 use crate::{Config, TrainableFactory, executor};
 
-/// Why trials of `trainable` with the settings `config` could not run in processes, one reason a line; empty: they can.
+/// Lists the reasons why trials of `trainable` with the settings `config` cannot run in processes; empty if they can.
 ///
-/// A trial process is this program started again: nothing that the closure of a trainable has captured is sent to it, the
-/// process makes it anew before [`child_main`](crate::child_main). Settings and results travel as JSON.
+/// A trial process is this program started again. Values captured by a trainable's closure are not sent to it: the
+/// process makes the trainable anew before [`child_main`](crate::child_main). Settings and results travel as JSON.
 pub fn diagnose_serialization(trainable: &TrainableFactory, config: &Config) -> Vec<String> {
     let mut reasons = Vec::new();
     let name = trainable.name();
@@ -43,5 +43,5 @@ pub fn diagnose_serialization(trainable: &TrainableFactory, config: &Config) -> 
     reasons
 }
 
-/// Lists with more values are data, not settings.
+/// Maximum number of values of a list in the settings; a longer list is data, not a setting.
 const LARGE: usize = 100_000;

@@ -27,7 +27,7 @@ pub use diagnose::diagnose_serialization;
 pub type DurableTrainable<T> = Driver<T>;
 
 impl TrainableFactory {
-    /// A function or closure as trainable that reports through the [`StatusReporter`] it is given.
+    /// Makes a trainable from a function or closure that reports through the [`StatusReporter`] passed to it.
     pub fn reporting_function<R: IntoReport>(
         name: impl Into<String>,
         function: impl Fn(&Config, &StatusReporter) -> Result<R> + Send + Sync + 'static,
@@ -37,8 +37,8 @@ impl TrainableFactory {
 }
 
 impl<T: Trainable> Driver<T> {
-    /// Trains until the time is spent, a result is `done` or wants a checkpoint, or there are `max_len` results; at
-    /// least once.
+    /// Calls [`train`](Driver::train) at least once, until `time` has passed, a result is `done` or asks for a
+    /// checkpoint, or there are `max_len` results.
     ///
     /// # Errors
     /// Returns the first error of [`train`](Driver::train); the results before it were logged but are not returned.

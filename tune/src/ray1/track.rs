@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::session::{self, Session};
 use crate::{Error, Result};
 
-/// Reports through [`session::report`], without a checkpoint.
+/// Reports metrics through [`session::report`], without a checkpoint.
 ///
 /// # Errors
-/// Fails outside a trial. Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`, and
-/// [`Error::Metric`] if `metrics` is neither an object nor a finite number.
+/// Fails outside a trial. Returns [`Error::TrialStopped`] if the trial must end; return it from the function, e.g. with `?`.
+/// Returns [`Error::Metric`] if `metrics` is neither an object nor a finite number.
 pub fn log(metrics: impl Into<Value>) -> Result<()> {
     current()?;
     session::report(metrics, None)
 }
 
-/// The directory where the trial's results are saved.
+/// Returns the directory where the trial's results are saved.
 ///
 /// # Errors
 /// Fails outside a trial.
@@ -27,7 +27,7 @@ pub fn trial_dir() -> Result<PathBuf> {
     Ok(current()?.context.logdir.clone())
 }
 
-/// The trial's name.
+/// Returns the trial's name.
 ///
 /// # Errors
 /// Fails outside a trial.
@@ -35,7 +35,7 @@ pub fn trial_name() -> Result<String> {
     Ok(current()?.context.trial_name.clone())
 }
 
-/// The trial's id.
+/// Returns the trial's id.
 ///
 /// # Errors
 /// Fails outside a trial.
@@ -51,7 +51,7 @@ fn current() -> Result<Rc<Session>> {
     })
 }
 
-/// What a function gets that reports through an argument.
+/// Reporter that is passed as an argument to a function trainable, as in Ray 0.8.
 #[derive(Clone, Debug)]
 pub struct StatusReporter {
     trial_id: String,
@@ -70,26 +70,26 @@ impl StatusReporter {
         })
     }
 
-    /// Reports through [`session::report`], without a checkpoint; `done: true` in it ends the trial.
+    /// Reports metrics through [`session::report`], without a checkpoint. `done: true` among the metrics ends the trial.
     ///
     /// # Errors
-    /// Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`, and [`Error::Metric`] if
-    /// `metrics` is neither an object nor a finite number.
+    /// Returns [`Error::TrialStopped`] if the trial must end; return it from the function, e.g. with `?`. Returns
+    /// [`Error::Metric`] if `metrics` is neither an object nor a finite number.
     pub fn report(&self, metrics: impl Into<Value>) -> Result<()> {
         session::report(metrics, None)
     }
 
-    /// The trial's id.
+    /// Returns the trial's id.
     pub fn trial_id(&self) -> &str {
         &self.trial_id
     }
 
-    /// The trial's name.
+    /// Returns the trial's name.
     pub fn trial_name(&self) -> &str {
         &self.trial_name
     }
 
-    /// The trial's directory.
+    /// Returns the trial's directory.
     pub fn logdir(&self) -> &std::path::Path {
         &self.logdir
     }

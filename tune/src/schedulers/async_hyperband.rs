@@ -1,4 +1,4 @@
-//! Asynchronous successive halving.
+//! Asynchronous successive halving (ASHA).
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,28 +9,31 @@ use super::{Answer, Decision, Order, TrialScheduler, positive};
 use crate::metric::{self, Comparison, Objective, number};
 use crate::{Error, Metrics, Mode, Result, Trial};
 
+/// Name of the scheduler in error messages.
 const NAME: &str = "AsyncHyperBandScheduler";
 
 /// Settings of [`AsyncHyperBandScheduler`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AsyncHyperBandConfig {
-    /// The key of the results that measures progress; it grows with every result.
+    /// Key of the results that measures progress, e.g. `training_iteration`; its value must grow with every result.
     pub time_attr: String,
     /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
-    /// How far a trial gets at most, in units of `time_attr`.
+    /// Maximum length of a trial, in units of `time_attr`.
     pub max_t: f64,
-    /// Where the first rung stands, in units of `time_attr`: no trial ends before it.
+    /// Position of the first rung, in units of `time_attr`; no trial is stopped before it.
     pub grace_period: f64,
-    /// One of so many trials goes on at a rung, and the next rung is so many times as far. It must be above 1.
+    /// Reduction factor (eta): at a rung the best `1 / reduction_factor` of the trials continue, and each rung is at
+    /// `reduction_factor` times the time of the one before. Must be above 1.
     pub reduction_factor: f64,
-    /// How many brackets there are. Each begins one rung later than the one before; a trial falls into one by chance.
+    /// Number of brackets. Each one starts one rung later than the one before; trials are assigned to brackets at
+    /// random.
     pub brackets: usize,
-    /// Whether trials end at `max_t`.
+    /// Whether trials are stopped at `max_t`.
     pub stop_last_trials: bool,
-    /// The seed of the draws that put trials into brackets.
+    /// Seed of the random assignment of trials to brackets.
     pub seed: u64,
 }
 
@@ -49,30 +52,32 @@ impl Default for AsyncHyperBandConfig {
     }
 }
 
-/// ASHA: at each rung a trial ends unless it is among the best `1 / reduction_factor` of those that came by so far.
+/// ASHA: at each rung, a trial is stopped unless it is among the best `1 / reduction_factor` of the trials that have
+/// reached the rung so far.
 ///
-/// [Li et al. 2018, A System for Massively Parallel Hyperparameter Tuning](https://arxiv.org/abs/1810.05934), in the
-/// form of Ray Tune: a trial is judged when it reaches a rung, by those before it, and never waits. The rungs of
-/// bracket `s` are at `grace_period * reduction_factor^(k + s)` up to `max_t`. A result below the
-/// `1 - 1 / reduction_factor` quantile (linear between neighbours) of the scores at its rung ends the trial. A result
-/// counts at the highest rung only that it has reached, so a trial that reports seldom skips rungs. A result without
-/// the metric or the time goes on, unjudged; one whose metric is `null` passes its rung, unjudged and uncounted.
+/// This is the algorithm of [Li et al. 2018, A System for Massively Parallel Hyperparameter
+/// Tuning](https://arxiv.org/abs/1810.05934) in Ray Tune's form: a trial is compared with those that reached the rung
+/// before it, and never waits. The rungs of bracket `s` are at `grace_period * reduction_factor^(k + s)`, up to
+/// `max_t`. A result below the `1 - 1 / reduction_factor` quantile (with linear interpolation) of the scores at its
+/// rung stops the trial. A result counts only at the highest rung that it has reached, so a trial that reports rarely
+/// skips rungs. A result that lacks the metric or the time is ignored, and the trial continues. A trial whose metric is
+/// `null` passes the rung without being compared or counted.
 ///
-/// Ray takes a logarithm for the number of rungs, and rounding sometimes loses the rung at `max_t` (1000 with factor
-/// 10); here it is there. That matters only without `stop_last_trials`.
+/// Ray computes the number of rungs with a logarithm, and rounding sometimes loses the rung at `max_t` (e.g. 1000 with
+/// factor 10). Here that rung always exists. It matters only without `stop_last_trials`.
 #[derive(Debug)]
 pub struct AsyncHyperBandScheduler {
     config: AsyncHyperBandConfig,
     comparison: Comparison,
     brackets: Vec<Bracket>,
-    /// Trial → its bracket.
+    /// Index of each trial's bracket, by trial id.
     trials: HashMap<String, usize>,
     draws: Draws,
     num_stopped: usize,
 }
 
 impl AsyncHyperBandScheduler {
-    /// A scheduler that has seen no results yet.
+    /// Makes a scheduler that has seen no results yet.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a setting is out of range.
@@ -102,12 +107,13 @@ impl AsyncHyperBandScheduler {
         })
     }
 
-    /// The time and score of a result that has both.
+    /// Returns the time and the score of a result; `None` if it lacks one of them.
     fn measure(&self, result: &Metrics) -> Result<Option<(f64, f64)>> {
         let time = number(result, &self.config.time_attr)?.filter(|time| !time.is_nan());
         Ok(time.zip(self.comparison.score(result)?))
     }
 
+    /// Returns the bracket of a trial.
     fn bracket(&mut self, trial_id: &str) -> Option<&mut Bracket> {
         self.trials.get(trial_id).map(|&bracket| &mut self.brackets[bracket])
     }
@@ -145,7 +151,7 @@ impl TrialScheduler for AsyncHyperBandScheduler {
         Ok(Decision::Stop.into())
     }
 
-    /// The last result counts at its rung for those that come later.
+    /// Counts the last result at its rung, so that later trials are compared with it.
     fn on_trial_complete(&mut self, trial: &Trial, result: &Metrics, _: &[Trial]) -> Result<Vec<Order>> {
         if let Some((time, score)) = self.measure(result)? {
             if let Some(bracket) = self.bracket(&trial.trial_id) {
@@ -175,24 +181,27 @@ impl TrialScheduler for AsyncHyperBandScheduler {
     }
 }
 
+/// One rung: the scores of the trials that have reached it.
 #[derive(Debug)]
 struct Bracket {
-    /// The highest first.
+    /// Rungs, the highest first.
     rungs: Vec<Rung>,
     stop_last_trials: bool,
     quantile: f64,
 }
 
+/// One bracket: rungs at which its trials are compared.
 #[derive(Debug)]
 struct Rung {
     milestone: f64,
     trials: HashSet<String>,
-    /// Ascending.
+    /// Scores in ascending order.
     scores: Vec<f64>,
     cutoff: Option<f64>,
 }
 
 impl Bracket {
+    /// Makes bracket number `s`, without its first `s` rungs.
     fn new(config: &AsyncHyperBandConfig, s: usize) -> Self {
         let factor = config.reduction_factor;
         let milestones = (s..).map(|k| config.grace_period * factor.powf(k as f64));
@@ -201,12 +210,12 @@ impl Bracket {
             .map(|milestone| Rung { milestone, trials: HashSet::new(), scores: Vec::new(), cutoff: None })
             .collect();
         rungs.reverse();
-        // Ray hands numpy a percentage, which divides it by 100 again.
+        // Ray passes a percentage to numpy, which divides it by 100; the same arithmetic gives the same rounding.
         let quantile = (1.0 - 1.0 / factor) * 100.0 / 100.0;
         Self { rungs, stop_last_trials: config.stop_last_trials, quantile }
     }
 
-    /// Whether the trial goes on.
+    /// Records a result at the highest rung that it has reached; returns whether the trial continues.
     fn on_result(&mut self, trial_id: &str, time: f64, score: f64) -> bool {
         for rung in self.rungs.iter_mut().filter(|rung| time >= rung.milestone) {
             if rung.trials.contains(trial_id) {
@@ -228,7 +237,7 @@ impl Bracket {
     }
 }
 
-/// Of `sorted`, which is not empty, linear between neighbours, rounded as numpy rounds.
+/// Returns a quantile of `sorted` (ascending, not empty) with linear interpolation, rounded like numpy's.
 fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let place = (sorted.len() - 1) as f64 * quantile;
     let below = place.floor();

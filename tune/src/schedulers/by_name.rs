@@ -1,4 +1,4 @@
-//! Schedulers as a sweep file names them: `{ type = "ASHA", grace_period = 5 }`.
+//! Makes the schedulers that a sweep file names: `{ type = "ASHA", grace_period = 5 }`.
 
 use serde::{Deserialize, Serialize};
 
@@ -88,9 +88,10 @@ static ALLOCATIONS: Registry<dyn ResourceAllocation> = Registry::new(
     ],
 );
 
-/// Lets sweep files name a scheduler of yours: `make` gets its settings, without `type`, and the seed of the sweep.
+/// Registers a user-defined scheduler for sweep files. `make` gets its settings (without `type`) and the seed of the
+/// sweep.
 ///
-/// A name that exists already then means yours. Upper and lower case are the same.
+/// The new scheduler replaces an existing one of the same name. Upper and lower case are equivalent.
 ///
 /// ```
 /// use pavlov_tune::config::decode;
@@ -111,23 +112,24 @@ pub fn register(
     REGISTRY.register(name, make);
 }
 
-/// The scheduler that `config` describes: its name under `type`, and its settings over their defaults. `seed` is for
-/// schedulers that are given none. The names are those of this module and those that the program [registered](register).
+/// Makes the scheduler that `config` describes: its name under `type`, and settings that override its defaults. `seed`
+/// is used by schedulers whose settings have none. Built-in and [registered](register) names are known.
 ///
 /// # Errors
 /// Returns [`Error::Missing`](crate::Error::Missing) without a `type`, [`Error::Config`](crate::Error::Config) if it is
 /// unknown, or if a setting has the wrong kind or is out of range, and [`Error::UnknownKey`](crate::Error::UnknownKey) if the scheduler has no such setting; both
-/// name the nearest. Returns [`Error::Io`](crate::Error::Io) if a `policy_file` cannot be read, and what a registered
-/// function returns.
+/// name the nearest existing one. Returns [`Error::Io`](crate::Error::Io) if a `policy_file` cannot be read, and the
+/// error of a registered function.
 pub fn from_config(config: &Config, seed: u64) -> Result<Box<dyn TrialScheduler>> {
     REGISTRY.build("scheduler", config, seed)
 }
 
+/// Settings of a scheduler without settings.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Empty {}
 
-/// Settings of [`ResourceChangingScheduler`] in a file: both have a `type` of their own.
+/// Settings of [`ResourceChangingScheduler`] in a sweep file; both fields are objects with a `type`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ResourceChanging {
@@ -135,6 +137,7 @@ struct ResourceChanging {
     resources_allocation_function: Config,
 }
 
+/// Makes a [`ResourceChangingScheduler`] with its base scheduler and allocation function.
 fn resource_changing(path: &str, settings: Config, seed: u64) -> Result<Box<dyn TrialScheduler>> {
     let parts: ResourceChanging = settings_of(path, settings, &ResourceChanging::default())?;
     let base: Box<dyn TrialScheduler> = match parts.base_scheduler.is_empty() {

@@ -1,4 +1,4 @@
-//! The random choices of a scheduler: one stream per scheduler, from its seed.
+//! Random choices of a scheduler: one random stream per scheduler, made from its seed.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::rng::stream;
 
+/// Random generator of a scheduler; in tests it can replay a recorded run.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     rng: ChaCha8Rng,
@@ -16,7 +17,7 @@ impl Draws {
         Self { rng: stream(seed, 0) }
     }
 
-    /// From `[0, 1)`.
+    /// Draws a uniform number from `[0, 1)`.
     pub(super) fn unit(&mut self) -> f64 {
         #[cfg(test)]
         if let Some(draw) = recorded::next() {
@@ -25,7 +26,7 @@ impl Draws {
         self.rng.random()
     }
 
-    /// Below `len`, which is not 0.
+    /// Draws a uniform index below `len`, which must not be 0.
     pub(super) fn index(&mut self, len: usize) -> usize {
         #[cfg(test)]
         if let Some(draw) = recorded::next() {
@@ -36,7 +37,7 @@ impl Draws {
         self.rng.random_range(0..len)
     }
 
-    /// The value that a function makes of a uniform number.
+    /// Draws a value by passing a uniform number from `[0, 1)` to `sample`.
     pub(super) fn value(&mut self, sample: &(dyn Fn(f64) -> Value + Send + Sync)) -> Value {
         #[cfg(test)]
         if let Some(draw) = recorded::next() {
@@ -45,7 +46,7 @@ impl Draws {
         sample(self.unit())
     }
 
-    /// An index with probability proportional to its weight; the weights are not all 0.
+    /// Draws an index with probability proportional to its weight. The weights must not all be 0.
     pub(super) fn weighted(&mut self, weights: &[f64]) -> usize {
         #[cfg(test)]
         if let Some(draw) = recorded::next() {
@@ -60,7 +61,7 @@ impl Draws {
     }
 }
 
-/// The draws of a recorded run, which stand in for those of the generator.
+/// Random draws of a recorded run, used in place of the generator's.
 #[cfg(test)]
 pub(super) mod recorded {
     use std::cell::RefCell;
@@ -72,16 +73,17 @@ pub(super) mod recorded {
         static DRAWS: RefCell<Option<VecDeque<Value>>> = const { RefCell::new(None) };
     }
 
-    /// For the schedulers of this thread, until [`finish`].
+    /// Sets the draws for the schedulers of this thread, until [`finish`] is called.
     pub(crate) fn start(draws: Vec<Value>) {
         DRAWS.set(Some(draws.into()));
     }
 
-    /// How many were not used.
+    /// Ends the replay and returns the number of unused draws.
     pub(crate) fn finish() -> usize {
         DRAWS.take().map_or(0, |left| left.len())
     }
 
+    /// Returns the next recorded draw; `None` if no replay is active.
     pub(super) fn next() -> Option<Value> {
         DRAWS.with_borrow_mut(|draws| {
             Some(draws.as_mut()?.pop_front().expect("the recorded run drew no more"))

@@ -1,6 +1,6 @@
-//! Every decision of the real Ray schedulers, recorded by `tests/record_ray_schedulers.py`, against ours.
+//! Compares every decision of our schedulers with Ray's, as recorded by `tests/record_ray_schedulers.py`.
 //!
-//! These are unit tests because Ray's random draws take the place of ours, which users cannot do.
+//! These are unit tests because Ray's random draws replace ours, which the public interface does not allow.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::draws::recorded;
 use super::*;
 
-/// A scheduler that is driven as the recorder drove Ray's.
+/// One of our schedulers, driven by the recorded calls of Ray's.
 struct Replay {
     scheduler: Box<dyn TrialScheduler>,
     trials: Vec<Trial>,
@@ -35,7 +35,7 @@ fn bundles(value: &Value) -> Vec<Bundle> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Time and metric; "-" stands for a key that is not there.
+/// Makes a result from a recorded pair of time and metric; "-" stands for an absent key.
 fn result(short: &Value) -> Metrics {
     let keys = ["training_iteration", "score"].into_iter().zip(short.as_array().unwrap());
     keys.filter(|(_, value)| **value != json!("-")).map(|(key, value)| (key.into(), value.clone())).collect()
@@ -66,7 +66,7 @@ impl Replay {
         Self { scheduler, trials: Vec::new(), resources, logs }
     }
 
-    /// What Ray was called with; what it answered must be what ours answers.
+    /// Repeats one call of the recording and checks that our scheduler answers like Ray's.
     fn check(&mut self, event: &Value, place: &str) {
         let index = event[1].as_u64().map(|index| index as usize);
         match (event[0].as_str().unwrap(), index) {
@@ -126,7 +126,8 @@ impl Replay {
         }
     }
 
-    /// Carries the orders out, in the order given. Ray does not ask for saves of paused trials.
+    /// Executes the orders and compares them with Ray's. `Save` of a paused trial is not compared, since Ray does not
+    /// ask for it.
     fn check_orders(&mut self, orders: Vec<Order>, expected: &Value, place: &str) {
         let number = |id: &str| id[1..].parse::<usize>().unwrap();
         let mut found = Vec::new();
@@ -176,7 +177,7 @@ impl Replay {
     }
 }
 
-/// The lines of a log; how JSON is spaced does not matter.
+/// Parses the lines of a log, so that differences in JSON spacing do not matter.
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -198,7 +199,7 @@ fn every_decision_is_rays() {
     }
 }
 
-/// The last trial that a bracket waits for at its second milestone fails. Ray does nothing and never will.
+/// The last trial that a bracket waits for at its second milestone fails. Ray then waits forever; ours continues.
 #[test]
 fn a_bracket_goes_on_when_the_last_trial_that_it_waits_for_fails() {
     let scenario = scenario("hyperband_stuck");

@@ -1,4 +1,4 @@
-//! The median stopping rule.
+//! The median stopping rule of Google Vizier.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,25 +8,26 @@ use super::{Answer, Decision, Order, TrialScheduler, not_negative};
 use crate::metric::{self, Comparison, Objective, number};
 use crate::{Metrics, Result, Trial, TrialStatus};
 
+/// Name of the scheduler in error messages.
 const NAME: &str = "MedianStoppingRule";
 
 /// Settings of [`MedianStoppingRule`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MedianStoppingConfig {
-    /// The key of the results that measures progress; it grows with every result.
+    /// Key of the results that measures progress, e.g. `time_total_s`; its value must grow with every result.
     pub time_attr: String,
     /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
-    /// How far each trial gets before it may end, in units of `time_attr`; results before that count in no mean.
+    /// Time before which no trial is stopped, in units of `time_attr`; earlier results do not count in any mean.
     pub grace_period: f64,
-    /// How many other trials must have come as far for their median to say anything.
+    /// Number of other trials that must have reached the same time for their median to be used.
     pub min_samples_required: usize,
-    /// How long a trial runs before it gives way to trials that wait, in units of `time_attr`. It gives way only while
-    /// the median of the others says nothing.
+    /// Time that a trial runs before it gives way to waiting trials, in units of `time_attr`. A trial gives way only
+    /// while too few others have reached its time.
     pub min_time_slice: f64,
-    /// Whether bad trials end. Otherwise they are paused, and run on when nothing else does.
+    /// Whether bad trials are stopped. Otherwise they are paused, and continue when nothing else runs.
     pub hard_stop: bool,
 }
 
@@ -43,28 +44,28 @@ impl Default for MedianStoppingConfig {
     }
 }
 
-/// The median stopping rule: a trial ends when its best result so far is worse than the median of what the others had
-/// on average by then.
+/// Median stopping rule: a trial is stopped if its best result so far is worse than the median of the other trials'
+/// running means.
 ///
-/// [Golovin et al. 2017, Google Vizier](https://research.google.com/pubs/pub46180.html), in the form of Ray Tune: the
-/// others are all trials that have come as far, ended ones included; each counts with the mean of its results from
-/// `grace_period` up to now. The last result of a trial that ended by itself, or by its scheduler, counts twice in
-/// that mean, as in Ray.
+/// This is the rule of [Golovin et al. 2017, Google Vizier](https://research.google.com/pubs/pub46180.html) in Ray
+/// Tune's form. The other trials are all those that have reached the same time, including ended ones. The running mean
+/// of a trial is taken over its results from `grace_period` to that time. As in Ray, the last result of a trial that
+/// ended by itself, or was stopped by its scheduler, counts twice in the mean.
 ///
-/// A result without the metric or the time goes on and is not kept. `null` counts in no mean and is no best result
-/// (in Ray a NaN spoils both); a trial that has had nothing else is worse than any median.
+/// A result that lacks the metric or the time is ignored, and the trial continues. A `null` counts in no mean and is
+/// never the best result (in Ray a NaN spoils both). A trial with only `null` results is worse than any median.
 #[derive(Debug)]
 pub struct MedianStoppingRule {
     config: MedianStoppingConfig,
     comparison: Comparison,
-    /// Trial → times and scores, in the order they came.
+    /// Times and scores of each trial, by trial id and in order of arrival.
     results: HashMap<String, Vec<(f64, f64)>>,
     last_pause: HashMap<String, f64>,
     stopped: HashSet<String>,
 }
 
 impl MedianStoppingRule {
-    /// A scheduler that has seen no results yet.
+    /// Makes a scheduler that has seen no results yet.
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) if `grace_period` or `min_time_slice` is negative, infinite or
@@ -81,7 +82,7 @@ impl MedianStoppingRule {
         })
     }
 
-    /// Keeps a result that has a time and a metric; its time.
+    /// Stores a result that has a time and a metric, and returns its time; `None` if it lacks one of them.
     fn record(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<f64>> {
         let time = number(result, &self.config.time_attr)?.filter(|time| !time.is_nan());
         let Some((time, score)) = time.zip(self.comparison.score(result)?) else { return Ok(None) };
@@ -89,7 +90,7 @@ impl MedianStoppingRule {
         Ok(Some(time))
     }
 
-    /// What each other trial that has come to `time` had on average by then.
+    /// Returns the mean result up to `time` of every other trial that has reached `time`.
     fn running_means(&self, trial: &Trial, time: f64) -> Vec<f64> {
         let others = self.results.iter().filter(|(trial_id, results)| {
             **trial_id != trial.trial_id && results.last().is_some_and(|(latest, _)| *latest >= time)
@@ -104,6 +105,7 @@ impl MedianStoppingRule {
             .collect()
     }
 
+    /// Returns the best score of the trial so far.
     fn best(&self, trial: &Trial) -> f64 {
         let scores = self.results.get(&trial.trial_id).into_iter().flatten().map(|(_, score)| *score);
         scores.fold(f64::NEG_INFINITY, f64::max)
@@ -153,7 +155,7 @@ impl TrialScheduler for MedianStoppingRule {
     }
 }
 
-/// Of at least one number, none of them NaN.
+/// Returns the median of `values`, which must not be empty or contain NaN.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

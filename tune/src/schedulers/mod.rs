@@ -1,8 +1,8 @@
-//! Schedulers decide which trials go on: after each result, and when there is room for one more.
+//! Schedulers: decide after each result which trials continue, and which trial runs when resources are free.
 //!
-//! A scheduler is a function of its settings, its seed and the calls that it has seen. So its state is not saved: a
-//! resumed sweep makes a new one and repeats the calls from the journal. `choose_trial_to_run` changes nothing, so it
-//! need not be repeated.
+//! A scheduler is a function of its settings, its seed and the calls that it has received, so its state is not saved. A
+//! resumed sweep makes a new scheduler and repeats the calls from the journal. `choose_trial_to_run` changes no state,
+//! so it is not repeated.
 
 mod async_hyperband;
 mod by_name;
@@ -43,15 +43,15 @@ impl From<Decision> for Answer {
     }
 }
 
-/// What becomes of a trial after a result.
+/// A scheduler's decision on a trial after a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The trial trains on.
+    /// The trial continues to train.
     Continue,
-    /// The trial is saved and gives its resources back until [`Order::Unpause`] or
-    /// [`choose_trial_to_run`](TrialScheduler::choose_trial_to_run).
+    /// The trial is saved and releases its resources, until [`Order::Unpause`] or
+    /// [`choose_trial_to_run`](TrialScheduler::choose_trial_to_run) restarts it.
     Pause,
-    /// The trial ends.
+    /// The trial is stopped.
     Stop,
     /// One of the [`orders`](Answer::orders) says what becomes of this trial.
     Noop,
@@ -61,35 +61,35 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Order {
-    /// End a trial that runs or is paused.
+    /// Stops a running or paused trial.
     Stop(String),
-    /// A paused trial waits for resources again: it becomes pending.
+    /// Makes a paused trial pending, so that it waits for resources again.
     Unpause(String),
-    /// Save a trial now; a paused one keeps the state that it was paused with. Later exploits of it start from this
-    /// state, until the next `Save` of the same trial.
+    /// Saves a trial now; a paused trial keeps the state with which it was paused. Exploits of the trial use this state
+    /// until the next `Save` of the same trial.
     Save(String),
-    /// A trial gives up its own state and is paused with the state that the last [`Order::Save`] of `source` kept, and
-    /// with other settings. Where that save failed it keeps its state and settings and is paused too.
+    /// Replaces a trial's state by the one that the last [`Order::Save`] of `source` kept, changes its settings, and
+    /// pauses it. If that save failed, the trial keeps its state and settings and is only paused.
     Exploit {
-        /// The trial that changes.
+        /// Trial that changes.
         trial_id: String,
-        /// The trial whose state it takes over; itself, if only its settings change.
+        /// Trial whose state is copied; the same trial if only its settings change.
         source: String,
-        /// Its settings from now on.
+        /// New settings of the trial.
         config: Config,
-        /// Its tag from now on: `4_lr=0.0010@perturbed[lr=0.0012]`.
+        /// New tag of the trial, e.g. `4_lr=0.0010@perturbed[lr=0.0012]`.
         experiment_tag: String,
-        /// The line for the logs of the population, written once the trial has the state.
+        /// Line for the policy logs, written once the trial has the state; `None` writes none.
         log: Option<PolicyStep>,
     },
-    /// A trial is saved and paused, and occupies other resources from now on.
+    /// Saves and pauses a trial, which gets these resources from now on.
     SetResources(String, Resources),
 }
 
-/// Stops, pauses and changes trials.
+/// Trait of schedulers: stops, pauses and changes the trials of a sweep.
 ///
-/// The calls for one trial: `on_trial_add`, any number of `on_trial_result`, then one of `on_trial_complete` (with its
-/// last result), `on_trial_error`, or `on_trial_remove` when it ends without having run.
+/// For each trial the calls are `on_trial_add`, any number of `on_trial_result`, then one of: `on_trial_complete` with
+/// its last result, `on_trial_error`, or `on_trial_remove` if it was stopped without having ended.
 pub trait TrialScheduler: Send {
     /// Tells the objective of the sweep to schedulers that were given none of their own. Called once, first.
     ///
@@ -105,18 +105,18 @@ pub trait TrialScheduler: Send {
         None
     }
 
-    /// Tells what the sweep has altogether. Called before the first trial joins, and again when that changes.
+    /// Sets the total resources of the sweep. Called before the first trial joins, and again when they change.
     fn set_total_resources(&mut self, total: &Bundle) {
         let _ = total;
     }
 
-    /// Whether a searcher may learn from the results. It may not where trials change their settings on the way: a sweep
-    /// with such a scheduler and a searcher other than random or grid search is refused.
+    /// Whether a searcher may learn from the results. False for schedulers that change the settings of running trials:
+    /// a sweep with such a scheduler and a searcher other than random or grid search is refused.
     fn works_with_searchers(&self) -> bool {
         true
     }
 
-    /// A trial joins the sweep, pending. Its settings may still be completed here.
+    /// Adds a pending trial to the sweep. The scheduler may still complete its settings here.
     ///
     /// # Errors
     /// Fails if the settings or resources of the trial do not fit this scheduler. The error ends the sweep.
@@ -125,50 +125,51 @@ pub trait TrialScheduler: Send {
         Ok(())
     }
 
-    /// `trial` reported `result`, which is not its `last_result` yet.
+    /// Decides on `trial` after it has reported `result`, which is not its `last_result` yet.
     ///
     /// # Errors
-    /// Returns [`Error::MissingMetric`] if the result lacks what this scheduler needs, and [`Error::Metric`] if that is
-    /// no number. Fails if a scheduler that changes settings or resources cannot change them. The error ends the sweep.
+    /// Returns [`Error::MissingMetric`] if the result lacks a key that this scheduler needs, and [`Error::Metric`] if
+    /// the value is not a number. Fails if a scheduler that changes settings or resources cannot change them. The error
+    /// ends the sweep.
     fn on_trial_result(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Answer>;
 
-    /// `trial` ended with `result`.
+    /// Called when `trial` has ended with the last result `result`.
     ///
     /// # Errors
-    /// Fails if the result lacks what this scheduler needs, or if the scheduler cannot change the settings of another
-    /// trial. The error ends the sweep.
+    /// Fails if the result lacks a key that this scheduler needs, or if the scheduler cannot change the settings of
+    /// another trial. The error ends the sweep.
     fn on_trial_complete(&mut self, trial: &Trial, result: &Metrics, trials: &[Trial]) -> Result<Vec<Order>> {
         let _ = (trial, result, trials);
         Ok(Vec::new())
     }
 
-    /// `trial` failed for good.
+    /// Called when `trial` has failed and is not retried.
     ///
     /// # Errors
-    /// Fails if the scheduler cannot change the settings of another trial, as
-    /// [`on_trial_remove`](TrialScheduler::on_trial_remove) does. The error ends the sweep.
+    /// Fails like [`on_trial_remove`](TrialScheduler::on_trial_remove), if the scheduler cannot change the settings of
+    /// another trial. The error ends the sweep.
     fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
         self.on_trial_remove(trial, trials)
     }
 
-    /// `trial` was stopped before it ended, and not by this scheduler.
+    /// Called when `trial` was stopped before it ended, and not by this scheduler.
     ///
     /// # Errors
-    /// Fails if the scheduler cannot change the settings of another trial that waited for this one: in this crate, only
+    /// Fails if the scheduler cannot change the settings of another trial that waited for this one. In this crate, only
     /// [`PopulationBasedTraining`] with `synch` changes settings here. The error ends the sweep.
     fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
         let _ = (trial, trials);
         Ok(Vec::new())
     }
 
-    /// The next trial to run among those for which `fits` says that their resources are free; its index in `trials`,
-    /// which begin with the first one that has not ended.
+    /// Returns the index in `trials` of the next trial to run, among those for which `fits` says that their resources
+    /// are free. `trials` begins with the first trial that has not ended.
     fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
         first_that_fits(trials, fits)
     }
 
-    /// The sweep would stand still: nothing runs, `choose_trial_to_run` chose nothing, and no trial joins. Asked once;
-    /// if the orders change nothing, the sweep cannot go on.
+    /// Called when the sweep stands still: no trial runs, `choose_trial_to_run` returned `None`, and no trial joins. It
+    /// is called once; if its orders change nothing, the sweep cannot continue.
     ///
     /// # Errors
     /// An error ends the sweep. The schedulers of this crate never return one here.
@@ -177,17 +178,17 @@ pub trait TrialScheduler: Send {
         Ok(Vec::new())
     }
 
-    /// One line for the progress table.
+    /// Returns one line for the progress table.
     fn debug_string(&self) -> String;
 }
 
-/// The first pending trial that fits, else the first paused one.
+/// Returns the index of the first pending trial that fits, or else of the first paused one.
 pub(crate) fn first_that_fits(trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
     let first = |status| trials.iter().position(|trial| trial.status == status && fits(trial));
     first(TrialStatus::Pending).or_else(|| first(TrialStatus::Paused))
 }
 
-/// Runs every trial to its end, in the order of the search.
+/// Runs every trial to its end, in the order in which they were suggested.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FifoScheduler;
 
@@ -201,6 +202,7 @@ impl TrialScheduler for FifoScheduler {
     }
 }
 
+/// Refuses a setting that is not finite and above 0.
 fn positive(scheduler: &str, key: &str, value: f64) -> Result<()> {
     if value > 0.0 && value.is_finite() {
         return Ok(());
@@ -208,6 +210,7 @@ fn positive(scheduler: &str, key: &str, value: f64) -> Result<()> {
     Err(Error::config(format!("{scheduler}.{key}"), value, "it must be above 0 and finite"))
 }
 
+/// Refuses a setting that is not finite and at least 0.
 fn not_negative(scheduler: &str, key: &str, value: f64) -> Result<()> {
     if value >= 0.0 && value.is_finite() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The logs of population based training: `pbt_global.txt` and one `pbt_policy_<trial id>.txt` per trial.
+//! Logs of population based training: `pbt_global.txt` and one `pbt_policy_<trial id>.txt` per trial.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -7,24 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Config, Error, Result, files, read_file};
 
-/// One exploit: a line of JSON, a list of the fields in this order.
+/// One exploit in a policy log: a line with a JSON array of the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Line", into = "Line")]
 pub struct PolicyStep {
-    /// The first tag of the trial that changes.
+    /// First tag of the trial that changes.
     pub tag: String,
-    /// The first tag of the trial whose state it takes over.
+    /// First tag of the trial whose state is copied.
     pub source_tag: String,
-    /// `training_iteration` of the trial's newest result before the one that led to this; 0: none.
+    /// `training_iteration` of the trial's newest result before the one that led to the exploit; 0 without one.
     pub iteration: u64,
-    /// `training_iteration` of the source's newest result; 0: none.
+    /// `training_iteration` of the source's newest result; 0 without one.
     pub source_iteration: u64,
-    /// The settings of the source.
+    /// Settings of the source.
     pub source_config: Config,
-    /// The settings that the trial goes on with.
+    /// Settings with which the trial continues.
     pub new_config: Config,
 }
 
+/// JSON form of a [`PolicyStep`].
 type Line = (String, String, u64, u64, Config, Config);
 
 impl From<Line> for PolicyStep {
@@ -47,8 +48,8 @@ impl From<PolicyStep> for Line {
 }
 
 impl PolicyStep {
-    /// Appends the step to both logs in `dir`. The log of `trial_id` starts anew from the one of `source`, whose
-    /// history it takes over with the state.
+    /// Appends the step to both logs in `dir`. The log of `trial_id` first becomes a copy of the one of `source`, since
+    /// the trial copies its state.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a log cannot be read or written, or if it is a symbolic link.
@@ -70,6 +71,7 @@ impl PolicyStep {
     }
 }
 
+/// Appends a line to a file.
 fn append(path: &Path, line: &str) -> Result<()> {
     let mut file = files::append(path)?;
     file.write_all(line.as_bytes()).map_err(Error::io("write", path))

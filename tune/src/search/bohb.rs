@@ -1,4 +1,4 @@
-//! The model of BOHB: TPE on the largest budget that enough trials have reached.
+//! The searcher of BOHB: TPE on the largest budget that enough trials have reached.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -14,20 +14,20 @@ use crate::{Config, Error, Metrics, Result};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TuneBohbConfig {
-    /// The key of the results that says how much was spent on a trial; it must be the one of the scheduler.
+    /// Key of the results that measures the budget spent on a trial; must be the scheduler's `time_attr`.
     pub time_attr: String,
-    /// How many trials must have reached a budget before the model is fitted there. `None`: one more than there are
-    /// parameters.
+    /// Number of trials that must have reached a budget before the model is fitted at it. `None` uses the number of
+    /// parameters plus 1.
     pub min_points_in_model: Option<usize>,
-    /// The percentage of the results that count as good, in (0, 100].
+    /// Percentage of the results that count as good, in (0, 100].
     pub top_n_percent: f64,
-    /// How many draws from the density of the good results the best is taken from.
+    /// Number of candidates sampled from the density of the good results, of which the best is taken.
     pub num_samples: usize,
-    /// The share of the suggestions that are random all the same, in \[0, 1\].
+    /// Share of the suggestions that are random even if there is a model, in \[0, 1\].
     pub random_fraction: f64,
-    /// The settings, perhaps not all, that the first trials take instead of draws.
+    /// Settings, possibly incomplete, for the first trials.
     pub points_to_evaluate: Vec<Config>,
-    /// The seed of the draws: the same seed gives the same trials for the same results.
+    /// Seed of the random choices: with the same seed and the same results, the trials are the same.
     pub seed: u64,
 }
 
@@ -45,25 +45,26 @@ impl Default for TuneBohbConfig {
     }
 }
 
-/// The searcher of BOHB, for a scheduler that gives trials more and more budget: HyperBand for BOHB, or ASHA.
+/// Searcher of BOHB, for schedulers that increase the budget of trials step by step: HyperBand for BOHB, or ASHA.
 ///
-/// Falkner et al., "BOHB: Robust and Efficient Hyperparameter Optimization at Scale" (2018). It learns from every result
-/// on the way: the model is fitted to the metric at the largest budget that `min_points_in_model` trials have reached.
-/// Ray's learns from the results at the ends of HyperBand's rounds only, which the scheduler has to mark; here it
-/// marks nothing. The model is [`TpeSearch`](super::TpeSearch)'s, with the paper's share of good results and of
-/// random suggestions.
+/// This is the algorithm of Falkner et al., "BOHB: Robust and Efficient Hyperparameter Optimization at Scale" (2018).
+/// It learns from every intermediate result: the model is fitted to the metric at the largest budget that
+/// `min_points_in_model` trials have reached. Ray's version learns only from results at the ends of HyperBand's rounds,
+/// which the scheduler has to mark; here no marks are needed. The model is that of [`TpeSearch`](super::TpeSearch),
+/// with the paper's shares of good results and of random suggestions.
 ///
-/// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested.
+/// A trial's settings depend only on the seed, the trial's number, and the set of results at the time of the
+/// suggestion.
 pub struct TuneBohb {
     settings: TuneBohbConfig,
     comparison: Comparison,
     proposals: Proposals,
-    /// Budget and loss of each result, by the number of the trial; emptied when it fails.
+    /// Budget and loss of each result, by trial number; cleared if the trial fails.
     results: Vec<Vec<(f64, f64)>>,
 }
 
 impl TuneBohb {
-    /// A searcher that has seen no results yet.
+    /// Makes a searcher that has seen no results yet.
     pub fn new(settings: TuneBohbConfig) -> Self {
         Self {
             comparison: Comparison::new("BOHB", None),
@@ -73,7 +74,7 @@ impl TuneBohb {
         }
     }
 
-    /// What the model is fitted to: nothing, if too few trials have a result.
+    /// Returns the observations to which the model is fitted; empty if too few trials have a result.
     fn observations(&self) -> Vec<Observation<'_>> {
         let needed = self.settings.min_points_in_model.unwrap_or(self.proposals.kinds().len() + 1).max(1);
         let mut reached: Vec<f64> = self
@@ -90,6 +91,7 @@ impl TuneBohb {
         self.results.iter().enumerate().filter_map(at_budget).collect()
     }
 
+    /// Stores the budget and loss of a result.
     fn learn(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
         let Some(number) = self.proposals.number(trial_id) else { return Ok(()) };
         let Some(score) = self.comparison.score(result)? else {

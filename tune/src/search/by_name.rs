@@ -1,4 +1,4 @@
-//! Searchers by name, as a sweep file has them: `{ type = "TPE", n_initial_points = 20, max_concurrent = 4 }`.
+//! Makes the searchers that a sweep file names: `{ type = "TPE", n_initial_points = 20, max_concurrent = 4 }`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,7 +43,7 @@ static REGISTRY: Registry<dyn Searcher> = Registry::new(
     ],
 );
 
-/// Ray's searchers that are not here, and what they are.
+/// Ray's searchers that are not implemented here, with a description for error messages.
 const ABSENT: [(&str, &str); 13] = [
     ("ax", "a Gaussian process"),
     ("bayesopt", "a Gaussian process"),
@@ -77,7 +77,7 @@ fn renamed(mut settings: Config, own: &[(&str, &str)]) -> Config {
     settings
 }
 
-/// What may stand beside the settings of any searcher.
+/// Settings that every searcher accepts in addition to its own.
 #[derive(Debug, Serialize, Deserialize)]
 struct Wrappers {
     max_concurrent: Option<usize>,
@@ -92,8 +92,11 @@ impl Default for Wrappers {
     }
 }
 
-/// The searcher that `settings` describe: `type`, the settings of that searcher, and, for any, `max_concurrent` and
-/// `batch` ([`ConcurrencyLimiter`]), `repeat` and `index_key` ([`Repeater`]). `seed` is for searchers without their own.
+/// Makes the searcher that `settings` describe.
+///
+/// They contain the name under `type`, the searcher's own settings, and those that every searcher accepts:
+/// `max_concurrent` and `batch` (see [`ConcurrencyLimiter`]), `repeat` and `index_key` (see [`Repeater`]). `seed` is
+/// used by searchers whose settings have none.
 ///
 /// | `type` | searcher |
 /// |---|---|
@@ -101,12 +104,12 @@ impl Default for Wrappers {
 /// | `TPE`, `hyperopt`, `optuna` | [`TpeSearch`] |
 /// | `BOHB`, `TuneBOHB` | [`TuneBohb`] |
 ///
-/// and what the program [registered](register).
+/// Searchers that the program [registered](register) are known as well.
 ///
 /// # Errors
-/// Returns [`Error::Config`] if `type` is missing or unknown, or if a value has the wrong kind, and
-/// [`Error::UnknownKey`] if the searcher has no such setting ([`Error::Refusals`] if several are wrong). Returns what a
-/// registered function returns.
+/// Returns [`Error::Config`] if `type` is missing or unknown, or if a value has the wrong type, and
+/// [`Error::UnknownKey`] if the searcher has no such setting ([`Error::Refusals`] if several are wrong). Returns the
+/// error of a registered function.
 pub fn from_config(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
     let name = REGISTRY.name("search", settings)?;
     let canonical = REGISTRY.canonical(name);
@@ -130,10 +133,10 @@ pub fn from_config(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
     wrap(searcher, wrappers)
 }
 
-/// Lets sweep files name a searcher of yours: `make` gets its settings, without `type` and without those that any
-/// searcher may have (`max_concurrent`, `batch`, `repeat`, `index_key`), and the seed of the sweep.
+/// Registers a user-defined searcher for sweep files. `make` gets the seed of the sweep and the searcher's settings,
+/// without `type` and without those that every searcher accepts (`max_concurrent`, `batch`, `repeat`, `index_key`).
 ///
-/// A name that exists already then means yours. Upper and lower case are the same.
+/// The new searcher replaces an existing one of the same name. Upper and lower case are equivalent.
 ///
 /// ```
 /// use pavlov_tune::config::decode;
@@ -154,6 +157,7 @@ pub fn register(
     REGISTRY.register(name, make);
 }
 
+/// Wraps a searcher in a [`Repeater`] and a [`ConcurrencyLimiter`] as the settings ask.
 fn wrap(searcher: Box<dyn Searcher>, wrappers: Wrappers) -> Result<Box<dyn Searcher>> {
     let Wrappers { max_concurrent, batch, repeat, index_key } = wrappers;
     let searcher = match repeat {

@@ -1,7 +1,7 @@
-//! What one setting is drawn from, and its form in JSON: an object with one key, `{"loguniform": [1e-4, 1e-1]}`.
+//! Domains of a search space and their JSON form: an object with one key, such as `{"loguniform": [1e-4, 1e-1]}`.
 //!
-//! The functions have the names and arguments of Ray Tune. Bounds are checked where a space is used, since only there
-//! the setting at fault has a name.
+//! The functions have the names and arguments of Ray Tune. They do not check their bounds. A searcher checks them when it
+//! gets the search space, because only then is the name of the setting known for the error message.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::quantile::{normal_quantile, round_to};
 use crate::config::nearest;
 use crate::{Error, Result};
 
-/// Every name that a domain has in JSON.
+/// Names of all domains in their JSON form.
 pub(super) const NAMES: [&str; 12] = [
     "uniform",
     "quniform",
@@ -26,7 +26,7 @@ pub(super) const NAMES: [&str; 12] = [
     "grid_search",
 ];
 
-/// Names that other libraries have for the same.
+/// Names that other libraries use, each with the name of the same domain here.
 const ELSEWHERE: [(&str, &str); 5] = [
     ("categorical", "choice"),
     ("grid", "grid_search"),
@@ -35,128 +35,132 @@ const ELSEWHERE: [(&str, &str); 5] = [
     ("reals", "uniform"),
 ];
 
-/// The values that a setting may take, and how likely each is.
+/// Distribution from which one setting is drawn, or the list of values that it takes.
 ///
-/// It serialises to its JSON form, so it can stand in `json!` where a value would.
+/// A domain serialises to its JSON form, so it can stand in `json!` in place of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Domain {
-    /// Numbers from `low` up to, but without, `high`. With `q`: its multiples, `high` included.
+    /// Uniform distribution over `[low, high)`. With `q`: rounded to multiples of `q`, `high` included.
     Uniform {
         /// Lower bound.
         low: f64,
         /// Upper bound.
         high: f64,
-        /// Step.
+        /// Step: values are rounded to multiples of `q`.
         q: Option<f64>,
     },
-    /// Numbers whose logarithm is uniform; bounds as for [`Domain::Uniform`].
+    /// Log-uniform distribution over `[low, high)`. With `q`: rounded to multiples of `q`, `high` included.
     LogUniform {
         /// Lower bound, above 0.
         low: f64,
         /// Upper bound.
         high: f64,
-        /// Step.
+        /// Step: values are rounded to multiples of `q`.
         q: Option<f64>,
     },
-    /// A normal distribution.
+    /// Normal distribution.
     Normal {
         /// Mean.
         mean: f64,
         /// Standard deviation.
         sd: f64,
-        /// Step.
+        /// Step: values are rounded to multiples of `q`.
         q: Option<f64>,
     },
-    /// Integers from `low` up to, but without, `high`. With `q`: its multiples, `high` included.
+    /// Uniform distribution over the integers in `[low, high)`. With `q`: over the multiples of `q` in `[low, high]`.
     Integer {
         /// Lower bound.
         low: i64,
         /// Upper bound.
         high: i64,
-        /// Step.
+        /// Step: values are multiples of `q`.
         q: Option<i64>,
     },
-    /// Integers whose logarithm is uniform before they are rounded down; bounds as for [`Domain::Integer`].
+    /// Log-uniform distribution over the integers in `[low, high)`: a log-uniform draw, rounded down. With `q`: over the
+    /// multiples of `q` in `[low, high]`.
     LogInteger {
         /// Lower bound, 1 or more.
         low: i64,
         /// Upper bound.
         high: i64,
-        /// Step.
+        /// Step: values are multiples of `q`.
         q: Option<i64>,
     },
-    /// One of these, each as likely. An object or list in it may hold domains; they are drawn if it is chosen.
+    /// One option, all equally likely. Objects and lists among the options may contain domains, which are drawn if their
+    /// option is chosen.
     Choice(Vec<Value>),
-    /// Each of these in turn. An object or list in it may hold domains.
+    /// Grid search: one trial for each option. Objects and lists among the options may contain domains.
     GridSearch(Vec<Value>),
 }
 
-/// Numbers in `[low, high)`.
+/// Uniform distribution over `[low, high)`.
 pub fn uniform(low: f64, high: f64) -> Domain {
     Domain::Uniform { low, high, q: None }
 }
 
-/// Multiples of `q` in `[low, high]`: a uniform draw, rounded, so the bounds are half as likely as the rest.
+/// Uniform distribution over `[low, high]`, rounded to multiples of `q`. Rounding makes the two bounds half as likely as the
+/// other values.
 pub fn quniform(low: f64, high: f64, q: f64) -> Domain {
     Domain::Uniform { low, high, q: Some(q) }
 }
 
-/// Numbers in `[low, high)` whose logarithm is uniform, to any base.
+/// Log-uniform distribution over `[low, high)`. The base of the logarithm makes no difference.
 pub fn loguniform(low: f64, high: f64) -> Domain {
     Domain::LogUniform { low, high, q: None }
 }
 
-/// [`loguniform`], rounded to multiples of `q`.
+/// Log-uniform distribution over `[low, high]`, rounded to multiples of `q`.
 pub fn qloguniform(low: f64, high: f64, q: f64) -> Domain {
     Domain::LogUniform { low, high, q: Some(q) }
 }
 
-/// The normal distribution with this mean and standard deviation.
+/// Normal distribution with the given mean and standard deviation.
 pub fn randn(mean: f64, sd: f64) -> Domain {
     Domain::Normal { mean, sd, q: None }
 }
 
-/// [`randn`], rounded to multiples of `q`.
+/// Normal distribution with the given mean and standard deviation, rounded to multiples of `q`.
 pub fn qrandn(mean: f64, sd: f64, q: f64) -> Domain {
     Domain::Normal { mean, sd, q: Some(q) }
 }
 
-/// Integers in `[low, high)`.
+/// Uniform distribution over the integers in `[low, high)`.
 pub fn randint(low: i64, high: i64) -> Domain {
     Domain::Integer { low, high, q: None }
 }
 
-/// Multiples of `q` in `[low, high]`, each as likely. Ray leaves `high` out when `q` is 1; here it never is.
+/// Uniform distribution over the multiples of `q` in `[low, high]`. Unlike Ray, which excludes `high` if `q` is 1, `high` is
+/// always included.
 pub fn qrandint(low: i64, high: i64, q: i64) -> Domain {
     Domain::Integer { low, high, q: Some(q) }
 }
 
-/// Integers in `[low, high)`: [`loguniform`], rounded down.
+/// Log-uniform distribution over the integers in `[low, high)`: a [`loguniform`] draw, rounded down.
 pub fn lograndint(low: i64, high: i64) -> Domain {
     Domain::LogInteger { low, high, q: None }
 }
 
-/// Multiples of `q` in `[low, high]`, their number of steps drawn as by [`lograndint`].
+/// Log-uniform distribution over the multiples of `q` in `[low, high]`: `q` times a [`lograndint`] draw.
 pub fn qlograndint(low: i64, high: i64, q: i64) -> Domain {
     Domain::LogInteger { low, high, q: Some(q) }
 }
 
-/// One of `options`, each as likely.
+/// One of `options`, all equally likely.
 pub fn choice<T: Into<Value>>(options: impl IntoIterator<Item = T>) -> Domain {
     Domain::Choice(options.into_iter().map(Into::into).collect())
 }
 
-/// Each of `options` in turn, crossed with every other grid of the space.
+/// Grid search over `options`: one trial for each, combined with every other grid of the space.
 pub fn grid_search<T: Into<Value>>(options: impl IntoIterator<Item = T>) -> Domain {
     Domain::GridSearch(options.into_iter().map(Into::into).collect())
 }
 
 impl Domain {
-    /// The domain that `value` is, or `None` if it is a plain value. `path` names it in errors.
+    /// Parses the JSON form of a domain. Returns `None` if `value` is a plain value. `path` names the setting in errors.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the bounds make no sense, if arguments are missing, too many or of the wrong kind,
-    /// or if `value` is an object with one key that is nearly the name of a domain.
+    /// Returns [`Error::Config`] if the bounds are invalid, if arguments are missing, too many or of the wrong type, or if
+    /// `value` is an object with one key that resembles the name of a domain.
     pub fn parse(path: &str, value: &Value) -> Result<Option<Domain>> {
         let Some((name, arguments)) = single(value) else { return Ok(None) };
         let refuse = |rule: String| Err(Error::config(path, value, rule));
@@ -178,7 +182,7 @@ impl Domain {
         build(name, arguments).and_then(|domain| domain.check().map(|()| Some(domain))).or_else(refuse)
     }
 
-    /// The rule that it breaks.
+    /// Checks the bounds and the step. The error is the rule that the domain breaks.
     fn check(&self) -> Result<(), String> {
         match *self {
             Domain::Uniform { low, high, q } => {
@@ -212,7 +216,7 @@ impl Domain {
         }
     }
 
-    /// The value at the quantile `u` in `[0, 1)`: with uniform `u`, a draw.
+    /// Returns the value at the quantile `u` in `[0, 1)`. With a uniform random `u`, this is a random draw.
     pub fn at(&self, u: f64) -> Value {
         match self {
             Domain::Choice(options) | Domain::GridSearch(options) => {
@@ -223,7 +227,7 @@ impl Domain {
         }
     }
 
-    /// [`at`](Domain::at) for domains of numbers; it never falls as `u` rises.
+    /// Numeric value at the quantile `u`, never decreasing in `u`; 0 for `Choice` and `GridSearch`.
     fn number_at(&self, u: f64) -> f64 {
         let between = |low: f64, high: f64| low + (high - low) * u;
         let log_between = |low: f64, high: f64| between(low.ln(), high.ln()).exp().max(low);
@@ -241,16 +245,17 @@ impl Domain {
             }
             Domain::LogInteger { low, high, q } => {
                 let (first, end, q) = steps(low, high, q);
-                // A logarithm and its inverse may come out a rounding error below an integer.
+                // Rounding errors in `ln` and `exp` can leave an integer slightly too small.
                 (log_between(first, end) * (1.0 + 4.0 * f64::EPSILON)).floor().min(end - 1.0) * q
             }
             Domain::Choice(_) | Domain::GridSearch(_) => 0.0,
         }
     }
 
-    /// The middle of the quantiles whose value is the number `value`; values outside count as the nearest bound.
+    /// Inverse of [`number_at`](Domain::number_at): the middle of the quantiles that give `value`. Values outside the bounds
+    /// count as the nearest bound.
     pub(super) fn quantile_of(&self, value: f64) -> f64 {
-        // Both ends of the stretch on which `number_at` is `value`, by bisection.
+        // Bisection finds both ends of the interval on which `number_at` equals `value`.
         let edge = |is_left: &dyn Fn(f64) -> bool| {
             let (mut low, mut high) = (0.0, 1.0);
             for _ in 0..53 {
@@ -262,7 +267,7 @@ impl Domain {
         0.5 * (edge(&|at| at < value) + edge(&|at| at <= value))
     }
 
-    /// Whether `value` can be drawn; for numbers, whether it is within the bounds.
+    /// Whether `value` is one of the options or, for numeric domains, lies within the bounds.
     pub(super) fn is_valid(&self, value: &Value) -> bool {
         match *self {
             Domain::Uniform { low, high, .. } | Domain::LogUniform { low, high, .. } => {
@@ -279,7 +284,7 @@ impl Domain {
         }
     }
 
-    /// Its JSON form.
+    /// Returns the JSON form, such as `{"uniform": [0.0, 1.0]}`.
     fn form(&self) -> Value {
         match self {
             Domain::Uniform { low, high, q: None } => json!({"uniform": [low, high]}),
@@ -310,13 +315,13 @@ impl From<Domain> for Value {
     }
 }
 
-/// Key and value of an object with one key.
+/// Returns the key and the value of an object that has exactly one key.
 pub(super) fn single(value: &Value) -> Option<(&str, &Value)> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     object.iter().next().map(|(key, value)| (key.as_str(), value))
 }
 
-/// Equal, whole numbers also when one is written 1 and the other 1.0.
+/// Compares JSON values; numbers are equal if their values are, even if one is written `1` and the other `1.0`.
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -325,7 +330,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A domain from its name and arguments, or what they should have been.
+/// Builds a domain from its name and arguments. The error says which arguments the domain takes.
 fn build(name: &str, arguments: &[Value]) -> Result<Domain, String> {
     if matches!(name, "choice" | "grid_search") {
         let options = arguments.to_vec();
@@ -339,7 +344,7 @@ fn build(name: &str, arguments: &[Value]) -> Result<Domain, String> {
         true => Ok(()),
         false => Err(format!("it must be written {form}")),
     };
-    // The base does not change what is drawn. Ray had it, so it may stand there.
+    // Ray takes a base here, so it is accepted, though it does not change the distribution.
     let base = |index: usize| match arguments.get(index).map(Value::as_f64) {
         None => Ok(()),
         Some(Some(base)) if base > 0.0 && base != 1.0 => Ok(()),
@@ -394,7 +399,7 @@ fn build(name: &str, arguments: &[Value]) -> Result<Domain, String> {
     })
 }
 
-/// An integer that a double holds exactly, 10.0 included.
+/// Returns the integer in `value`, also if it is written as `10.0`; `None` beyond 2^53, where doubles skip integers.
 fn exact_integer(value: &Value) -> Option<i64> {
     let number =
         value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= (1u64 << 53) as f64)?;
@@ -416,7 +421,7 @@ fn step(q: f64) -> Result<(), String> {
 
 fn divides(low: f64, high: f64, q: f64) -> Result<(), String> {
     step(q)?;
-    // Python's math.isclose, which Ray uses here: to nine digits.
+    // Same tolerance as in Ray, which uses Python's `math.isclose`.
     let is_multiple = |bound: f64| {
         let steps = bound / q;
         (steps - steps.round()).abs() <= 1e-9 * steps.abs()
@@ -433,7 +438,7 @@ fn has_multiple(low: i64, high: i64, q: i64) -> Result<(), String> {
     if first < end { Ok(()) } else { Err(format!("there must be a multiple of q = {q} between its bounds")) }
 }
 
-/// First step, the one after the last, and what a step is worth.
+/// Returns the first step, the step after the last, and the size of a step.
 fn steps(low: i64, high: i64, q: Option<i64>) -> (f64, f64, f64) {
     match q {
         None => (low as f64, high as f64, 1.0),

@@ -1,20 +1,21 @@
-//! A searcher that waits while enough of its trials run.
+//! A searcher that limits how many of its trials run at the same time.
 
 use super::{SearchSpace, Searcher, Suggestion};
 use crate::{Error, Metrics, Objective, Result};
 
-/// Suggests nothing while `max_concurrent` of its trials are unfinished.
+/// Wraps a searcher and suggests no trial while `max_concurrent` of its trials are unfinished.
 ///
-/// It is for searchers that learn: the fewer trials run at once, the more each suggestion knows. Trials that a
-/// scheduler has paused count as unfinished, so with HyperBand limit the sweep's `max_concurrent_trials` instead.
+/// Useful for searchers that learn from results: the fewer trials run at once, the more results each suggestion is based on.
+/// Trials that a scheduler has paused count as unfinished, so with HyperBand limit the sweep's `max_concurrent_trials`
+/// instead.
 #[derive(Debug)]
 pub struct ConcurrencyLimiter<S> {
-    /// The searcher that suggests.
+    /// The wrapped searcher.
     pub searcher: S,
-    /// How many of its trials may be unfinished at the same time, 1 or more.
+    /// Maximum number of unfinished trials, 1 or more.
     pub max_concurrent: usize,
-    /// Whether a whole batch is suggested before the searcher is told any of its results. It is then told them in the
-    /// order of the suggestions, so the order in which they came changes nothing.
+    /// Whether the wrapped searcher gets results only once all trials of a batch have ended. It gets them in the order of
+    /// the suggestions, so the order in which trials end makes no difference.
     pub batch: bool,
     live: Vec<OpenTrial>,
 }
@@ -22,12 +23,12 @@ pub struct ConcurrencyLimiter<S> {
 #[derive(Debug)]
 struct OpenTrial {
     trial_id: String,
-    /// Whether it ended, and with what.
+    /// Outcome of the trial: outer `None` while it runs, inner `None` if it failed, otherwise its last result.
     ended: Option<Option<Metrics>>,
 }
 
 impl<S: Searcher> ConcurrencyLimiter<S> {
-    /// Lets at most `max_concurrent` trials of `searcher` be unfinished at the same time.
+    /// Limits `searcher` to `max_concurrent` unfinished trials.
     pub fn new(searcher: S, max_concurrent: usize, batch: bool) -> Self {
         Self { searcher, max_concurrent, batch, live: Vec::new() }
     }

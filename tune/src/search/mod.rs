@@ -1,9 +1,10 @@
-//! Searchers draw the settings of the next trial.
+//! Search spaces, and searchers that suggest the settings of the next trial.
 //!
-//! A [`SearchSpace`] is settings in which some values are [`Domain`]s. A [`Searcher`] draws from it.
+//! A [`SearchSpace`] consists of settings in which some values are [`Domain`]s. A [`Searcher`] draws a trial's settings from
+//! it.
 //!
-//! A searcher is a function of its settings, its seed and the calls that it has seen. So its state is not saved: a
-//! resumed sweep makes a new one and repeats the calls from the journal.
+//! A searcher's suggestions depend only on its settings, its seed and the calls made to it, so its state is not saved. A
+//! resumed sweep makes a new searcher and repeats the calls from the journal.
 
 mod bohb;
 mod by_name;
@@ -38,23 +39,24 @@ pub use variants::{BasicVariantConfig, BasicVariantGenerator};
 
 use crate::{Config, Metrics, Objective, Result};
 
-/// An answer to "what next?".
+/// Answer of a searcher that was asked for the next trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Suggestion {
-    /// A trial to run.
+    /// The settings of a trial to run.
     Trial {
-        /// Every setting has a value.
+        /// Settings of the trial, every domain replaced by a value.
         config: Config,
-        /// The drawn settings by path, in the order of the space: what a trial's tag and the progress table show.
+        /// Drawn values by dotted path, in the order of the search space. They appear in the trial's tag and in the progress
+        /// table.
         drawn: Vec<(String, serde_json::Value)>,
     },
-    /// Nothing yet: more results must be in first.
+    /// No trial for now: the searcher needs more results first.
     Wait,
-    /// Nothing any more: the search is over.
+    /// No more trials: the search is over.
     Finished,
 }
 
-/// Suggests the settings of trials and learns from their results.
+/// A search algorithm: suggests the settings of trials and learns from their results.
 pub trait Searcher: Send {
     /// Tells the objective and search space of the sweep. Called once, first.
     ///
@@ -64,8 +66,8 @@ pub trait Searcher: Send {
     /// [`Error::UnknownKey`](crate::Error::UnknownKey) if a point with a known reward sets what the space has not.
     fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()>;
 
-    /// How many trials a sweep of `num_samples` samples has (`None`: no end). The sweep asks for so many and no more,
-    /// so a searcher need not count. A grid has its points in each sample.
+    /// Returns the number of trials for `num_samples` samples; `None` means no limit. The sweep asks for at most that many
+    /// trials, so a searcher need not count them. A grid search runs its whole grid once per sample.
     fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {
         num_samples
     }
@@ -73,26 +75,26 @@ pub trait Searcher: Send {
     /// Suggests settings for the trial `trial_id`.
     ///
     /// # Errors
-    /// Returns what a closure of the space returns, [`Error::Config`](crate::Error::Config) if closures wait for each
-    /// other, and [`Error::UnknownKey`](crate::Error::UnknownKey) if a point to evaluate sets what the space has not.
-    /// The error ends the sweep.
+    /// Returns any error of a closure in the space, [`Error::Config`](crate::Error::Config) if closures depend on each other
+    /// in a circle, and [`Error::UnknownKey`](crate::Error::UnknownKey) if a point to evaluate sets a key that the space
+    /// does not have. An error ends the sweep.
     fn suggest(&mut self, trial_id: &str) -> Result<Suggestion>;
 
-    /// A trial that goes on reported.
+    /// Called when a trial has reported a result and continues. Does nothing by default.
     ///
     /// # Errors
-    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks what this searcher needs, and
-    /// [`Error::Metric`](crate::Error::Metric) if that is no number. The error ends the sweep.
+    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks a metric that this searcher needs,
+    /// and [`Error::Metric`](crate::Error::Metric) if the metric is not a number. An error ends the sweep.
     fn on_trial_result(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
         let _ = (trial_id, result);
         Ok(())
     }
 
-    /// A trial ended with its last result; `None`: it failed.
+    /// Called when a trial has ended, with its last result, or with `None` if it failed. Does nothing by default.
     ///
     /// # Errors
-    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks what this searcher needs, and
-    /// [`Error::Metric`](crate::Error::Metric) if that is no number. The error ends the sweep.
+    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks a metric that this searcher needs,
+    /// and [`Error::Metric`](crate::Error::Metric) if the metric is not a number. An error ends the sweep.
     fn on_trial_complete(&mut self, trial_id: &str, result: Option<&Metrics>) -> Result<()> {
         let _ = (trial_id, result);
         Ok(())

@@ -1,9 +1,10 @@
 //! The joint Parzen estimator of TPE, over quantiles in `[0, 1)`.
 //!
-//! One kernel per observation and one for the prior; a kernel is a product over the parameters, so that values that were
-//! good together are drawn together. Widths, weights and the split are those of Optuna's sampler (Watanabe,
-//! "Tree-Structured Parzen Estimator", 2023, sections 3 and 4). One model per parameter, as the crate `tpe` has it, came
-//! to a median regret of 0.33 to 0.77 on Hartmann-6 at twelve settings, where Optuna has 0.17.
+//! The density is a mixture with one kernel per observation and one for the prior. Each kernel is a product over the
+//! parameters, so values that were good together are drawn together. Kernel widths, weights and the split into good and bad
+//! follow Optuna's sampler (Watanabe, "Tree-Structured Parzen Estimator", 2023, sections 3 and 4). Separate models per
+//! parameter, as in the crate `tpe`, had a median regret of 0.33 to 0.77 on Hartmann-6 with twelve settings, where Optuna
+//! has 0.17.
 
 use rand::RngExt;
 
@@ -11,31 +12,31 @@ use super::quantile::{normal_cdf, normal_quantile};
 use super::random::{Purpose, stream};
 use super::template::{Kind, middle, option_at};
 
-/// Good observations at most.
+/// Maximum number of observations that count as good.
 const MOST_GOOD: usize = 25;
-/// The newest so many observations weigh the same; older ones less and less.
+/// Number of newest observations that have full weight; the weights of older ones decrease with age.
 const FULL_WEIGHT: usize = 25;
 
-/// A trial, or a point known before, and what came of it.
+/// One evaluated point of the search space with its loss.
 pub(super) struct Observation<'a> {
-    /// By the number of the parameter; NaN where it was not drawn.
+    /// Quantile of each parameter, by parameter number; NaN if the parameter was not drawn.
     pub(super) quantiles: &'a [f64],
-    /// Lower is better.
+    /// Loss of the point; lower is better.
     pub(super) loss: f64,
 }
 
-/// How the model chooses.
+/// Settings of the Parzen estimator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parzen {
-    /// Share of the observations that count as good.
+    /// Fraction of the observations that count as good.
     pub(super) gamma: f64,
-    /// Draws from the density of the good ones, of which the best is taken; 1 or more.
+    /// Number of candidates drawn from the good density, 1 or more; the best candidate is suggested.
     pub(super) candidates: usize,
     pub(super) seed: u64,
 }
 
 impl Parzen {
-    /// Quantiles for trial `number` that are likely among the good `observations` and unlikely among the others.
+    /// Suggests quantiles for trial `number` that are likely among the good `observations` and unlikely among the bad ones.
     /// `observations` are in the order of the trials.
     pub(super) fn suggest(
         &self,
@@ -61,22 +62,23 @@ impl Parzen {
     }
 }
 
-/// A mixture of kernels.
+/// Mixture of kernels, one per observation and one for the prior.
 struct Density {
-    /// By component, then by parameter.
+    /// Kernels, by component and then by parameter.
     components: Vec<Vec<Kernel>>,
-    /// By component; they add up to 1.
+    /// Weights of the components; their sum is 1.
     weights: Vec<f64>,
 }
 
-/// A component's density of one parameter.
+/// Density of one parameter in one component of the mixture.
 #[derive(Clone)]
 enum Kernel {
-    /// The observation does not have the parameter.
+    /// Uniform density: the prior of a categorical parameter, or an observation without this parameter. `options` is 0 for a
+    /// numeric parameter.
     Flat { options: usize },
-    /// A normal distribution cut to `[0, 1]`; `low` and `high` are its cumulative probabilities there.
+    /// Normal distribution truncated to `[0, 1]`; `low` and `high` are its cumulative probabilities at 0 and 1.
     Normal { mean: f64, sd: f64, low: f64, high: f64 },
-    /// Probabilities of the options.
+    /// Categorical distribution: the probability of each option.
     Options(Vec<f64>),
 }
 
@@ -128,7 +130,7 @@ impl Kernel {
         Kernel::Normal { mean, sd, low: normal_cdf(-mean / sd), high: normal_cdf((1.0 - mean) / sd) }
     }
 
-    /// The value at the quantile `u` of this kernel.
+    /// Returns the value at the quantile `u` of this kernel.
     fn sample(&self, u: f64) -> f64 {
         match self {
             Kernel::Flat { options: 0 } => u,
@@ -147,7 +149,7 @@ impl Kernel {
         }
     }
 
-    /// Up to what is the same for all kernels of the parameter.
+    /// Log density at the quantile `at`, up to a constant that is the same for all kernels of a parameter.
     fn log_density(&self, at: f64) -> f64 {
         match self {
             Kernel::Flat { options: 0 } => 0.0,
@@ -161,8 +163,9 @@ impl Kernel {
     }
 }
 
-/// A kernel per value and the prior: as wide as the larger gap to a neighbour, but no narrower than the number of
-/// kernels allows. NaN gives a flat one.
+/// Kernels of a numeric parameter: one per value, and last the prior. A kernel is as wide as the larger gap to a
+/// neighbouring value, but not narrower than a minimum that depends on the number of kernels. A NaN value gives a uniform
+/// density.
 fn normals(values: &[f64]) -> Vec<Kernel> {
     let kernels = values.len() as f64 + 1.0;
     let narrowest = 1.0 / (1.0 + kernels).min(100.0);
@@ -171,7 +174,7 @@ fn normals(values: &[f64]) -> Vec<Kernel> {
     let width = |value: f64| {
         let place = sorted.partition_point(|other| *other < value);
         let last = sorted.partition_point(|other| *other <= value);
-        // Between equal values there is no gap; the outermost of them have one.
+        // Equal values count as one: the gap is to the nearest different value on each side.
         let below = place.checked_sub(1).map(|index| value - sorted[index]);
         let above = sorted.get(last).map(|next| next - value);
         let gap = match (below, above) {
@@ -188,7 +191,7 @@ fn normals(values: &[f64]) -> Vec<Kernel> {
     own.chain([Kernel::normal(0.5, 1.0)]).collect()
 }
 
-/// A kernel per value, most of it on the value's own option, and the prior.
+/// Kernels of a categorical parameter: one per value, concentrated on that value's option, and last the uniform prior.
 fn categories(values: &[f64], options: usize) -> Vec<Kernel> {
     let kernels = values.len() as f64 + 1.0;
     let own = values.iter().map(|value| {
@@ -204,7 +207,7 @@ fn categories(values: &[f64], options: usize) -> Vec<Kernel> {
     own.chain([Kernel::Flat { options }]).collect()
 }
 
-/// Weights of observations from old to new.
+/// Unnormalised weights of `len` observations, from oldest to newest.
 fn recency(len: usize) -> Vec<f64> {
     let old = len.saturating_sub(FULL_WEIGHT);
     let least = 1.0 / len as f64;

@@ -1,4 +1,4 @@
-//! What every model-based searcher keeps: the space, the points to try first, and what each trial was given.
+//! Bookkeeping shared by model-based searchers: the search space, and the quantiles that each trial was given.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,12 @@ use super::template::{Draw, Kind, Source, Template};
 use super::{SearchSpace, Suggestion};
 use crate::{Config, Error, Result};
 
-/// Suggestions so far.
+/// The search space, and all trials suggested so far.
 pub(super) struct Proposals {
     searcher: &'static str,
     seed: u64,
     template: Template,
-    /// Quantiles of each trial, by its number.
+    /// Quantiles of each trial, by trial number.
     trials: Vec<Vec<f64>>,
     numbers: HashMap<String, usize>,
 }
@@ -22,8 +22,10 @@ impl Proposals {
         Self { searcher, seed, template: Template::default(), trials: Vec::new(), numbers: HashMap::new() }
     }
 
+    /// Sets the search space.
+    ///
     /// # Errors
-    /// Returns [`Error::Config`] if the space is wrong or has a grid.
+    /// Returns [`Error::Config`] if the space is invalid or has a grid.
     pub(super) fn set_space(&mut self, space: &SearchSpace) -> Result<()> {
         self.template = Template::new(space)?;
         match self.template.grids.first() {
@@ -38,27 +40,28 @@ impl Proposals {
         }
     }
 
-    /// Kinds of the parameters by their number.
+    /// Kinds of the parameters, by parameter number.
     pub(super) fn kinds(&self) -> &[Kind] {
         &self.template.parameters
     }
 
-    /// The number that the next trial will have.
+    /// Number of the next trial.
     pub(super) fn next_number(&self) -> usize {
         self.trials.len()
     }
 
-    /// The number of a trial that was suggested here.
+    /// Number of a trial suggested earlier; `None` if the id is unknown.
     pub(super) fn number(&self, trial_id: &str) -> Option<usize> {
         self.numbers.get(trial_id).copied()
     }
 
-    /// What trial `number` was given.
+    /// Quantiles of trial `number`, by parameter number.
     pub(super) fn quantiles(&self, number: usize) -> &[f64] {
         &self.trials[number]
     }
 
-    /// The next trial: `point`, where it sets something, and the `quantile` of each other parameter.
+    /// Makes the next trial. Values come from `point` where it sets them, otherwise from the quantile that `quantile`
+    /// returns for the parameter's number.
     ///
     /// # Errors
     /// Fails in the same cases as [`Template::draw`].
@@ -74,11 +77,11 @@ impl Proposals {
         Ok(Suggestion::Trial { config: draw.config, drawn: draw.drawn })
     }
 
-    /// The quantiles of a point that was evaluated elsewhere.
+    /// Returns the quantiles of a point whose reward is already known.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the point leaves a parameter open, and [`Error::UnknownKey`] if it sets what the
-    /// space has not.
+    /// Returns [`Error::Config`] if the point leaves a parameter open, and [`Error::UnknownKey`] if it sets a key that the
+    /// space does not have.
     pub(super) fn quantiles_of(&self, point: &Config) -> Result<Vec<f64>> {
         let mut is_open = false;
         let draw = self.draw(Some(point), &mut |_| {

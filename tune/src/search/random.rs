@@ -1,4 +1,4 @@
-//! Random streams that depend on the seed and the number of the trial, never on what was drawn before.
+//! Random streams that depend on the seed and the number of the trial, never on earlier draws.
 
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -7,32 +7,33 @@ use serde_json::Value;
 use super::domain::Domain;
 use crate::{Result, rng};
 
-/// What a stream is for; streams of different purposes never meet.
+/// Purpose of a random stream; streams with different purposes never overlap.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
-    /// The value of a parameter.
+    /// Draws the value of a parameter.
     Draw,
-    /// A closure of the search space.
+    /// Supplies the random numbers of a closure in the search space.
     Function,
-    /// The candidates of a model.
+    /// Draws the candidates of a model.
     Model,
-    /// Whether the model is asked at all.
+    /// Decides whether a trial is drawn from the model or at random.
     Interleave,
 }
 
-/// The stream of trial `trial` for parameter or closure `index`: a counter-based generator at a place of its own.
+/// Returns the random stream of one parameter or closure (`index`) in one trial. The generator is counter-based, and each
+/// stream starts at its own position.
 pub(super) fn stream(seed: u64, trial: u64, purpose: Purpose, index: usize) -> ChaCha8Rng {
     let mut generator = rng::stream(seed, trial);
     generator.set_word_pos(((purpose as u128) << 60) | ((index as u128) << 24));
     generator
 }
 
-/// A number in `[0, 1)` for parameter `index` of trial `trial`.
+/// Draws a uniform number in `[0, 1)` for parameter `index` of trial `trial`.
 pub(super) fn unit(seed: u64, trial: u64, index: usize) -> f64 {
     stream(seed, trial, Purpose::Draw, index).random()
 }
 
-/// The random numbers of a closure.
+/// Random numbers for a closure of the search space.
 #[derive(Debug)]
 pub struct Random {
     generator: ChaCha8Rng,
@@ -43,20 +44,20 @@ impl Random {
         Random { generator: stream(seed, trial, Purpose::Function, function) }
     }
 
-    /// A number in `[0, 1)`.
+    /// Draws a uniform number in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         self.generator.random()
     }
 
-    /// 64 random bits, for a generator of one's own.
+    /// Draws 64 random bits, for example to seed another generator.
     pub fn bits(&mut self) -> u64 {
         self.generator.next_u64()
     }
 
-    /// A draw from `domain`.
+    /// Draws a value from `domain`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`](crate::Error::Config) if the bounds of `domain` make no sense.
+    /// Returns [`Error::Config`](crate::Error::Config) if the bounds of `domain` are invalid.
     pub fn sample(&mut self, domain: &Domain) -> Result<Value> {
         Domain::parse("the domain in a closure", &domain.clone().into())?;
         Ok(domain.at(self.unit()))

@@ -7,44 +7,44 @@ use serde_json::Value;
 use super::{SearchSpace, Searcher, Suggestion};
 use crate::{Config, Error, Metrics, Objective, Result, metric};
 
-/// The `index_key` that Ray has.
+/// The `index_key` that Ray uses.
 pub const TRIAL_INDEX: &str = "__trial_index__";
 
-/// Runs each suggestion `repeat` times and tells its searcher the mean: for results that vary with the seed.
+/// Runs each suggestion of a searcher `repeat` times and reports the mean metric to it, for results that vary with the seed.
 ///
-/// Repeats that fail, or whose metric is missing or `null`, do not count; if none is left, the suggestion failed.
+/// Repeats that fail, or whose metric is missing or `null`, do not count. If no repeat counts, the suggestion has failed.
 /// The sweep's `num_samples` counts trials, repeats included. A scheduler that stops trials early makes the means
 /// incomparable.
 #[derive(Debug)]
 pub struct Repeater<S> {
-    /// The searcher that suggests.
+    /// The wrapped searcher.
     pub searcher: S,
-    /// How many trials each suggestion gets, 1 or more.
+    /// Number of trials per suggestion, 1 or more.
     pub repeat: usize,
-    /// The setting that gets the number of the repeat, from 0 on: `seed`, for example. It must be one that the trainable
-    /// knows. `None`: repeats have the same settings.
+    /// Setting that receives the number of the repeat, from 0, for example `seed`. The trainable must know this setting.
+    /// With `None`, all repeats have the same settings.
     pub index_key: Option<String>,
     metric: Option<String>,
     groups: Vec<Group>,
-    /// Number of the group by trial.
+    /// Index of each trial's group in `groups`, by trial id.
     group_of: HashMap<String, usize>,
 }
 
 #[derive(Debug)]
 struct Group {
-    /// The trial that the searcher knows of.
+    /// Id of the trial under which the wrapped searcher knows the group.
     primary: String,
     config: Config,
     drawn: Vec<(String, Value)>,
     asked: usize,
     ended: usize,
-    /// By the number of the repeat, so that the order in which they end changes nothing.
+    /// Score of each repeat, by its number, so that the order in which repeats end makes no difference.
     scores: Vec<Option<f64>>,
     index_of: HashMap<String, usize>,
 }
 
 impl<S: Searcher> Repeater<S> {
-    /// Runs each suggestion of `searcher` `repeat` times.
+    /// Wraps `searcher` so that each of its suggestions runs `repeat` times.
     pub fn new(searcher: S, repeat: usize, index_key: Option<String>) -> Self {
         Self { searcher, repeat, index_key, metric: None, groups: Vec::new(), group_of: HashMap::new() }
     }

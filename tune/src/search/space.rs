@@ -1,4 +1,4 @@
-//! What a sweep draws from: settings in which some values are domains.
+//! The search space of a sweep: settings in which some values are domains.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,10 +10,11 @@ use super::random::Random;
 use crate::config::nearest;
 use crate::{Config, Error, Result};
 
-/// Computes a value from values already drawn.
+/// Closure that computes a value from the values drawn so far.
 pub(super) type Function = Arc<dyn Fn(&Drawn<'_>, &mut Random) -> Result<Value> + Send + Sync>;
 
-/// Settings with [`Domain`](super::Domain)s in them, as JSON or from the functions of Ray's names.
+/// Search space: settings in which some values are [`Domain`](super::Domain)s, built from JSON or from functions named as in
+/// Ray Tune.
 ///
 /// ```
 /// use pavlov_tune::search::{SearchSpace, choice, loguniform};
@@ -31,13 +32,13 @@ pub(super) type Function = Arc<dyn Fn(&Drawn<'_>, &mut Random) -> Result<Value> 
 /// # let _ = space;
 /// ```
 ///
-/// Every object with one key that is the name of a domain is a domain; objects and lists around them may be nested. An
-/// object in `choice` or `grid_search` may hold domains of its own, drawn when it is chosen. To set an object that looks
-/// like a domain, wrap it: `{"literal": {"choice": [1, 2]}}`. Nothing inside `literal` is drawn.
+/// An object whose only key is the name of a domain is a domain. Objects and lists around domains may be nested. An object
+/// in `choice` or `grid_search` may contain further domains, which are drawn if that object is chosen. To set an object that
+/// looks like a domain, wrap it: `{"literal": {"choice": [1, 2]}}`. Nothing inside `literal` is drawn.
 ///
-/// A sweep file says the same in TOML: `lr = { loguniform = [1e-4, 1e-1] }`.
+/// The same domain in a sweep file, in TOML: `lr = { loguniform = [1e-4, 1e-1] }`.
 ///
-/// Making a space checks nothing; what is wrong with it is said by the searcher that gets it.
+/// Making a space checks nothing; the searcher that gets the space reports its mistakes.
 #[derive(Clone)]
 pub struct SearchSpace {
     pub(super) tree: Value,
@@ -45,11 +46,12 @@ pub struct SearchSpace {
 }
 
 impl SearchSpace {
-    /// Sets the value at `path` (`lr_end`, `model.dropout`, `layers.0.size`) to what `function` computes from values
-    /// already drawn and, if it wants, from random numbers.
+    /// Sets the value at `path` (`lr_end`, `model.dropout`, `layers.0.size`) to the result of `function`. The function gets
+    /// the values drawn so far and a source of random numbers.
     ///
-    /// Functions may read each other's values, in any order that has no circle. `path` may be new, but it cannot lead
-    /// into a domain. The answer must be a function of the arguments, or a resumed sweep draws something else.
+    /// Functions may read each other's values, as long as they do not depend on each other in a circle. `path` may be new,
+    /// but it cannot lead into a domain. The result must depend only on the arguments, or a resumed sweep draws different
+    /// values.
     #[must_use]
     pub fn sample_from<F>(mut self, path: &str, function: F) -> Self
     where
@@ -59,7 +61,7 @@ impl SearchSpace {
         self
     }
 
-    /// The space without its closures.
+    /// Returns the space as JSON, without its closures.
     pub fn as_json(&self) -> &Value {
         &self.tree
     }
@@ -90,12 +92,12 @@ impl fmt::Debug for SearchSpace {
     }
 }
 
-/// The settings of a trial while its closures are computed.
+/// Settings of a trial while its closures are computed.
 pub struct Drawn<'a> {
     config: &'a Value,
-    /// Pointers to what closures have yet to compute.
+    /// JSON pointers of the values that closures have not computed yet.
     pending: &'a [String],
-    /// What the closure asked for too early.
+    /// Path of a value that the closure read before it was computed.
     missed: RefCell<Option<String>>,
 }
 
@@ -104,16 +106,16 @@ impl<'a> Drawn<'a> {
         Drawn { config, pending, missed: RefCell::new(None) }
     }
 
-    /// The path that the closure asked for before it was there.
+    /// Path of a value that the closure read before it was computed; `None` if there was none.
     pub(super) fn missed(&self) -> Option<String> {
         self.missed.borrow().clone()
     }
 
-    /// The value at `path`, e.g. `model.fcnet_hiddens`.
+    /// Returns the value at `path`, e.g. `model.fcnet_hiddens`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if no such setting exists, or if another closure computes it and has not done so yet:
-    /// pass that error on, and this closure is called again.
+    /// Returns [`Error::Config`] if no such setting exists, or if another closure has yet to compute it. Return that error
+    /// from the closure, which is then called again later.
     pub fn get(&self, path: &str) -> Result<&'a Value> {
         let pointer = pointer(path);
         let touches = |pending: &&String| is_under(pending, &pointer) || is_under(&pointer, pending);
@@ -133,7 +135,7 @@ impl<'a> Drawn<'a> {
         })
     }
 
-    /// The number at `path`.
+    /// Returns the number at `path`.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the value is no number, [`Error::Missing`] if no such setting exists, and [`Error::Config`] if another closure computes
@@ -150,19 +152,19 @@ impl fmt::Debug for Drawn<'_> {
     }
 }
 
-/// `a.b.0` as the JSON pointer `/a/b/0`.
+/// Converts the dotted path `a.b.0` to the JSON pointer `/a/b/0`.
 pub(super) fn pointer(path: &str) -> String {
     path.split('.').map(|name| format!("/{}", escape(name))).collect()
 }
 
-/// A JSON pointer as a dotted path.
+/// Converts a JSON pointer such as `/a/b/0` to the dotted path `a.b.0`.
 pub(super) fn dotted(pointer: &str) -> String {
     let names: Vec<String> =
         pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
     names.join(".")
 }
 
-/// A key as it stands in a JSON pointer.
+/// Escapes a key for use in a JSON pointer.
 pub(super) fn escape(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

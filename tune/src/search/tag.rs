@@ -1,19 +1,19 @@
-//! The tag of a trial: its number and what was drawn, fit for a file name.
+//! Tags of trials: the trial's number and its drawn values, usable as a file name.
 
 use serde_json::Value;
 
 use super::template::order;
 
-/// Ray's tag of trial `number`: `4_clip_param=0.3000,lr=0.0010`.
+/// Returns the tag of trial `number`, as Ray writes it: `4_clip_param=0.3000,lr=0.0010`.
 ///
-/// Values by path, each under the last part of its path, in the order of the paths; floats with four decimals;
-/// whatever is no letter, digit, `-` or `_` in the rest becomes `_`.
+/// Values are sorted by path, and each is named by the last part of its path. Floats have four decimals. In names and other
+/// values, characters other than letters, digits, `-` and `_` become `_`.
 pub fn experiment_tag(number: u64, drawn: &[(String, Value)]) -> String {
     let values = format_vars(drawn);
     if values.is_empty() { number.to_string() } else { format!("{number}_{values}") }
 }
 
-/// The part of a tag for the values: `clip_param=0.3000,lr=0.0010`.
+/// Returns the part of a tag with the drawn values: `clip_param=0.3000,lr=0.0010`.
 pub(crate) fn format_vars(drawn: &[(String, Value)]) -> String {
     let mut drawn: Vec<&(String, Value)> = drawn.iter().collect();
     drawn.sort_by_cached_key(|(path, _)| order(path));
@@ -35,7 +35,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Each run of other characters as one `_`, none at the ends.
+/// Replaces each run of characters other than ASCII letters, digits, `-` and `_` by one `_`, and trims `_` at both ends.
 fn clean(text: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let mut cleaned = String::new();
@@ -51,7 +51,7 @@ fn clean(text: &str) -> String {
     cleaned.trim_matches('_').to_owned()
 }
 
-/// Python's `str`, up to the characters that [`clean`] replaces.
+/// Formats a value like Python's `str`, except for characters that [`clean`] replaces anyway.
 fn python(value: &Value) -> String {
     match value {
         Value::Null => "None".into(),
@@ -68,7 +68,7 @@ fn python(value: &Value) -> String {
     }
 }
 
-/// Shortest digits that read back; an exponent of two digits below 1e-4 and from 1e16 on.
+/// Formats a float like Python's `repr`: the shortest digits that read back, with an exponent below 1e-4 and from 1e16 on.
 fn python_float(number: f64) -> String {
     let scientific = format!("{number:e}");
     match scientific.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse().ok()?))) {

@@ -1,4 +1,4 @@
-//! A search space made ready to draw from: checked, its parameters numbered, its grid in order.
+//! A search space compiled for drawing: checked, with numbered parameters and sorted grids.
 
 use serde_json::Value;
 
@@ -8,38 +8,39 @@ use super::space::{Drawn, Function, SearchSpace, dotted, escape, pointer};
 use crate::config::nearest;
 use crate::{Config, Error, Result};
 
-/// A checked search space.
+/// Search space that was checked and is ready to draw from.
 #[derive(Default)]
 pub(super) struct Template {
     root: Node,
-    /// Kinds by the number of the parameter: the order of the space, each branch after the choice that it belongs to.
+    /// Kinds of the parameters, by parameter number. Parameters are numbered in the order of the space; those inside a
+    /// choice follow the choice.
     pub(super) parameters: Vec<Kind>,
-    /// In Ray's order: by path; the first changes fastest.
+    /// Grids in Ray's order, sorted by path. The first grid changes fastest.
     pub(super) grids: Vec<Grid>,
     functions: Vec<Function>,
 }
 
-/// What a parameter's quantile stands for.
+/// Meaning of a parameter's quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Numbers in their order.
+    /// Ordered numeric value.
     Numeric,
-    /// One of so many.
+    /// One of the given number of options.
     Categorical(usize),
 }
 
-/// A grid.
+/// One `grid_search` of the search space.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pointer: String,
-    /// Its number in the tree.
+    /// Number of the grid in the tree, in the order of the space.
     id: usize,
-    /// How many values it has.
+    /// Number of values of the grid.
     pub(super) len: usize,
 }
 
 impl Grid {
-    /// Its dotted path.
+    /// Returns the dotted path of the grid.
     pub(super) fn path(&self) -> String {
         dotted(&self.pointer)
     }
@@ -62,33 +63,33 @@ impl Default for Node {
     }
 }
 
-/// Where the values of one trial come from.
+/// Sources of the values of one trial.
 pub(super) struct Source<'a> {
-    /// Quantile of a parameter by its number.
+    /// Returns the quantile of the parameter with the given number.
     pub(super) quantile: &'a mut dyn FnMut(usize) -> f64,
-    /// Option of each grid, in the order of [`Template::grids`].
+    /// Index of the option of each grid, in the order of [`Template::grids`].
     pub(super) grid: &'a [usize],
-    /// Values that stand instead of draws.
+    /// Values to use in place of draws, if any.
     pub(super) point: Option<&'a Config>,
-    /// Random numbers of a closure by its number.
+    /// Returns the random numbers of the closure with the given number.
     pub(super) random: &'a dyn Fn(usize) -> Random,
 }
 
-/// A trial's settings.
+/// Settings of one trial, with the draws they came from.
 #[derive(Clone, Debug)]
 pub(super) struct Draw {
     pub(super) config: Config,
-    /// Values by dotted path, in the order of the space.
+    /// Drawn values by dotted path, in the order of the space.
     pub(super) drawn: Vec<(String, Value)>,
-    /// Quantiles by the number of the parameter; NaN for what was not drawn.
+    /// Quantiles by parameter number; NaN for parameters that were not drawn.
     pub(super) quantiles: Vec<f64>,
 }
 
 impl Template {
-    /// Checks `space`.
+    /// Checks `space` and makes it ready to draw from.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with the first thing that is wrong with it.
+    /// Returns [`Error::Config`] with the first mistake in the space.
     pub(super) fn new(space: &SearchSpace) -> Result<Self> {
         if !space.tree.is_object() {
             return Err(Error::config("the search space", &space.tree, "it must be an object with settings"));
@@ -104,7 +105,7 @@ impl Template {
         Ok(template)
     }
 
-    /// `within`: the domain around, if any.
+    /// Compiles `value`, which stands at the JSON pointer `at`. `within` is the name of the enclosing domain, if any.
     fn compile(&mut self, value: &Value, at: &str, within: Option<&str>) -> Result<Node> {
         let path = || dotted(at);
         match single(value) {
@@ -166,7 +167,7 @@ impl Template {
         self.parameters.len() - 1
     }
 
-    /// Grids to enumerate when `point` is laid over the space.
+    /// Indices of the grids that are still enumerated when `point` is laid over the space.
     pub(super) fn free_grids(&self, point: Option<&Config>) -> Vec<usize> {
         let is_set = |grid: &Grid| {
             let mut names = grid.pointer.split('/').skip(1).map(|name| dotted(&format!("/{name}")));
@@ -183,11 +184,11 @@ impl Template {
         (0..self.grids.len()).filter(|index| !is_set(&self.grids[*index])).collect()
     }
 
-    /// One trial's settings.
+    /// Draws the settings of one trial.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownKey`] if the point has a key that the space lacks, what a closure returns, and
-    /// [`Error::Config`] if closures wait for each other.
+    /// Returns [`Error::UnknownKey`] if the point has a key that the space lacks, any error of a closure, and
+    /// [`Error::Config`] if closures depend on each other in a circle.
     pub(super) fn draw(&self, source: Source<'_>) -> Result<Draw> {
         let mut options = vec![0; self.grids.len()];
         for (grid, option) in self.grids.iter().zip(source.grid) {
@@ -212,7 +213,7 @@ impl Template {
         Ok(Draw { config, drawn, quantiles })
     }
 
-    /// Computes what closures stand for, over and over until none is left or none gets on.
+    /// Calls the pending closures until all have returned a value. Fails if none of those left can be computed.
     fn call(
         &self,
         config: &mut Value,
@@ -254,15 +255,15 @@ impl Template {
     }
 }
 
-/// One walk over a template.
+/// One traversal of a template, which fills in the values of one trial.
 struct TemplateWalk<'a> {
     quantile: &'a mut dyn FnMut(usize) -> f64,
-    /// By [`Grid::id`].
+    /// Index of the option of each grid, by [`Grid::id`].
     options: Vec<usize>,
     quantiles: Vec<f64>,
-    /// Pointers.
+    /// JSON pointers of the drawn values.
     drawn: Vec<String>,
-    /// Pointers and numbers of closures to call.
+    /// JSON pointers and numbers of the closures to call.
     functions: Vec<(String, usize)>,
 }
 
@@ -369,12 +370,12 @@ impl TemplateWalk<'_> {
     }
 }
 
-/// The option at the quantile `u` of `len` equally likely ones.
+/// Returns the index of the option at the quantile `u`, for `len` equally likely options.
 pub(super) fn option_at(u: f64, len: usize) -> usize {
     ((u * len as f64) as usize).min(len - 1)
 }
 
-/// The middle of the quantiles of option `index` of `len`.
+/// Returns the middle of the quantiles that belong to option `index` of `len`.
 pub(super) fn middle(index: usize, len: usize) -> f64 {
     (index as f64 + 0.5) / len as f64
 }
@@ -383,7 +384,7 @@ fn warn_outside(at: &str, value: &Value) {
     tracing::warn!("points_to_evaluate: `{}` is {value}, which the search space does not have", dotted(at));
 }
 
-/// Whether `value`, perhaps with some keys left out, can come out of `node`.
+/// Whether `node` can produce `value`; objects in `value` may lack some keys.
 fn fits(node: &Node, value: &Value) -> bool {
     match (node, value) {
         (Node::Constant(constant), value) => same(constant, value),
@@ -402,7 +403,7 @@ fn fits(node: &Node, value: &Value) -> bool {
     }
 }
 
-/// The place of `path` in the tree, made if need be.
+/// Returns the node at `path` in the tree, and creates missing objects on the way.
 fn place<'a>(root: &'a mut Node, path: &str) -> Result<&'a mut Node> {
     let refuse = |rule: &str| Err(Error::config(path, "computed by a closure", rule));
     let mut node = root;
@@ -433,7 +434,7 @@ fn place<'a>(root: &'a mut Node, path: &str) -> Result<&'a mut Node> {
     }
 }
 
-/// Sorts dotted paths as Ray sorts tuples of names and list indices.
+/// Sort key of a dotted path that sorts as Ray sorts tuples of names and list indices.
 pub(super) fn order(path: &str) -> Vec<(usize, String)> {
     path.split('.')
         .map(|name| match name.parse() {

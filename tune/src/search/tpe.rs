@@ -13,21 +13,20 @@ use crate::{Config, Error, Metrics, Result};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TpeConfig {
-    /// How many results, of trials or of points known before, there must be before the model chooses; until then draws
-    /// are spread over the space.
+    /// Number of results, of trials or of points with known rewards, before the model is used. Until then, draws are spread
+    /// over the space.
     pub n_initial_points: usize,
-    /// The share of the results that count as good, in (0, 1]. With more, the search explores longer.
+    /// Fraction of the results that count as good, in (0, 1]. Higher values explore longer.
     pub gamma: f64,
-    /// How many draws from the density of the good results the best is taken from. With more, the search is greedier.
+    /// Number of candidates drawn from the density of the good results; the best one is used. Higher values are greedier.
     pub n_ei_candidates: usize,
-    /// Whether the draws before the model come from a scrambled Sobol sequence instead of a random generator.
+    /// Whether the draws before the model is used come from a scrambled Sobol sequence instead of a random generator.
     pub sobol: bool,
-    /// The settings, perhaps not all, that the first trials take instead of draws.
+    /// Settings of the first trials, one entry per trial. Settings left out of an entry are drawn.
     pub points_to_evaluate: Vec<Config>,
-    /// The metric of each of `points_to_evaluate`, if it is known: the model is then told the points, and they are not
-    /// run.
+    /// Known metric of each of `points_to_evaluate`. If given, the model learns from these points, and they are not run.
     pub evaluated_rewards: Vec<f64>,
-    /// The seed of the draws: the same seed gives the same trials for the same results.
+    /// Seed of the draws. The same seed gives the same trials for the same results.
     pub seed: u64,
 }
 
@@ -45,28 +44,28 @@ impl Default for TpeConfig {
     }
 }
 
-/// TPE: draws where good results are dense and the others are not.
+/// Tree-structured Parzen estimator (TPE): draws where good results are dense and bad ones are not.
 ///
-/// Bergstra et al., "Algorithms for Hyper-Parameter Optimization" (2011), with one density over all parameters, as
-/// Optuna has it. The model sees the quantiles of the domains, so logarithms, integers and steps are learnt as they are
-/// drawn. A parameter of a branch learns from the trials of that branch. Closures are computed and not learnt. Failed trials, and those whose
-/// metric is still `null`, are left out.
+/// Bergstra et al., "Algorithms for Hyper-Parameter Optimization" (2011), with one joint density over all parameters, as in
+/// Optuna. The model works on the quantiles of the domains, so log-scaled, integer and stepped domains are modelled on the
+/// scale on which they are drawn. A parameter inside a `choice` learns from the trials that had it. Values of closures are
+/// computed and not modelled. Failed trials and trials whose metric is still `null` are left out.
 ///
-/// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested; their
-/// order within that set changes nothing. With one trial at a time, or in batches
-/// ([`ConcurrencyLimiter`](super::ConcurrencyLimiter)), a sweep therefore repeats itself exactly.
+/// A trial's settings depend on the seed, on its number, and on the set of results available when it was suggested; the
+/// order of those results makes no difference. With one trial at a time, or in batches
+/// ([`ConcurrencyLimiter`](super::ConcurrencyLimiter)), a sweep is therefore exactly reproducible.
 pub struct TpeSearch {
     settings: TpeConfig,
     comparison: Comparison,
     proposals: Proposals,
-    /// Quantiles and losses of points known before.
+    /// Quantiles and losses of the points with known rewards.
     known: Vec<(Vec<f64>, f64)>,
-    /// By the number of the trial; lower is better.
+    /// Loss of each trial by its number, `None` until it has one; lower is better.
     losses: Vec<Option<f64>>,
 }
 
 impl TpeSearch {
-    /// A searcher that has seen no results yet.
+    /// Creates a searcher that has seen no results yet.
     pub fn new(settings: TpeConfig) -> Self {
         Self {
             comparison: Comparison::new("TPE", None),
@@ -137,7 +136,7 @@ impl Searcher for TpeSearch {
     }
 }
 
-/// Quantiles that cover the space before there is a model.
+/// Quantile of a parameter for a trial drawn without the model: from a Sobol sequence, or uniform at random.
 fn spread(seed: u64, number: usize, parameter: usize, sobol: bool) -> f64 {
     if sobol && parameter < sobol_burley::NUM_DIMENSIONS as usize && number < 1 << 16 {
         f64::from(sobol_burley::sample(number as u32, parameter as u32, seed as u32))

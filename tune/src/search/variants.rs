@@ -7,38 +7,38 @@ use super::template::{Source, Template};
 use super::{SearchSpace, Searcher, Suggestion};
 use crate::{Config, Objective, Result};
 
-/// Grids above this many points are worth a word.
+/// Number of grid points above which a warning is logged.
 const LARGE_GRID: u128 = 1_000_000;
 
 /// Settings of [`BasicVariantGenerator`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BasicVariantConfig {
-    /// The settings, perhaps not all, that the first samples take instead of draws; each stands for one sample. A grid
-    /// that a point sets is not enumerated for it.
+    /// Settings of the first samples, one entry per sample. Settings left out of an entry are drawn. A grid that an entry
+    /// sets is not enumerated for that sample.
     pub points_to_evaluate: Vec<Config>,
-    /// Whether a sample keeps its draws over its whole grid, instead of drawing anew for each point.
+    /// Whether all grid points of a sample share the same draws. If false, values are drawn anew for each grid point.
     pub constant_grid_search: bool,
-    /// The seed of the draws: the same seed gives the same trials.
+    /// Seed of the draws. The same seed gives the same trials.
     pub seed: u64,
 }
 
-/// Random and grid search: crosses every grid of the space, draws the rest, and does all that once per sample.
+/// Random and grid search: for each sample, enumerates the product of all grids and draws the other values.
 ///
-/// The grid is enumerated in Ray's order: grids by path, the first changes fastest. What trial `n` gets depends on the
-/// space, the seed and `n` alone; results and their order change nothing.
+/// Grids are enumerated in Ray's order: sorted by path, the first changes fastest. The settings of trial `n` depend only on
+/// the search space, the seed and `n`, not on any results.
 pub struct BasicVariantGenerator {
     settings: BasicVariantConfig,
     template: Template,
-    /// Trials suggested.
+    /// Number of trials suggested so far.
     trials: u64,
     sample: u64,
-    /// Points of the sample's grid that were suggested.
+    /// Number of grid points suggested so far in the current sample.
     cursor: u128,
 }
 
 impl BasicVariantGenerator {
-    /// A searcher that has suggested nothing yet.
+    /// Creates a searcher that has suggested nothing yet.
     pub fn new(settings: BasicVariantConfig) -> Self {
         Self { settings, template: Template::default(), trials: 0, sample: 0, cursor: 0 }
     }
@@ -47,7 +47,7 @@ impl BasicVariantGenerator {
         self.settings.points_to_evaluate.get(usize::try_from(sample).ok()?)
     }
 
-    /// Points of the grids that `point` leaves open.
+    /// Number of points in the grids that `point` leaves open.
     fn grid_len(&self, point: Option<&Config>) -> u128 {
         let lens = self.template.free_grids(point).into_iter().map(|grid| self.template.grids[grid].len);
         lens.fold(1, |product: u128, len| product.saturating_mul(len as u128))

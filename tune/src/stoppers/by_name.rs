@@ -1,4 +1,4 @@
-//! Stoppers as a sweep file names them: `{ type = "TrialPlateau", metric = "episode_reward_mean" }`.
+//! Stoppers by name, as in a sweep file: `{ type = "TrialPlateau", metric = "episode_reward_mean" }`.
 
 use std::time::Duration;
 
@@ -57,9 +57,9 @@ static REGISTRY: Registry<dyn Stopper> = Registry::new(
     ],
 );
 
-/// Lets sweep files name a stopper of yours: `make` gets its settings, without `type`.
+/// Registers a custom stopper under a name that sweep files can use. `make` gets the stopper's settings without `type`.
 ///
-/// A name that exists already then means yours. Upper and lower case are the same.
+/// The name replaces a built-in stopper of the same name. Case is ignored.
 ///
 /// ```
 /// use pavlov_tune::stoppers::{self, FunctionStopper};
@@ -90,7 +90,7 @@ struct Timeout {
     timeout: Option<f64>,
 }
 
-/// The stopper that `config` describes: its name under `type`, and its settings over their defaults.
+/// Builds the stopper that `config` describes: its name under `type`, and settings that override the stopper's defaults.
 ///
 /// | `type` | settings |
 /// |---|---|
@@ -99,7 +99,7 @@ struct Timeout {
 /// | `TrialPlateau` | see [`TrialPlateauConfig`] |
 /// | `ExperimentPlateau` | see [`ExperimentPlateauConfig`] |
 ///
-/// and what the program [registered](register).
+/// Stoppers that the program [registered](register) are available too.
 ///
 /// # Errors
 /// Returns [`Error::Missing`] without a `type`, [`Error::Config`] if it is unknown, or if a setting has the wrong kind or is

@@ -1,4 +1,4 @@
-//! Result keys and the values that end a trial: `{"training_iteration": 40, "evaluation/episode_reward_mean": 475}`.
+//! Stopping criteria: limits of result keys, such as `{"training_iteration": 40, "evaluation/episode_reward_mean": 475}`.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::loggers::flatten;
 use crate::metric::{find, missing, number};
 use crate::{Config, Error, Metrics, Result};
 
-/// Ends a trial when any of its result keys has reached its value: is as high, or higher.
+/// Ends a trial when any of its metrics reaches its limit: `>=`.
 ///
-/// A key that a trial's results do not carry would be waited for in silence. It is an error, with the nearest key
-/// there is, at the first result of the first trial. `null` counts as carried.
+/// A key that the first result of the first trial does not have is an error that names the nearest key, since the trial
+/// would otherwise never stop. A value of `null` counts as present.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StoppingCriteria {
     criteria: Vec<Criterion>,
@@ -21,23 +21,23 @@ pub struct StoppingCriteria {
 struct Criterion {
     key: String,
     limit: f64,
-    /// Whether a result has carried it.
+    /// Whether a result has had this key.
     seen: bool,
 }
 
-/// A criterion that a result meets.
+/// Criterion that a result has met.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Met {
-    /// The result key, parts joined by `/`.
+    /// Result key, with parts joined by `/`.
     pub key: String,
-    /// The value to reach.
+    /// Limit to reach.
     pub limit: f64,
-    /// The value reached.
+    /// Value in the result, at least `limit`.
     pub value: f64,
 }
 
 impl StoppingCriteria {
-    /// Numbers by key, nested or with parts joined by `/`.
+    /// Creates criteria from limits by key. Keys may be nested, or have parts joined by `/`.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a value is neither a number nor `null`, or if an object is empty.
@@ -47,7 +47,7 @@ impl StoppingCriteria {
         Ok(criteria)
     }
 
-    /// Lays criteria over these: a number replaces the one of the same key, `null` removes it.
+    /// Merges `config` into these criteria: a number replaces the limit of the same key, `null` removes the criterion.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a value is neither a number nor `null`, or if an object is empty.
@@ -69,37 +69,38 @@ impl StoppingCriteria {
         Ok(())
     }
 
-    /// Parts of the results that fill up later in a trial, such as `evaluation`: keys below them are waited for.
+    /// Names parts of the results that are empty at first, such as `evaluation`. A key below such a part may be missing as
+    /// long as the part is absent or empty.
     #[must_use]
     pub fn later<T: Into<String>>(mut self, parts: impl IntoIterator<Item = T>) -> Self {
         self.later.extend(parts.into_iter().map(Into::into));
         self
     }
 
-    /// Numbers by key, as they were given.
+    /// Returns the limits by key, with parts joined by `/`.
     pub fn to_config(&self) -> Config {
         self.criteria.iter().map(|criterion| (criterion.key.clone(), Value::from(criterion.limit))).collect()
     }
 
-    /// Whether nothing ever stops.
+    /// Whether there are no criteria, so that no trial is ever stopped.
     pub fn is_empty(&self) -> bool {
         self.criteria.is_empty()
     }
 
-    /// The result keys, parts joined by `/`.
+    /// Returns the result keys, with parts joined by `/`.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.criteria.iter().map(|criterion| criterion.key.as_str())
     }
 
-    /// The value at which this key stops training.
+    /// Returns the limit of `key`, or `None` if there is no such criterion.
     pub fn limit(&self, key: &str) -> Option<f64> {
         self.criteria.iter().find(|criterion| criterion.key == key).map(|criterion| criterion.limit)
     }
 
-    /// Refuses a key that this result does not carry and no earlier one did.
+    /// Checks that each criterion's key is in this result or was in an earlier one.
     ///
     /// # Errors
-    /// Returns [`Error::MissingMetric`] with the nearest key if neither this result nor an earlier one has a key.
+    /// Returns [`Error::MissingMetric`] with the nearest key if a key is in neither this result nor an earlier one.
     pub fn check(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
         for criterion in self.criteria.iter_mut().filter(|criterion| !criterion.seen) {
             let key = &criterion.key;
@@ -117,7 +118,7 @@ impl StoppingCriteria {
         Ok(())
     }
 
-    /// The first criterion that `result` meets.
+    /// Returns the first criterion that `result` meets, or `None`.
     ///
     /// # Errors
     /// Returns [`Error::Metric`] if a value is neither a number nor `null`.
@@ -131,7 +132,7 @@ impl StoppingCriteria {
     }
 }
 
-/// The key of an object with nothing in it.
+/// Returns the key of the first empty object in `config`, if any.
 fn empty_object(config: &Config) -> Option<String> {
     config.iter().find_map(|(key, value)| match value {
         Value::Object(inner) if inner.is_empty() => Some(key.clone()),
@@ -141,7 +142,8 @@ fn empty_object(config: &Config) -> Option<String> {
 }
 
 impl<K: Into<String>> FromIterator<(K, f64)> for StoppingCriteria {
-    /// Values by key, parts joined by `/`: `StoppingCriteria::from_iter([("training_iteration", 40.0)])`.
+    /// Creates criteria from pairs of key and limit: `StoppingCriteria::from_iter([("training_iteration", 40.0)])`. Parts of
+    /// a key are joined by `/`.
     fn from_iter<T: IntoIterator<Item = (K, f64)>>(values: T) -> Self {
         let criterion = |(key, limit): (K, f64)| Criterion { key: key.into(), limit, seen: false };
         Self { criteria: values.into_iter().map(criterion).collect(), later: Vec::new() }

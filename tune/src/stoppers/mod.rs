@@ -1,7 +1,7 @@
-//! Stoppers say that a trial, or the whole sweep, has trained enough.
+//! Stoppers: decide when a trial, or the whole sweep, ends.
 //!
-//! Like schedulers, stoppers are functions of their settings and the calls that they have seen: a resumed sweep makes
-//! new ones and repeats the calls.
+//! The decisions of a stopper depend only on its settings and the calls made to it. A resumed sweep makes new stoppers and
+//! repeats the calls.
 
 mod by_name;
 mod criteria;
@@ -19,17 +19,17 @@ pub use plateau::{
     ExperimentPlateauConfig, ExperimentPlateauStopper, TrialPlateauConfig, TrialPlateauStopper,
 };
 
-/// Says when a trial ends, or the whole sweep.
+/// Decides when a trial, or the whole sweep, ends.
 pub trait Stopper: Send {
-    /// Whether this trial ends with this result. Asked before the scheduler.
+    /// Returns whether the trial ends after this result. Called before the scheduler.
     ///
     /// # Errors
-    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks what this stopper needs, and
-    /// [`Error::Metric`](crate::Error::Metric) if that is no number.
+    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks a metric that this stopper needs,
+    /// and [`Error::Metric`](crate::Error::Metric) if the metric is not a number.
     fn should_stop(&mut self, trial_id: &str, result: &Metrics) -> Result<bool>;
 
-    /// Whether every trial ends and no other starts. `elapsed`: how long the sweep has run, the time before a resume
-    /// included. Asked after each event.
+    /// Returns whether the whole sweep ends: all trials end, and no new ones start. Called after each event. `elapsed` is
+    /// the time that the sweep has run, including the time before a resume. Returns false by default.
     fn stop_all(&self, elapsed: Duration) -> bool {
         let _ = elapsed;
         false
@@ -46,7 +46,7 @@ impl Stopper for NoopStopper {
     }
 }
 
-/// Ends a trial with its `max_iter`th result.
+/// Ends a trial after a fixed number of results.
 #[derive(Clone, Debug)]
 pub struct MaximumIterationStopper {
     max_iter: u64,
@@ -54,7 +54,7 @@ pub struct MaximumIterationStopper {
 }
 
 impl MaximumIterationStopper {
-    /// Ends each trial with its `max_iter`th result. 0 means 1, since a trial is asked about with its first result.
+    /// Ends each trial after `max_iter` results. 0 is treated as 1, since stoppers are asked only after a result.
     pub fn new(max_iter: u64) -> Self {
         Self { max_iter, results: HashMap::new() }
     }
@@ -68,14 +68,14 @@ impl Stopper for MaximumIterationStopper {
     }
 }
 
-/// Ends the sweep once it has run for so long, the time before a resume included.
+/// Ends the sweep after a fixed time, which includes the time before a resume.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeoutStopper {
     timeout: Duration,
 }
 
 impl TimeoutStopper {
-    /// Ends the sweep after `timeout`: Ray's `time_budget_s`.
+    /// Ends the sweep after `timeout`, like Ray's `time_budget_s`.
     pub fn new(timeout: Duration) -> Self {
         Self { timeout }
     }
@@ -91,15 +91,15 @@ impl Stopper for TimeoutStopper {
     }
 }
 
-/// Stops when any of several stoppers does. Each sees every result (Ray skips those after the first that stops, so
-/// their counts depend on the order).
+/// Stops as soon as any of several stoppers does. Every stopper sees every result. (Ray does not ask the stoppers after the
+/// first that stops, so their counts depend on their order.)
 #[derive(Default)]
 pub struct CombinedStopper {
     stoppers: Vec<Box<dyn Stopper>>,
 }
 
 impl CombinedStopper {
-    /// Combines these stoppers. Without any of them it never stops.
+    /// Combines `stoppers`. An empty list never stops anything.
     pub fn new(stoppers: Vec<Box<dyn Stopper>>) -> Self {
         Self { stoppers }
     }
@@ -123,13 +123,14 @@ impl Stopper for CombinedStopper {
     }
 }
 
-/// Ends trials as a function says: `FunctionStopper::new(|trial_id, result| ...)`.
+/// Ends a trial when a function returns true: `FunctionStopper::new(|trial_id, result| ...)`.
 pub struct FunctionStopper<F> {
     function: F,
 }
 
 impl<F: FnMut(&str, &Metrics) -> bool + Send> FunctionStopper<F> {
-    /// A stopper that asks `function`. The function gets the trial's id and its result. To be the same after a resume, it must depend on nothing else.
+    /// Creates a stopper that calls `function` with the trial's id and its result. The function should depend on nothing
+    /// else, so that a resumed sweep makes the same decisions.
     pub fn new(function: F) -> Self {
         Self { function }
     }

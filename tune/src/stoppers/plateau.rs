@@ -1,4 +1,4 @@
-//! Stoppers for a metric that does not move any more.
+//! Stoppers that end a trial or the sweep when a metric has stopped changing.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::{Error, Metrics, Mode, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrialPlateauConfig {
-    /// The key of the results to watch; it must be given.
+    /// Result key of the metric; required.
     pub metric: String,
-    /// A standard deviation below this is a plateau.
+    /// Standard deviation of the metric below which a trial has plateaued.
     pub std: f64,
-    /// How many of the last results the standard deviation is of.
+    /// Number of most recent results over which the standard deviation is computed.
     pub num_results: usize,
-    /// How many results a trial has at least before it ends.
+    /// Minimum number of results before a trial can end.
     pub grace_period: u64,
-    /// No trial ends before the metric is as good as this; needs `mode`.
+    /// Value that the metric must reach before a trial can end; requires `mode`.
     pub metric_threshold: Option<f64>,
-    /// Whether high or low values of the metric are good.
+    /// Whether higher or lower values are better; only used with `metric_threshold`.
     pub mode: Option<Mode>,
 }
 
@@ -40,22 +40,22 @@ impl Default for TrialPlateauConfig {
     }
 }
 
-/// Ends a trial whose metric has not moved over its last results.
+/// Ends a trial when the standard deviation of its metric over the last results is small.
 ///
-/// A result without the metric, or with `null`, is no plateau while it is among the last `num_results`.
+/// There is no plateau while the metric is missing or `null` in one of the last `num_results` results.
 #[derive(Clone, Debug)]
 pub struct TrialPlateauStopper {
     config: TrialPlateauConfig,
-    /// Trial → number of results, and the last of them.
+    /// Number of results and the most recent values of the metric, by trial id.
     trials: HashMap<String, (u64, VecDeque<f64>)>,
 }
 
 impl TrialPlateauStopper {
-    /// A stopper that has seen no results yet.
+    /// Creates a stopper that has seen no results yet.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if no metric is named, if `std` or `num_results` is out of range, or if there is a
-    /// `metric_threshold` without a `mode`.
+    /// Returns [`Error::Config`] if `metric` is empty, if `std` or `num_results` is out of range, or if `metric_threshold`
+    /// is given without `mode`.
     pub fn new(config: TrialPlateauConfig) -> Result<Self> {
         let refuse = |key: &str, value: String, rule: &str| {
             Err(Error::config(format!("TrialPlateauStopper.{key}"), value, rule))
@@ -101,15 +101,15 @@ impl Stopper for TrialPlateauStopper {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExperimentPlateauConfig {
-    /// The key of the results to watch; it must be given.
+    /// Result key of the metric; required.
     pub metric: String,
-    /// A standard deviation up to this is a plateau.
+    /// Standard deviation of the best results, at or below which the sweep has plateaued.
     pub std: f64,
-    /// How many of the best results of the sweep the standard deviation is of.
+    /// Number of best results over which the standard deviation is computed, 2 or more.
     pub top: usize,
-    /// Whether high or low values of the metric are good.
+    /// Whether higher or lower values of the metric are better.
     pub mode: Mode,
-    /// How many results in a row the plateau must last before the sweep ends; 0 and 1 are the same.
+    /// Number of consecutive results with a plateau before the sweep ends; 0 and 1 are equivalent.
     pub patience: u64,
 }
 
@@ -119,23 +119,23 @@ impl Default for ExperimentPlateauConfig {
     }
 }
 
-/// Ends the sweep when its best results do not get better any more.
+/// Ends the sweep when the standard deviation of its best results is small.
 ///
-/// The best results of all trials count, several of one trial too. A `null` is no result.
+/// The best results are taken from all trials, and one trial may contribute several. `null` values are ignored.
 #[derive(Clone, Debug)]
 pub struct ExperimentPlateauStopper {
     config: ExperimentPlateauConfig,
-    /// The best first; higher is better.
+    /// Scores of the best results, best first; higher is better.
     best: Vec<f64>,
-    /// Results in a row at which there was a plateau.
+    /// Number of consecutive results with a plateau.
     iterations: u64,
 }
 
 impl ExperimentPlateauStopper {
-    /// A stopper that has seen no results yet.
+    /// Creates a stopper that has seen no results yet.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if no metric is named, or if `std` or `top` is out of range.
+    /// Returns [`Error::Config`] if `metric` is empty, or if `std` or `top` is out of range.
     pub fn new(config: ExperimentPlateauConfig) -> Result<Self> {
         let refuse = |key: &str, value: String, rule: &str| {
             Err(Error::config(format!("ExperimentPlateauStopper.{key}"), value, rule))
@@ -177,7 +177,7 @@ impl Stopper for ExperimentPlateauStopper {
     }
 }
 
-/// The standard deviation of a population; NaN if one of the values is.
+/// Population standard deviation of `values`; NaN if a value is NaN.
 fn std(values: &[f64]) -> f64 {
     let number = values.len() as f64;
     let mean = values.iter().sum::<f64>() / number;

@@ -1,15 +1,15 @@
-//! The contract of a backend as a function.
+//! A check that a storage backend keeps the contract of [`Storage`].
 
 use std::fs;
 
 use crate::storage::{Object, Storage};
 use crate::{Error, Result};
 
-/// Puts a backend through the contract of [`Storage`]; it must be empty, and is left empty.
+/// Checks that a backend keeps the contract of [`Storage`]. The storage must be empty, and is empty again afterwards.
 ///
 /// # Errors
-/// Returns [`Error::Storage`] with the first promise that is broken and what was found instead, or with what the
-/// backend itself returned. Returns [`Error::Io`] if there is no temporary directory.
+/// Returns [`Error::Storage`] for the first part of the contract that does not hold, with the value found. Returns errors of
+/// the backend unchanged, and [`Error::Io`] if a temporary directory cannot be used.
 pub fn check_storage(storage: &dyn Storage) -> Result<()> {
     let check = Check { storage };
     let scratch = tempfile::tempdir().map_err(Error::io("make a directory below", &std::env::temp_dir()))?;

@@ -1,8 +1,9 @@
-//! Checkpoints as objects.
+//! Upload, download and deletion of checkpoints on object storage.
 //!
-//! The manifest is put after the files that it lists and deleted before them. Where another checkpoint has the name
-//! already, the new one's files stand in a folder named by its manifest's checksum (`checkpoint_000010/1f2e3d4c/...`),
-//! so that putting the manifest replaces one whole checkpoint by another at once; then the old files go.
+//! The manifest is written after the files that it lists, and deleted before them. If the name is already used by another
+//! checkpoint, the new files go into a subfolder named by the checksum of the new manifest
+//! (`checkpoint_000010/1f2e3d4c/...`). Replacing the manifest then switches from one complete checkpoint to the other at
+//! once, and the old files are deleted afterwards.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,14 +13,14 @@ use super::{Object, Storage, join};
 use crate::checkpoint::{self, MANIFEST, METADATA, Manifest, Metadata};
 use crate::{Error, Result, read_file};
 
-/// How often a checkpoint that is replaced while it is read is read anew.
+/// Maximum number of attempts to download a checkpoint that is replaced during the download.
 const ATTEMPTS: usize = 3;
 
-/// Uploads the checkpoint in `dir`; what is there already is left. `before_replacing` another one of that name it does
-/// what it is told.
+/// Uploads the checkpoint in `dir` and skips files that are already stored. If another checkpoint has this name,
+/// `before_replacing` is called before its manifest is replaced.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`] if the checkpoint in `dir` is damaged, gone, or was replaced meanwhile, and
+/// Returns [`Error::Checkpoint`] if the checkpoint in `dir` is damaged, missing, or replaced during the upload, and
 /// [`Error::Storage`] if the storage cannot be used.
 pub(super) fn put(
     storage: &dyn Storage,
@@ -70,11 +71,11 @@ pub(super) fn put(
     }
 }
 
-/// Downloads the checkpoint at `path` as `dir`, whole or not at all.
+/// Downloads the checkpoint at `path` to the directory `dir`, completely or not at all.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`] if the checkpoint is damaged or not there, [`Error::Storage`] if the storage cannot be
-/// used, and [`Error::Io`] if the files cannot be written here.
+/// Returns [`Error::Checkpoint`] if the checkpoint is damaged or missing, [`Error::Storage`] if the storage cannot be used,
+/// and [`Error::Io`] if the local files cannot be written.
 pub(crate) fn get(storage: &dyn Storage, path: &str, dir: &Path) -> Result<()> {
     let mut text = manifest_at(storage, path)?;
     for attempt in 1.. {
@@ -106,7 +107,8 @@ fn get_version(storage: &dyn Storage, path: &str, dir: &Path, text: &[u8]) -> Re
             let target = unfinished.join(checkpoint::relative(Path::new(&url), &file.path)?);
             let above = crate::files::parent(&target);
             fs::create_dir_all(above).map_err(Error::io("create", above))?;
-            // What is missing is told by the verification. The manifest could be read: what cannot be is damaged.
+            // A missing file is found by the verification afterwards. The manifest was readable, so an unreadable file means
+            // that the checkpoint is damaged.
             storage.get_file(&join(&folder, &file.path), &target).map_err(|error| damaged(error, &url))?;
         }
         let target = unfinished.join(MANIFEST);
@@ -114,20 +116,20 @@ fn get_version(storage: &dyn Storage, path: &str, dir: &Path, text: &[u8]) -> Re
     })
 }
 
-/// What is in the checkpoint at `path`.
+/// Reads the manifest of the checkpoint at `path`.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`] if the manifest is damaged or not there, and [`Error::Storage`] if the storage cannot
-/// be used.
+/// Returns [`Error::Checkpoint`] if the manifest is damaged or missing, and [`Error::Storage`] if the storage cannot be
+/// used.
 pub(super) fn manifest(storage: &dyn Storage, path: &str) -> Result<Manifest> {
     let text = manifest_at(storage, path)?;
     checkpoint::parse_manifest(Path::new(&join(storage.url(), path)), &String::from_utf8_lossy(&text))
 }
 
-/// The driver's part of the checkpoint at `path`.
+/// Reads the metadata that the driver stored in the checkpoint at `path`.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`] if that part is damaged or not there, and [`Error::Storage`] if the storage cannot be
+/// Returns [`Error::Checkpoint`] if the metadata is damaged or missing, and [`Error::Storage`] if the storage cannot be
 /// used.
 pub(crate) fn metadata(storage: &dyn Storage, path: &str) -> Result<Metadata> {
     let url = join(storage.url(), path);
@@ -138,7 +140,7 @@ pub(crate) fn metadata(storage: &dyn Storage, path: &str) -> Result<Metadata> {
     serde_json::from_slice(&metadata).map_err(|error| refuse(error.to_string()))
 }
 
-/// Deletes the checkpoint at `path`, or what is left of it.
+/// Deletes the checkpoint at `path`, including what an interrupted deletion left of it.
 pub(super) fn delete(storage: &dyn Storage, path: &str) -> Result<()> {
     let there = storage.list(path)?;
     let manifest = join(path, MANIFEST);
@@ -150,14 +152,14 @@ fn manifest_at(storage: &dyn Storage, path: &str) -> Result<Vec<u8>> {
     let url = join(storage.url(), path);
     let reason = "there is no whole checkpoint: manifest.json is missing";
     let text = storage.get(&join(path, MANIFEST)).or_else(|error| {
-        // If that can be done, it is this object that cannot be read.
+        // If listing succeeds, the storage is reachable, so this object is what cannot be read.
         storage.list(path)?;
         Err(damaged(error, &url))
     })?;
     text.ok_or_else(|| Error::checkpoint(Path::new(&url), reason))
 }
 
-/// An error that will not pass as one of the checkpoint.
+/// Turns a permanent storage error into a checkpoint error; other errors stay as they are.
 fn damaged(error: Error, checkpoint: &str) -> Error {
     match error {
         Error::Storage { url, reason, transient: false, .. } => {
@@ -176,7 +178,7 @@ fn versioned(path: &str, manifest: &[u8]) -> String {
     join(path, &format!("{:08x}", crc32c::crc32c(manifest)))
 }
 
-/// Where the files of the checkpoint with this manifest are.
+/// Folder with the files of the checkpoint that has this manifest.
 fn folder(path: &str, manifest: &[u8], there: &[Object]) -> String {
     let versioned = versioned(path, manifest);
     let prefix = versioned.clone() + "/";
@@ -186,7 +188,7 @@ fn folder(path: &str, manifest: &[u8], there: &[Object]) -> String {
     }
 }
 
-/// Deletes what belongs to other checkpoints that had the name.
+/// Deletes files that other checkpoints of this name left.
 fn tidy(
     storage: &dyn Storage,
     path: &str,

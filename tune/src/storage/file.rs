@@ -1,7 +1,7 @@
 //! `file:///dir`: a directory as storage, such as one that machines share over NFS.
 //!
-//! An object is a file, written beside its place and renamed into it; a process that is killed meanwhile leaves a hidden
-//! file, which is not listed. Checksums are not kept but computed when asked for.
+//! An object is a file that is written under a temporary name and then renamed. A process that is killed while writing
+//! leaves a hidden file, which is not listed. Checksums are not stored; they are computed on request.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
@@ -14,9 +14,9 @@ use crate::error::room;
 use crate::files::{self, create_anew, parent, sync_dir};
 use crate::{Error, Result, read_file};
 
-/// Objects that are being written; not listed.
+/// Prefix of temporary files for objects that are being written; they are not listed.
 const UNFINISHED: &str = ".pavlov-unfinished-";
-/// How often a folder is made anew that another process removed because it was empty.
+/// Maximum number of attempts to write when another process removes the empty folder meanwhile.
 const ATTEMPTS: usize = 3;
 
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl FileStorage {
         sync_dir(folder).map_err(&refused)
     }
 
-    /// Durable as well.
+    /// Creates the folder and its parents, and syncs them to disk.
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
         if folder.is_dir() {
             return Ok(());
@@ -101,7 +101,7 @@ impl FileStorage {
         made.chain([parent(&self.dir)]).try_for_each(sync_dir)
     }
 
-    /// Folders are no objects: those above `target` that are empty go.
+    /// Removes the folders above `target` that are empty: a folder is not an object and must not remain.
     fn prune(&self, target: &Path) {
         for folder in target.ancestors().skip(1).take_while(|folder| **folder != self.dir) {
             if fs::remove_dir(folder).is_err() {
@@ -227,7 +227,7 @@ impl Storage for FileStorage {
     }
 }
 
-/// Also for `a/b` where `a` is an object.
+/// Whether the error means that there is no such object; this includes `a/b` where `a` is an object.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,4 +1,4 @@
-//! The small files of a directory: uploaded whole when they have changed.
+//! Upload of the small files of a directory, each one whole whenever it has changed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,15 +11,15 @@ use tempfile::NamedTempFile;
 use super::Storage;
 use crate::{Error, Result, checkpoint, files};
 
-/// What was uploaded, by path: length and time of change.
+/// Length and modification time of each uploaded file, by path.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     uploaded: HashMap<PathBuf, (u64, SystemTime)>,
 }
 
 impl Files {
-    /// Uploads what has changed at `at`, a file or a folder below `root`. Checkpoints, hidden files and `left_out` are not
-    /// looked at; a file that cannot be read is left out with a warning.
+    /// Uploads the changed files at `at`, a file or a folder below `root`. Skips checkpoints, hidden files and `left_out`. A
+    /// file that cannot be read is skipped with a warning.
     pub(super) fn upload(
         &mut self,
         storage: &dyn Storage,
@@ -70,7 +70,7 @@ fn found(at: &Path, left_out: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// The first bytes of a file that may grow meanwhile, and their checksum.
+/// Copies the first `length` bytes of a file, which may grow meanwhile, and returns the copy and its CRC-32C.
 fn snapshot(path: &Path, length: u64) -> io::Result<(NamedTempFile, u32)> {
     let mut source = files::open(path)?.take(length);
     let mut copy = NamedTempFile::new()?;

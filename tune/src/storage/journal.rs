@@ -1,7 +1,8 @@
-//! A journal as objects: storage cannot append, so it is there in pieces.
+//! The journal on object storage, split into pieces because objects cannot be appended to.
 //!
-//! `journal/000000000000000.jsonl` is the piece from byte 0 on. The last piece is replaced by a longer one until it has
-//! [`PIECE`] bytes; then the next one begins. So what is uploaded does not grow with the square of what was written.
+//! `journal/000000000000000.jsonl` is the piece that begins at byte 0. The last piece is replaced by a longer one until it
+//! has [`PIECE`] bytes, then a new piece begins. This keeps the total upload from growing with the square of the journal's
+//! length.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,27 +11,27 @@ use std::path::{Path, PathBuf};
 use super::{Storage, join};
 use crate::{Error, Result, files};
 
-/// The folder of the pieces.
+/// Folder of the journal's pieces on the storage.
 pub(crate) const SEGMENTS: &str = "journal";
 const PIECE: u64 = 1 << 20;
 
-/// A local journal and how far it is on the storage.
+/// A local journal, and how much of it has been uploaded.
 #[derive(Debug)]
 pub(crate) struct Segments {
     file: PathBuf,
-    /// Where the last piece begins.
+    /// Byte offset at which the last piece begins.
     start: u64,
-    /// So much is there.
+    /// Number of bytes uploaded.
     end: u64,
 }
 
 impl Segments {
-    /// Of a journal of which nothing is there.
+    /// Creates the state of a journal that has not been uploaded at all.
     pub(crate) fn new(file: PathBuf) -> Self {
         Segments { file, start: 0, end: 0 }
     }
 
-    /// Of a journal whose pieces are there, all of them downloaded into `copy`; `None`: there are none.
+    /// Downloads all pieces of a journal into `copy`; returns `None` if there are no pieces.
     ///
     /// # Errors
     /// Returns [`Error::Experiment`] if a piece is missing, [`Error::Storage`] if the storage cannot be used, and
@@ -55,17 +56,17 @@ impl Segments {
         Ok(Some(segments))
     }
 
-    /// The local journal.
+    /// Path of the local journal.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
 
-    /// So many bytes are there.
+    /// Number of bytes uploaded.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Uploads up to byte `to`.
+    /// Uploads the journal up to byte `to`.
     pub(super) fn advance(&mut self, storage: &dyn Storage, to: u64) -> Result<()> {
         while self.end < to {
             let end = to.min(self.start + PIECE);

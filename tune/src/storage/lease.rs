@@ -1,9 +1,9 @@
-//! `driver.json`: who runs what is at a URL, so that two drivers do not.
+//! The lease on a URL, which keeps two drivers from running there at the same time: the object `driver.json`.
 //!
-//! Object storage has no locks, so this is a heartbeat: the driver rewrites the object every [`BEAT`], and one that comes
-//! later watches it for longer than that before it takes over; a driver whose process is known to be gone (same machine)
-//! is not waited for. Before each heartbeat the driver looks whose name is there: one that was taken over uploads nothing
-//! from then on. Two drivers that take over within the same second are told apart at their first heartbeat only.
+//! Object storage has no locks, so the lease is a heartbeat: the driver rewrites the object every [`BEAT`]. A second driver
+//! watches it for longer than that before it takes over, unless the first driver ran on the same machine and its process is
+//! gone. Before each heartbeat, a driver reads the object; if another driver has taken over, it uploads nothing from then
+//! on. Two drivers that take over within the same second notice each other only at their first heartbeat.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,10 +22,10 @@ use crate::{Error, Result, node};
 pub(crate) const DRIVER: &str = "driver.json";
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Tokens of this process that hold something.
+/// Tokens of the leases that this process holds.
 static HELD: Mutex<BTreeSet<u128>> = Mutex::new(BTreeSet::new());
 
-/// The right to write to a URL; given back when dropped.
+/// Exclusive right of a driver to write to a URL. Dropping it releases the lease.
 #[derive(Debug)]
 pub(crate) struct Lease {
     storage: Arc<dyn Storage>,
@@ -38,16 +38,17 @@ pub(crate) struct Lease {
 struct Driver {
     host: String,
     pid: u32,
-    /// Tells process numbers of this machine from those of others; empty where nothing does.
+    /// Identifies the machine to which `pid` belongs; empty if that cannot be determined.
     machine: String,
     token: u128,
     beat: u64,
 }
 
 impl Lease {
+    /// Takes the lease and starts its heartbeat thread. Blocks while it watches whether another driver is still running.
+    ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if another driver is at work, and [`Error::Storage`] if the storage cannot be
-    /// used.
+    /// Returns [`Error::Experiment`] if another driver is running, and [`Error::Storage`] if the storage cannot be used.
     pub(crate) fn take(storage: Arc<dyn Storage>) -> Result<Self> {
         Self::take_with(storage, BEAT)
     }
@@ -82,7 +83,7 @@ impl Lease {
                         }
                         Ok(_) => {
                             own.beat += 1;
-                            // Without connection no other driver can take over either.
+                            // A failed heartbeat may be ignored: a later read finds out if another driver took over.
                             let _ = write(&*storage, &own);
                         }
                         Err(_) => {}
@@ -94,6 +95,8 @@ impl Lease {
         Ok(lease)
     }
 
+    /// Checks that no other driver has taken over the lease.
+    ///
     /// # Errors
     /// Returns [`Error::Storage`] if another driver has taken over.
     pub(crate) fn check(&self) -> Result<()> {
@@ -112,7 +115,7 @@ impl Drop for Lease {
             drop(stop);
             let _ = thread.join();
         }
-        // As far as it can be reached; else the next driver finds out.
+        // If the storage cannot be reached now, the next driver notices the missing heartbeat.
         if matches!(read(&*self.storage), Ok(Some(driver)) if driver.token == self.token) {
             let _ = self.storage.delete(DRIVER);
         }
@@ -165,7 +168,7 @@ fn taken_over(other: &Driver) -> String {
     format!("process {} on {} has taken over; nothing is uploaded any more", other.pid, other.host)
 }
 
-/// What cannot be read counts as absent: it is always written whole.
+/// Reads the lease. An unreadable one counts as absent, since leases are always written whole.
 fn read(storage: &dyn Storage) -> Result<Option<Driver>> {
     Ok(storage.get(DRIVER)?.and_then(|text| serde_json::from_slice(&text).ok()))
 }
@@ -174,7 +177,7 @@ fn write(storage: &dyn Storage, driver: &Driver) -> Result<()> {
     storage.put(DRIVER, serde_json::to_vec(driver).map_err(Error::other)?)
 }
 
-/// Host, boot and space of process numbers.
+/// Hostname, boot id and PID namespace, which together tell to which machine a process id belongs.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();

@@ -1,14 +1,15 @@
-//! A directory brought to storage in the background.
+//! Uploads a directory to storage in the background.
 //!
-//! One thread does what it is told in order. Its promises, which hold whenever either side stops:
-//! * The manifest of a checkpoint is there only with all its files.
-//! * The journal is there up to a line only if each checkpoint that it tells of up to there is there too, or a later one
-//!   of its trial if that one was deleted.
-//! * A checkpoint is deleted only when the journal that was written before the deletion is there.
-//! * A local checkpoint is never touched.
+//! One thread does its jobs in order. It guarantees the following, even if the process or the storage fails at any time:
+//! * The manifest of a checkpoint is stored only together with all its files.
+//! * The uploaded journal never mentions a checkpoint that is not stored, unless it was deleted and a later one of its trial
+//!   is stored.
+//! * A checkpoint is deleted only after the journal as it was before the deletion has been uploaded.
+//! * Local checkpoints are never changed.
 //!
-//! A checkpoint that is deleted or replaced here before it was uploaded leaves a [`MissingCheckpoint`]: the journal stops before the
-//! absent, and deletions wait, until a later checkpoint of the same trial is there.
+//! A checkpoint that is deleted or replaced locally before its upload leaves a [`MissingCheckpoint`]. Until a later
+//! checkpoint of the same trial is stored, the uploaded journal ends before the first line about a missing checkpoint, and
+//! deletions wait.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -27,21 +28,23 @@ use crate::checkpoint::MANIFEST;
 use crate::files::parent;
 use crate::{Error, Result, read_file};
 
-/// The first pause of an outage; each is twice the one before.
+/// First pause between attempts during an outage; each pause is twice as long as the one before.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a dropped [`Mirror`] waits for a call that is under way.
+/// How long dropping a [`Mirror`] waits for a storage call in progress.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// How a sweep or run is brought to storage.
+/// Settings for uploading a sweep or run to storage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SyncConfig {
-    /// How often results and other small files are uploaded besides the moments when their trial ends.
+    /// Interval between uploads of results and other small files. They are also uploaded when their trial ends. Default: 5
+    /// minutes.
     pub sync_period: Duration,
-    /// How long the end of a run waits for the storage.
+    /// Maximum time that the end of a run waits for outstanding uploads. Default: 30 minutes.
     pub sync_timeout: Duration,
-    /// Checkpoints that are uploaded stay here as well; otherwise only each trial's newest does.
+    /// Whether local copies of uploaded checkpoints are kept. If false, only the newest one of each trial is kept. Default:
+    /// false.
     pub keep_local_checkpoints: bool,
 }
 
@@ -55,10 +58,10 @@ impl Default for SyncConfig {
     }
 }
 
-/// Brings a directory to storage. Calls only note what is to be done.
+/// Uploads a directory to storage in the background. Its methods only add jobs to a queue.
 ///
-/// `journal` in them is the length of the journal that knows of it: it is uploaded so far, afterwards. Without a journal
-/// it is 0.
+/// The argument `journal` is the journal's length in bytes, including the line about the event. After the job, the journal
+/// is uploaded up to that length. Without a journal it is 0.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     shared: Arc<Shared>,
@@ -77,15 +80,15 @@ struct Shared {
 struct Queue {
     jobs: VecDeque<Job>,
     next: u64,
-    /// The journal's length as the last call told it.
+    /// Journal length in bytes given by the last call.
     journal: u64,
-    /// No job follows.
+    /// Whether the end has been queued, so that no more jobs follow.
     closing: bool,
-    /// The [`Mirror`] was dropped: no caller waits for the uploads.
+    /// Whether the [`Mirror`] was dropped, so that nobody waits for the uploads.
     abandoned: bool,
-    /// Why the job in front could not be done.
+    /// Last error of the job at the front of the queue.
     last_error: Option<Error>,
-    /// The thread is gone.
+    /// Whether the thread has ended.
     ended: bool,
 }
 
@@ -109,12 +112,13 @@ enum Work {
     Files {
         at: PathBuf,
     },
-    /// All files; nothing follows.
+    /// Upload of all small files; the last job.
     End,
 }
 
 impl Mirror {
-    /// The mirror of `dir`. A small object is written and deleted first, so that what can never work is told here.
+    /// Starts a thread that uploads `dir`. First writes and deletes a small object, so that a storage that cannot be used is
+    /// reported at once.
     ///
     /// # Errors
     /// Returns [`Error::Storage`] if the storage cannot be used.
@@ -149,37 +153,38 @@ impl Mirror {
         Ok(Mirror { shared, url, config, uploaded })
     }
 
-    /// The journal has grown.
+    /// Records that the journal has grown.
     pub(crate) fn note(&self, journal: u64) {
         self.shared.lock().journal = journal;
     }
 
-    /// A whole checkpoint is there, below the mirror's directory. The last bytes of `journal` are the line about it.
+    /// Queues the upload of a complete checkpoint below the mirror's directory. The journal's last line, up to `journal`,
+    /// must be the one about this checkpoint.
     pub(crate) fn save(&self, checkpoint: &Path, journal: u64) {
         let before = self.shared.lock().journal.min(journal);
         let manifest = identity(checkpoint).unwrap_or_default();
         self.push(Work::Save { checkpoint: checkpoint.into(), manifest, before }, journal);
     }
 
-    /// To be called before the checkpoint is deleted here.
+    /// Queues the deletion of a stored checkpoint. Call it before the checkpoint is deleted locally.
     pub(crate) fn delete(&self, checkpoint: &Path, journal: u64) {
         self.push(Work::Delete { checkpoint: checkpoint.into() }, journal);
     }
 
-    /// The small files of a folder, or one file, have changed.
+    /// Queues the upload of a changed file, or of the changed small files in a folder.
     pub(crate) fn sync(&self, at: &Path, journal: u64) {
         self.push(Work::Files { at: at.into() }, journal);
     }
 
-    /// Checkpoints that have come to be there since this was asked the last time; the same one perhaps more than once.
+    /// Returns the checkpoints uploaded since the last call. The same checkpoint may appear more than once.
     pub(crate) fn uploaded(&self) -> impl Iterator<Item = PathBuf> {
         self.uploaded.try_iter()
     }
 
-    /// Waits until all is there, for `sync_timeout` at most.
+    /// Waits until everything is uploaded, for at most `sync_timeout`.
     ///
     /// # Errors
-    /// Returns [`Error::Storage`] or another error that says what stands in the way; nothing is lost here then.
+    /// Returns [`Error::Storage`] or another error with the reason why the upload is incomplete. The local files are kept.
     pub(crate) fn finish(&self) -> Result<()> {
         let deadline = Instant::now() + self.config.sync_timeout;
         let mut state = self.shared.lock();
@@ -222,7 +227,7 @@ impl Mirror {
 }
 
 impl Drop for Mirror {
-    /// What is not there by now is not uploaded any more.
+    /// Ends the thread. Files that are not uploaded by now are not uploaded any more.
     fn drop(&mut self) {
         let deadline = Instant::now() + GRACE_PERIOD;
         let mut state = self.shared.lock();
@@ -251,33 +256,33 @@ impl Queue {
     }
 }
 
-/// A checkpoint that the journal tells of, and that will never be uploaded.
+/// Checkpoint that the journal mentions but that will never be uploaded.
 #[derive(Debug)]
 struct MissingCheckpoint {
     number: u64,
     trial: PathBuf,
-    /// The journal without the line about it.
+    /// Length of the journal in bytes before the line about this checkpoint.
     before: u64,
 }
 
-/// The thread that uploads.
+/// State of the thread that uploads.
 struct Uploader {
     shared: Arc<Shared>,
     storage: Arc<dyn Storage>,
     dir: PathBuf,
     period: Duration,
     journal: Option<Segments>,
-    /// The journal may be uploaded up to here, missing checkpoints aside.
+    /// Byte up to which the journal may be uploaded, apart from missing checkpoints.
     wanted: u64,
     files: Files,
     missing: Vec<MissingCheckpoint>,
-    /// Deletions that wait for the journal, by the number of their job.
+    /// Deletions that wait for the journal's upload: number of the job, and the checkpoint.
     deletions: Vec<(u64, PathBuf)>,
     lease: Option<Lease>,
     report: Sender<PathBuf>,
 }
 
-/// Tells those who wait that the thread has ended, however it ended.
+/// Tells waiting callers, when dropped, that the thread has ended, even after a panic.
 struct EndSignal(Arc<Shared>);
 
 impl Drop for EndSignal {
@@ -311,11 +316,11 @@ impl Uploader {
                 }
             }
         }
-        // The process that waits for the end may be the next to run this.
+        // Release the lease before the end is signalled: the process that waits for the end may start the next driver.
         drop(self.lease.take());
     }
 
-    /// Waits for the next job. `None`: all is done, or the [`Mirror`] was dropped.
+    /// Waits for the next job. Returns `None` if all jobs are done or the [`Mirror`] was dropped.
     fn next_job(&self, synced: &mut Instant) -> Option<Job> {
         let mut state = self.shared.lock();
         loop {
@@ -323,7 +328,7 @@ impl Uploader {
                 return None;
             }
             let due = self.period.saturating_sub(synced.elapsed());
-            // The first job says that what was here before is known.
+            // No periodic upload before the first job, which shows that the files left by an earlier run have been read.
             if due.is_zero() && !state.closing && state.next > 0 {
                 *synced = Instant::now();
                 let waits = matches!(state.jobs.back(), Some(Job { work: Work::Files { at }, .. }) if *at == self.dir);
@@ -349,7 +354,7 @@ impl Uploader {
         state.last_error = None;
     }
 
-    /// Pauses after an error, until the run ends at most.
+    /// Pauses after an error; ends early when the run ends.
     fn rest(&self, error: Error, pause: Duration) {
         let until = Instant::now() + pause;
         let mut state = self.shared.lock();
@@ -365,7 +370,7 @@ impl Uploader {
         }
     }
 
-    /// Does one job, all of it or again.
+    /// Does one job. After an error the whole job is done again, so each step can be repeated.
     fn work(&mut self, job: &Job) -> Result<()> {
         if let Some(lease) = &self.lease {
             lease.check()?;
@@ -380,7 +385,7 @@ impl Uploader {
             Work::Files { at } => self.upload_files(at)?,
             Work::End => {
                 self.upload_files(&self.dir.clone())?;
-                // They will never be uploaded: another process has deleted those checkpoints.
+                // Another process deleted these checkpoints, so they will never be uploaded.
                 for absent in self.missing.drain(..) {
                     tracing::warn!(
                         "a checkpoint in {} was gone before it was uploaded",
@@ -429,7 +434,8 @@ impl Uploader {
         Ok(())
     }
 
-    /// Brings the journal as far as it may be, then deletes what only the journal before it needed.
+    /// Uploads the journal up to the last line whose checkpoints are stored, then deletes the checkpoints that no uploaded
+    /// line needs.
     fn catch_up(&mut self, number: u64) -> Result<()> {
         let to = self.limit(self.wanted);
         if let Some(journal) = &mut self.journal {
@@ -455,7 +461,7 @@ impl Uploader {
     }
 }
 
-/// Tells one checkpoint from another one of the same name.
+/// Checksum of the manifest, which tells apart two checkpoints of the same name; `None` without a manifest.
 fn identity(checkpoint: &Path) -> Option<u32> {
     read_file(&checkpoint.join(MANIFEST)).ok().map(|text| crc32c::crc32c(&text))
 }

@@ -1,9 +1,9 @@
-//! Experiments and checkpoints on object storage: `s3://bucket/prefix` wherever a directory is asked for.
+//! Experiments and checkpoints on object storage: URLs such as `s3://bucket/prefix` in place of a directory.
 //!
-//! [`Storage`] is what a backend owes. [`register`] makes a backend known by the scheme of its URLs; the crate
-//! `pavlov-storage` has those of S3, GCS and Azure. `file:///dir` is known without: a directory, on NFS say.
+//! [`Storage`] is the trait that a backend implements. [`register`] registers a backend for a URL scheme; the crate
+//! `pavlov-storage` has backends for S3, GCS and Azure. `file:///dir` is built in: a directory, for example on NFS.
 //!
-//! A sweep works in a local directory, `<results root>/s3/bucket/prefix/<name>`, and a background thread brings it to the
+//! A sweep works in a local directory, `<results root>/s3/bucket/prefix/<name>`, and a background thread uploads it to the
 //! storage:
 //!
 //! ```text
@@ -14,9 +14,9 @@
 //!         checkpoint_000010/    and its checkpoints: manifest.json is put last and deleted first
 //! ```
 //!
-//! Two drivers at one URL: `driver.json` carries a heartbeat of 15 s. A second driver watches it for 45 s (not at all
-//! where it sees that the first one's process is gone) and is refused if it beats. One that was taken over while it could
-//! not reach the storage uploads nothing any more and ends with an error.
+//! Protection against two drivers at one URL: `driver.json` carries a heartbeat of 15 s. A second driver watches it for 45
+//! s, or not at all if it can see that the first driver's process is gone, and is refused if there is a heartbeat. A driver
+//! that was taken over while it could not reach the storage uploads nothing more and ends with an error.
 
 use std::fmt;
 use std::path::Path;
@@ -47,69 +47,70 @@ pub(crate) use runs::{newest, written};
 pub(crate) use url::join;
 pub use url::{scheme, work_dir};
 
-/// An object on a storage.
+/// Metadata of an object on a storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// The path of the object below the storage's prefix, parts joined by `/`.
+    /// Path of the object below the storage's URL, with parts joined by `/`.
     pub path: String,
-    /// The size of the object.
+    /// Size of the object in bytes.
     pub bytes: u64,
-    /// The CRC-32C of the content, where the backend was told it; not in listings.
+    /// CRC-32C of the content, if the backend knows it; always `None` in listings.
     pub crc32c: Option<u32>,
 }
 
-/// Objects by path below one URL. Calls block; any thread may call.
+/// A storage backend: objects by path below one URL. Calls block, and any thread may call.
 ///
 /// # Contract
-/// * An object is there whole or not at all, and replaced at once.
-/// * What `put` and `put_file` have returned for is durable and seen by every reader.
-/// * Deleting what is not there is no error.
-/// * Errors are [`Error::Storage`](crate::Error::Storage); `transient` says whether trying again may help. Backends
-///   themselves try again for some seconds at most.
+/// * An object is present completely or not at all, and is replaced atomically.
+/// * Once `put` or `put_file` returns, the object is durable and visible to every reader.
+/// * Deleting a missing object is not an error.
+/// * Errors are [`Error::Storage`](crate::Error::Storage); `transient` says whether another attempt may succeed. A backend
+///   itself retries for a few seconds at most.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// The URL, for messages.
+    /// Returns the URL of the storage, for messages.
     fn url(&self) -> &str;
 
-    /// Writes an object, made or replaced.
+    /// Writes an object, or replaces an existing one.
     ///
     /// # Errors
     /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.
     fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()>;
 
-    /// Streams a file into an object; a large one in parts. `crc32c` is kept with the object.
+    /// Uploads a file as an object without reading it all into memory; large files are uploaded in parts. `crc32c` is stored
+    /// with the object.
     ///
     /// # Errors
     /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached, and
-    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, or if `crc32c` is not its checksum.
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read or does not match `crc32c`.
     fn put_file(&self, path: &str, file: &Path, crc32c: u32) -> Result<()>;
 
-    /// Reads an object. `None`: it is not there.
+    /// Reads an object; `None` if it does not exist.
     ///
     /// # Errors
     /// Returns [`Error::Storage`](crate::Error::Storage) if the object is damaged or has more than
     /// [`LARGEST_FILE`](crate::LARGEST_FILE) bytes, or if the storage refuses or cannot be reached.
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Streams an object into a file, made or replaced. `false`: the object is not there.
+    /// Downloads an object to a file, which is created or replaced. Returns `false` if the object does not exist.
     ///
     /// # Errors
     /// Returns [`Error::Storage`](crate::Error::Storage) if the object is damaged, or if the storage refuses or cannot
     /// be reached, and [`Error::Io`](crate::Error::Io) if the file cannot be written.
     fn get_file(&self, path: &str, file: &Path) -> Result<bool>;
 
-    /// Looks for an object without reading it. `None`: it is not there.
+    /// Returns an object's metadata without its content; `None` if it does not exist.
     ///
     /// # Errors
     /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.
     fn head(&self, path: &str) -> Result<Option<Object>>;
 
-    /// All objects whose path is `prefix` or begins with `prefix/` (all of them for an empty one), sorted by path.
+    /// Lists all objects whose path is `prefix` or begins with `prefix/`, sorted by path. An empty prefix lists all objects.
     ///
     /// # Errors
     /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.
     fn list(&self, prefix: &str) -> Result<Vec<Object>>;
 
-    /// Deletes an object. One that is not there is no error.
+    /// Deletes an object. A missing object is not an error.
     ///
     /// # Errors
     /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.

@@ -1,4 +1,4 @@
-//! Which backend a URL means.
+//! Registry of storage backends by URL scheme.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Storage, file, scheme};
 use crate::{Error, Result};
 
-/// Opens a URL. It need not look whether anything is there.
+/// Function that opens the storage at a URL. It need not check that anything is stored there.
 pub type Open = fn(url: &str) -> Result<Arc<dyn Storage>>;
 
 static BACKENDS: Mutex<BTreeMap<String, Open>> = Mutex::new(BTreeMap::new());
 
-/// Makes `open` the backend for URLs that begin with `scheme://`.
+/// Registers `open` as the backend for URLs that begin with `scheme://`.
 pub fn register(scheme: &str, open: Open) {
     BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).insert(scheme.into(), open);
 }
 
-/// The storage at `url`.
+/// Opens the storage at `url`.
 ///
 /// # Errors
-/// Returns [`Error::Config`] if no storage is registered for the URL's scheme, and otherwise what the backend returns.
+/// Returns [`Error::Config`] if no storage is registered for the URL's scheme, and the errors of the backend.
 pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
     let scheme = scheme(Path::new(url)).unwrap_or_default();
     let open = BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).get(scheme).copied();

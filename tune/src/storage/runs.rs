@@ -1,4 +1,4 @@
-//! Run directories at a URL: small files, and checkpoints named `checkpoint_000010`.
+//! Run directories at a URL: their small files, and checkpoints named like `checkpoint_000010`.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -8,18 +8,19 @@ use super::{DRIVER, Object, Storage, open, work_dir};
 use crate::checkpoint::{self, MANIFEST, Written};
 use crate::{Error, Result, files};
 
-/// When a checkpoint was written, and its name.
+/// Number and time that tell when a checkpoint was written, and the checkpoint's name.
 pub(crate) type WrittenAs = (Written, String);
 
-/// The directory of the run at `url`, `<results root>/s3/bucket/run`, brought to the state of its newest checkpoint.
+/// Downloads the run at `url` and returns its local directory, `<results root>/s3/bucket/run`, in the state of the run's
+/// newest checkpoint.
 ///
-/// If it was here that the run went furthest, nothing is downloaded. Else what is here gives way to the small files at the
-/// URL and the newest checkpoint there.
+/// If the local directory is at least as far as the URL, nothing is downloaded. Otherwise its small files and checkpoints
+/// are replaced by the small files and the newest checkpoint from the URL.
 ///
 /// # Errors
 /// Returns [`Error::Experiment`] if there is no run, [`Error::Checkpoint`] if its newest checkpoint is damaged,
-/// [`Error::Config`] if no storage is registered for the URL's scheme, [`Error::Storage`] if the storage cannot be
-/// used, and [`Error::Io`] if the files here cannot be read or written.
+/// [`Error::Config`] if no storage is registered for the URL's scheme, [`Error::Storage`] if the storage cannot be used, and
+/// [`Error::Io`] if local files cannot be read or written.
 pub fn fetch_run(url: &str) -> Result<PathBuf> {
     let (storage, dir) = (open(url)?, work_dir(url)?);
     let objects = storage.list("")?;
@@ -55,14 +56,14 @@ pub fn fetch_run(url: &str) -> Result<PathBuf> {
         fs::create_dir_all(above).map_err(Error::io("create", above))?;
         storage.get_file(&object.path, &target)?;
     }
-    // Last: with it the directory is ahead.
+    // The checkpoint comes last: once it is here, the local directory counts as complete.
     if let Some((_, name)) = there {
         checkpoints::get(&*storage, &name, &dir.join(&name))?;
     }
     Ok(dir)
 }
 
-/// The checkpoint of a run that was written last.
+/// Returns the checkpoint of a run that was written last, or `None` if the run has none.
 ///
 /// # Errors
 /// Returns [`Error::Checkpoint`] if a manifest is damaged, and [`Error::Storage`] if the storage cannot be used.
@@ -70,7 +71,7 @@ pub(crate) fn newest(storage: &dyn Storage, objects: &[Object]) -> Result<Option
     Ok(written(storage, objects)?.into_iter().max())
 }
 
-/// All checkpoints of a run.
+/// Returns all checkpoints of a run.
 pub(crate) fn written(storage: &dyn Storage, objects: &[Object]) -> Result<Vec<WrittenAs>> {
     let names = objects.iter().filter_map(|object| {
         let name = object.path.strip_suffix(MANIFEST)?.strip_suffix('/')?;
@@ -79,7 +80,7 @@ pub(crate) fn written(storage: &dyn Storage, objects: &[Object]) -> Result<Vec<W
     names.map(|name| Ok((manifest(storage, name)?.written(), name.into()))).collect()
 }
 
-/// Whether it is one of the files that a run directory has besides checkpoints.
+/// Whether `path` is a file of a run directory outside its checkpoints and not hidden.
 fn is_small_file(path: &str) -> bool {
     let is_part = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.as_encoded_bytes().starts_with(b"."));
     let is_in_checkpoint = path.split_once('/').is_some_and(|(first, _)| checkpoint::is_named_so(first));

@@ -1,18 +1,18 @@
-//! What a URL says, and where what is there is worked on.
+//! Parts of storage URLs, and the local directory that belongs to a URL.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::files::results_root;
 use crate::{Error, Result};
 
-/// `s3` of `s3://bucket/prefix`; `None` for a path.
+/// Returns the scheme of a URL, `s3` for `s3://bucket/prefix`; `None` for a path.
 pub fn scheme(path: &Path) -> Option<&str> {
     let (scheme, _) = path.to_str()?.split_once("://")?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     (!scheme.is_empty() && scheme.chars().all(is_name)).then_some(scheme)
 }
 
-/// `below` a URL, or below a path inside of a storage.
+/// Appends `below` to a URL or to a path inside a storage, with one `/` between them.
 pub(crate) fn join(above: &str, below: &str) -> String {
     match (above.trim_end_matches('/'), below) {
         ("", below) => below.into(),
@@ -21,7 +21,7 @@ pub(crate) fn join(above: &str, below: &str) -> String {
     }
 }
 
-/// Where what is at `url` is worked on: `<results root>/s3/bucket/prefix` for `s3://bucket/prefix`.
+/// Returns the local working directory for `url`: `<results root>/s3/bucket/prefix` for `s3://bucket/prefix`.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if the URL has `.` or `..` as a part, and [`Error::Io`] if the current directory is needed

@@ -1,15 +1,15 @@
-//! Hooks into a sweep.
+//! Callbacks, which are called at events of a sweep.
 
 use std::path::Path;
 
 use crate::{Metrics, Result, Trial};
 
-/// A callback is told what happens in a sweep, by Ray's names. Calls come from the thread of `fit`, in order; what a
-/// callback returns as an error ends the sweep.
+/// Methods that a sweep calls at its events, named as in Ray Tune. They are called in order, from the thread that called
+/// `fit`. An error returned by a method ends the sweep.
 ///
-/// After a restore, only what happens from then on is told.
+/// After a restore, only new events are reported.
 pub trait Callback: Send {
-    /// Called before the first trial; `total_num_samples` is how many trials there will be (`None`: no end).
+    /// Called before the first trial starts. `total_num_samples` is the number of trials; `None` means no limit.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -18,7 +18,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// Called before trials are started and the next report is waited for.
+    /// Called at the beginning of each step, before trials are started and the next report is awaited.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -27,7 +27,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// Called after a report was dealt with, or after a tenth of a second without one.
+    /// Called at the end of each step: after a report was processed, or after 0.1 s without a report.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -36,7 +36,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// A trial got its resources.
+    /// Called when a trial got its resources and starts.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -45,7 +45,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// A trial goes on from a checkpoint.
+    /// Called when a trial starts from a checkpoint, after `on_trial_start`.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -54,7 +54,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// A trial reported.
+    /// Called when a trial reported a result.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -63,7 +63,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// A trial wrote the checkpoint at `checkpoint`.
+    /// Called when a trial wrote a checkpoint to the directory `checkpoint`.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -73,7 +73,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// A trial ended, all done.
+    /// Called when a trial has ended without failing and nothing is left to do for it.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -82,7 +82,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// A trial failed and is tried again.
+    /// Called when a trial failed and will be tried again.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -91,7 +91,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// A trial failed for good.
+    /// Called when a trial failed and will not be tried again.
     ///
     /// # Errors
     /// An error ends the sweep.
@@ -100,7 +100,7 @@ pub trait Callback: Send {
         Ok(())
     }
 
-    /// Nothing runs any more.
+    /// Called once at the end, when no trial runs any more.
     ///
     /// # Errors
     /// An error ends the sweep.

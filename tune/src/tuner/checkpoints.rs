@@ -1,17 +1,17 @@
-//! Which checkpoints a trial has, and which of them may go.
+//! The checkpoints of a trial, and the choice of which may be deleted.
 
 use std::cmp::Ordering;
 
 use crate::checkpoint::beyond;
 use crate::executor::SavedCheckpoint;
 
-/// The checkpoints of one trial in the order of writing.
+/// Checkpoints of one trial, in the order in which they were written.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     all: Vec<Checkpoint>,
-    /// The iteration of the one that other trials may still start from.
+    /// Iteration of the checkpoint that other trials may still start from.
     kept: Option<u64>,
-    /// Iterations of those that other trials are being started from, once per trial.
+    /// Iterations of the checkpoints that other trials are starting from, one entry per such trial.
     held: Vec<u64>,
 }
 
@@ -19,12 +19,12 @@ pub(super) struct Checkpoints {
 pub(super) struct Checkpoint {
     pub(super) iteration: u64,
     pub(super) bytes: u64,
-    /// Higher is better; `None`: the result had no such number.
+    /// Score of the checkpoint, higher is better; `None` if its result had no number for the score attribute.
     pub(super) score: Option<f64>,
 }
 
 impl Checkpoints {
-    /// The newest one; it replaces one of the same iteration, whose directory it took.
+    /// Adds the newest checkpoint. It replaces one of the same iteration, because it overwrote that one's directory.
     pub(super) fn add(&mut self, saved: SavedCheckpoint, score: Option<f64>) {
         self.forget(saved.iteration);
         self.all.push(Checkpoint { iteration: saved.iteration, bytes: saved.bytes, score });
@@ -47,7 +47,7 @@ impl Checkpoints {
         self.all.iter().map(|checkpoint| checkpoint.bytes).sum()
     }
 
-    /// From now on others may start from this one, and from no earlier one.
+    /// Keeps the checkpoint of `iteration` for other trials to start from, instead of any checkpoint kept before.
     pub(super) fn keep(&mut self, iteration: u64) {
         self.kept = Some(iteration);
     }
@@ -56,7 +56,7 @@ impl Checkpoints {
         self.kept.filter(|kept| self.all.iter().any(|checkpoint| checkpoint.iteration == *kept))
     }
 
-    /// Another trial is being started from it: it stays until `release`.
+    /// Holds the checkpoint of `iteration` until `release`, because another trial is starting from it.
     pub(super) fn hold(&mut self, iteration: u64) {
         self.held.push(iteration);
     }
@@ -67,12 +67,13 @@ impl Checkpoints {
         }
     }
 
-    /// Whether a trial may start from it though it is not among the best.
+    /// Whether a trial may still start from the checkpoint, so that it must stay even if it is not among the best.
     pub(super) fn is_needed(&self, iteration: u64) -> bool {
         self.newest() == Some(iteration) || self.kept == Some(iteration) || self.held.contains(&iteration)
     }
 
-    /// Those below the best `num_to_keep`, without what is still needed. Without scores the newer is the better.
+    /// Iterations of the checkpoints that rank below the best `num_to_keep` and are not needed. Without `by_score`, newer
+    /// checkpoints rank higher.
     pub(super) fn surplus(&self, num_to_keep: usize, by_score: bool) -> Vec<u64> {
         if self.all.len() <= num_to_keep {
             return Vec::new();
@@ -85,7 +86,7 @@ impl Checkpoints {
         beyond(ranked, num_to_keep, |iteration| self.is_needed(iteration))
     }
 
-    /// The oldest one that nothing needs.
+    /// Iteration of the oldest checkpoint that is not needed.
     pub(super) fn oldest_unneeded(&self) -> Option<u64> {
         self.all.iter().map(|checkpoint| checkpoint.iteration).find(|iteration| !self.is_needed(*iteration))
     }

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crate::{Error, Result, read_file, storage};
 
-/// A file of an experiment beside its journal.
+/// Extra file in an experiment's directory, beside the journal.
 #[derive(Debug)]
 pub struct ExperimentFile {
-    /// The name of the file in the experiment's directory.
+    /// Name of the file in the experiment's directory.
     pub name: &'static str,
-    /// The bytes to write.
+    /// Content of the file.
     pub content: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ impl ExperimentFile {
         })
     }
 
-    /// The content of the file `name` of the experiment in `dir`, a directory or a URL; `None`: it has none.
+    /// Reads the file `name` of the experiment in `dir`, a directory or a URL. Returns `None` if there is no such file.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the file cannot be read, and [`Error::Storage`] if the storage cannot be used.
@@ -33,7 +33,7 @@ impl ExperimentFile {
             if let Some(content) = storage::open(url)?.get(name)? {
                 return Ok(Some(content));
             }
-            // Killed before it was uploaded.
+            // The driver may have been killed before the file was uploaded.
             dir = Cow::Owned(storage::work_dir(url)?);
         }
         let path = dir.join(name);

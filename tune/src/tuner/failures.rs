@@ -1,4 +1,4 @@
-//! `error.txt`: what went wrong in a trial.
+//! The file `error.txt` with the failures of a trial.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::{Error, Result, files, node};
 
 pub(super) const FILE: &str = "error.txt";
 
-/// Appends one failure.
+/// Appends one failure with its date to `error.txt` in `dir`.
 pub(super) fn write(dir: &Path, message: &str) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     let path = dir.join(FILE);

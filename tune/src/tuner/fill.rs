@@ -1,7 +1,7 @@
-//! Results that a trial's files lack.
+//! Completion of trials' result files from the journal.
 //!
-//! Storage has the journal after each checkpoint, and a trial's files every now and then. A restore that begins with what
-//! is there writes the missing results into the files, so that their history has no holes.
+//! The journal is uploaded after each checkpoint, but a trial's other files only now and then. A restore from the storage
+//! therefore adds the missing results to the files, so that their history has no gaps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ use super::journal::Event;
 use crate::run_log::RunLog;
 use crate::{Config, LoggerChoice, Metrics, Result, TrialContext, loggers};
 
-/// What the journal knows of a trial.
+/// Results of a trial according to the journal.
 struct JournaledTrial<'a> {
     config: &'a Config,
-    /// The results that count: those after a checkpoint that was taken over are gone.
+    /// Results that count, with their iterations. Results later than a checkpoint taken over from another trial are removed.
     results: Vec<(u64, &'a Metrics)>,
 }
 
-/// Brings `result.json` and its companions of each trial in `dir` to where the journal is; from a damaged row on, all rows
-/// are written again.
+/// Adds results from the journal to `result.json` and the other result files of each trial in `dir`. After a damaged row,
+/// all rows are written again.
 ///
 /// # Errors
 /// Returns [`Error::Io`](crate::Error::Io) if a file cannot be read or written.
@@ -75,7 +75,7 @@ fn fill_trial(logdir: PathBuf, trial_id: &str, known: &JournaledTrial<'_>) -> Re
     log.close()
 }
 
-/// Settings are not repeated in the journal.
+/// Whether a line of `result.json` equals a result in the journal, which does not repeat the settings.
 fn is_same(line: &Metrics, result: &Metrics) -> bool {
     let others = line.iter().filter(|(key, _)| *key != "config");
     line.len() == result.len() + usize::from(line.contains_key("config"))

@@ -1,8 +1,8 @@
-//! `journal.jsonl`: everything that happened in a sweep, one JSON object per line, only ever appended to.
+//! `journal.jsonl`: everything that happens in a sweep, one JSON object per line, append-only.
 //!
-//! A line is written before the sweep acts on it, with one `write`, so a killed driver loses nothing that it had acted
-//! on; a thread makes the lines durable every second, so a power cut loses the last moments at most, and those are
-//! trained again. The cost of an event does not depend on how many there were.
+//! No actor gets a request that follows from an event before the event's line has been written, with one `write`. So a
+//! killed driver loses nothing that a trial has acted on. A thread syncs the file to disk every second. A power cut loses at
+//! most the last moments, and those are trained again. The cost of an event does not depend on the number of earlier events.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -22,44 +22,45 @@ use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, files, limi
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
-/// Writing waits while the file is made durable, so that is not done for each line.
+/// Minimum time between two syncs to disk. Writing waits during a sync, so there is not one for each line.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// One line.
+/// Event in a sweep: one line of the journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event<'a> {
-    /// The first line.
+    /// The sweep was created. This is the first line.
     Experiment(Cow<'a, Header>),
-    /// A driver took the sweep up again.
+    /// A driver restored the sweep.
     Restored {
         #[serde(with = "limit::minus_one")]
         num_samples: Option<u64>,
-        /// What there is to share out from now on.
+        /// Total resources for trials from now on.
         resources: Cow<'a, Bundle>,
     },
-    /// The searcher suggested a trial.
+    /// The searcher suggested a new trial.
     Trial {
         trial_id: Cow<'a, str>,
         config: Cow<'a, Config>,
-        /// The drawn settings by path.
+        /// Drawn values by dotted path.
         drawn: Cow<'a, Config>,
         experiment_tag: Cow<'a, str>,
         resources: Cow<'a, Resources>,
     },
-    /// It got its resources.
+    /// The trial got its resources and starts.
     Started {
         trial_id: Cow<'a, str>,
-        /// The iteration of the checkpoint it starts from.
+        /// Iteration of the checkpoint that the trial starts from; `None` if it starts from scratch.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<u64>,
     },
-    /// It went on from a copy of another trial's checkpoint.
+    /// The trial continued from a copy of another trial's checkpoint.
     Adopted { trial_id: Cow<'a, str>, source: Cow<'a, str>, checkpoint: SavedCheckpoint },
-    /// It was to do so, but there was nothing to take over.
+    /// The trial was to continue from another trial's checkpoint, but there was none, so it keeps its own state and
+    /// settings.
     KeptOwn { trial_id: Cow<'a, str> },
-    /// It reported, and this was decided.
+    /// The trial reported a result, and `verdict` was decided.
     Result {
         trial_id: Cow<'a, str>,
         iteration: u64,
@@ -68,38 +69,38 @@ pub(crate) enum Event<'a> {
         elapsed: f64,
         result: Cow<'a, Metrics>,
     },
-    /// It has no more results; the last one stands.
+    /// The trial has no more results; the last one is final.
     Ended { trial_id: Cow<'a, str> },
-    /// A checkpoint of it is whole.
+    /// The trial wrote a complete checkpoint.
     Saved {
         trial_id: Cow<'a, str>,
         checkpoint: SavedCheckpoint,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         score: Option<f64>,
     },
-    /// Nothing could go on, and the scheduler was asked what to do.
+    /// No trial could continue, and the scheduler was asked what to do.
     Idle,
-    /// Nothing is left to do for it: it is never started again.
+    /// Nothing is left to do for the trial; it is never started again.
     Completed { trial_id: Cow<'a, str> },
-    /// It failed and may be tried again.
+    /// The trial failed and may be tried again.
     Failed { trial_id: Cow<'a, str>, message: Cow<'a, str> },
-    /// It failed too often.
+    /// The trial failed more often than allowed.
     GivenUp { trial_id: Cow<'a, str> },
-    /// On restoring, a trial that was given up was asked for again.
+    /// A restore requested another attempt at a trial that had been given up.
     Retried { trial_id: Cow<'a, str>, from_scratch: bool },
-    /// It is stopped as it stands: the restore did not ask for it, or everything stops.
+    /// The trial was stopped in its current state, because a restore did not ask for it or all trials stop.
     Stopped { trial_id: Cow<'a, str> },
-    /// No trial goes on.
+    /// All trials stop.
     StopAll { reason: Cow<'a, str> },
 }
 
-/// What the sweep was started with.
+/// Settings with which the sweep was created.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) format_version: u32,
     pub(crate) pavlov: String,
     pub(crate) name: String,
-    /// Five hexadecimal digits, the first part of every trial's id.
+    /// Five hexadecimal digits with which every trial's id begins.
     pub(crate) prefix: String,
     pub(crate) trainable: String,
     pub(crate) metric: Option<String>,
@@ -107,23 +108,23 @@ pub(crate) struct Header {
     #[serde(with = "limit::minus_one")]
     pub(crate) num_samples: Option<u64>,
     pub(crate) space: Value,
-    /// What there was to share out.
+    /// Total resources for trials.
     pub(crate) resources: Bundle,
 }
 
-/// Who decided what about a result.
+/// Decision about a result, by the stop conditions or by the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// The stop conditions are met, or the result said `done`.
+    /// Stop: the stop conditions are met, or the result has `done: true`.
     Done,
-    /// The scheduler: it trains on.
+    /// The scheduler lets the trial continue.
     Continue,
-    /// The scheduler: it pauses.
+    /// The scheduler pauses the trial.
     Pause,
-    /// The scheduler: it ends.
+    /// The scheduler stops the trial.
     Stop,
-    /// The scheduler: an order for it says more.
+    /// The scheduler has sent an order for the trial instead of a decision.
     Noop,
 }
 
@@ -138,7 +139,7 @@ impl From<Decision> for Verdict {
     }
 }
 
-/// The open journal of the one driver that may write it.
+/// Open journal, locked so that only one driver writes it.
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
@@ -150,7 +151,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Begins the journal of a new experiment. One that was killed before its first line counts for nothing.
+    /// Creates the journal of a new experiment. A journal without a complete first line is overwritten, since its driver was
+    /// killed before the sweep began.
     pub(super) fn create(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE);
         let refuse = "there is a sweep already; restore it, or choose another name or storage path";
@@ -158,7 +160,7 @@ impl Journal {
             return Err(Error::experiment(dir, refuse));
         }
         let journal = Self::open(path.clone(), files::append(&path)?)?;
-        // Another process may have been faster.
+        // Another process may have begun the sweep meanwhile.
         if has_begun(&path)? {
             return Err(Error::experiment(dir, refuse));
         }
@@ -166,7 +168,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the journal in `dir` and reads it; a torn last line is cut off.
+    /// Opens and reads the journal in `dir`. An incomplete last line is cut off.
     pub(super) fn restore(dir: &Path) -> Result<(Self, Header, Vec<Event<'static>>)> {
         let path = dir.join(FILE);
         if !path.exists() {
@@ -185,7 +187,7 @@ impl Journal {
     }
 
     fn open(path: PathBuf, file: File) -> Result<Self> {
-        // What a driver that was just killed was starting may hold its lock for a moment longer.
+        // A child process of a driver that was just killed may hold the lock a moment longer.
         let deadline = Instant::now() + LOCK_PATIENCE;
         while flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
             if Instant::now() > deadline {
@@ -212,7 +214,7 @@ impl Journal {
         Ok(Journal { path, file, line: Vec::new(), length, ends_with_idle: false, synced, sync })
     }
 
-    /// Appends one line.
+    /// Appends one event as a line.
     pub(crate) fn append(&mut self, event: &Event<'_>) -> Result<()> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
@@ -224,7 +226,7 @@ impl Journal {
         if let Some((sender, _)) = &self.sync
             && self.synced.elapsed() >= SYNC_EVERY
         {
-            // Full: a sync that has not begun yet will cover this line.
+            // If the channel is full, a sync that has not begun yet will include this line.
             let _ = sender.try_send(());
             self.synced = Instant::now();
         }
@@ -233,12 +235,12 @@ impl Journal {
 }
 
 impl Journal {
-    /// Bytes.
+    /// Length of the journal in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Whether the line that this process wrote last says that nothing could go on.
+    /// Whether the last line written by this process is [`Event::Idle`].
     pub(super) fn ends_with_idle(&self) -> bool {
         self.ends_with_idle
     }
@@ -254,7 +256,7 @@ impl Drop for Journal {
     }
 }
 
-/// Whether there is a journal with a whole line.
+/// Whether a journal with at least one complete line exists at `path`.
 pub(crate) fn has_begun(path: &Path) -> Result<bool> {
     let mut line = Vec::new();
     match files::open(path) {
@@ -267,7 +269,7 @@ pub(crate) fn has_begun(path: &Path) -> Result<bool> {
     }
 }
 
-/// The whole lines of a journal: header, events, and how many bytes they are.
+/// Reads the complete lines of a journal. Returns the header, the events, and the length of these lines in bytes.
 pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
     let mut reader = BufReader::new(files::open(path).map_err(Error::io("read", path))?);
     let dir = files::parent(path);
@@ -298,7 +300,7 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
             (_, None) | (Event::Experiment(_), Some(_)) => {
                 return Err(refuse("a journal has one `experiment` line, its first".into()));
             }
-            // Earlier versions could write this line without end, where it has no meaning any more.
+            // Earlier versions could repeat this line endlessly after `StopAll`, where it has no effect.
             (Event::Idle, Some(_)) if is_over => {}
             (event, Some(_)) => {
                 match event {

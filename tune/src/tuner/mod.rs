@@ -8,10 +8,10 @@
 //!         checkpoint_000010/    its checkpoints, and from a process also stdout and stderr
 //! ```
 //!
-//! [`Tuner::fit`] runs a sweep; [`Tuner::restore`] takes one up again, however it ended: it makes a new searcher,
-//! scheduler and stopper and repeats their calls from the journal, and trials go on from their newest whole
-//! checkpoint. Results that a trial had reported after it are trained again, but not told again; so a restored FIFO
-//! sweep of trainables that continue exactly ends with the results of an undisturbed one.
+//! [`Tuner::fit`] runs a sweep. [`Tuner::restore`] continues one, however it ended: it makes a new searcher, scheduler and
+//! stopper and repeats their calls from the journal, and each trial continues from its newest complete checkpoint. Results
+//! that the trial had reported after that checkpoint are trained again, but not reported again. If its trainables continue
+//! exactly, a restored FIFO sweep therefore ends with the same results as one that was never interrupted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -56,11 +56,11 @@ use remote::Remote;
 use sweep::Sweep;
 use table::Columns;
 
-/// Pending trials in a sweep whose draws do not depend on results: schedulers that compare a population see it whole. Ray
-/// has 16 as well, or a little more than there are CPUs.
+/// Number of pending trials that are drawn ahead with the default searcher, whose draws do not depend on results. Schedulers
+/// that compare a population then see all of it. Ray also draws 16 ahead, or slightly more than there are CPUs.
 const DRAWS_AHEAD: usize = 16;
 
-/// A sweep to be run.
+/// A sweep: a trainable, a search space, and the settings for running its trials.
 ///
 /// ```no_run
 /// use pavlov_tune::search::loguniform;
@@ -86,13 +86,13 @@ const DRAWS_AHEAD: usize = 16;
 /// # Ok::<(), pavlov_tune::Error>(())
 /// ```
 pub struct Tuner {
-    /// What each trial trains.
+    /// Trainable that each trial runs.
     pub trainable: TrainableFactory,
-    /// Settings, some of them to be drawn.
+    /// Search space: settings, with domains for the values to draw.
     pub param_space: SearchSpace,
-    /// How trials are drawn and scheduled.
+    /// Settings for how trials are drawn and scheduled.
     pub tune_config: TuneConfig,
-    /// Where the sweep writes, when trials stop and what happens when they fail.
+    /// Settings for where the sweep writes, when trials stop, and what happens when they fail.
     pub run_config: RunConfig,
 }
 
@@ -107,14 +107,14 @@ impl Tuner {
         }
     }
 
-    /// Runs the sweep. Trials that fail are in the result, not an error of the call.
+    /// Runs the sweep. Failed trials are part of the result, not an error of this call.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting is out of range, and [`Error::Resources`] if a trial asks for more than
-    /// there is. Returns [`Error::Experiment`] if there is an experiment of that name already, if no trial can go on,
-    /// or if not all of the sweep reached the storage. Returns [`Error::TrialFailed`] if a trial fails with
-    /// [`FailFast::Raise`]. Returns what the searcher, the scheduler, the stopper or a callback returns, and
-    /// [`Error::Io`] or [`Error::Storage`] if the sweep cannot be written. A sweep that had begun can be restored.
+    /// Returns [`Error::Config`] if a setting is out of range, and [`Error::Resources`] if a trial asks for more resources
+    /// than there are. Returns [`Error::Experiment`] if an experiment of that name exists, if no trial can continue, or if
+    /// the upload to the storage is incomplete. Returns [`Error::TrialFailed`] if a trial fails with [`FailFast::Raise`].
+    /// Returns errors of the searcher, the scheduler, the stopper and callbacks unchanged, and [`Error::Io`] or
+    /// [`Error::Storage`] if the sweep cannot be written. After an error, a sweep that had begun can be restored.
     pub fn fit(self) -> Result<ResultGrid> {
         self.fit_with(None)
     }
@@ -167,18 +167,19 @@ impl Tuner {
         self.go(dir, header, journal, (executor, pool), remote, None)
     }
 
-    /// Takes up the sweep in `dir`, a directory or a URL: this tuner must be as the one that began it. More samples, other
-    /// stop conditions, limits and failure settings are fine; settings that would have drawn other trials are refused.
+    /// Continues the sweep in `dir`, a directory or a URL. This tuner must have the settings of the one that began the
+    /// sweep. A larger number of samples and different stop conditions, limits and failure settings are allowed; settings
+    /// that would have drawn different trials are refused.
     ///
-    /// Trials that go on get the resources that they ask for now, unless a scheduler chose what they have.
+    /// Unfinished trials get the resources that their trainable asks for now, unless a scheduler changed them.
     ///
-    /// With a URL no more is needed than what is there. Where the working directory still exists and holds later results,
-    /// these are used, and uploaded; the working directory itself as `dir` means the same. Checkpoints are downloaded when
-    /// their trials start from them.
+    /// If `dir` is a URL, the files on the storage are sufficient. If the local working directory still exists and has later
+    /// results, these are used and uploaded. `dir` may also be that working directory, with the same effect. Checkpoints are
+    /// downloaded when their trials start from them.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if `dir` is no sweep, if another process runs it, if its journal is damaged, or if
-    /// it would go on differently than it began. Fails otherwise in the cases of [`fit`](Tuner::fit).
+    /// Returns [`Error::Experiment`] if `dir` is not a sweep, if another process runs it, if its journal is damaged, or if
+    /// the sweep would continue differently than it began. Otherwise fails in the same cases as [`fit`](Tuner::fit).
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
         self.restore_with(dir.as_ref(), which, None)
     }
@@ -217,12 +218,11 @@ impl Tuner {
         self.go(dir, header, journal, (executor, pool), remote, Some((events, which)))
     }
 
-    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`, a directory or a URL; the error says why not.
+    /// Checks that `dir`, a directory or a URL, has a sweep to [`restore`](Tuner::restore).
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if there is no sweep, or one that was killed before it began. Returns
-    /// [`Error::Io`], [`Error::Config`] or [`Error::Storage`] if the journal cannot be read or the storage cannot be
-    /// used.
+    /// Returns [`Error::Experiment`] if there is no sweep, or if it was killed before it began. Returns [`Error::Io`],
+    /// [`Error::Config`] or [`Error::Storage`] if the journal cannot be read or the storage cannot be used.
     pub fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
         let has_begun = match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
@@ -235,7 +235,8 @@ impl Tuner {
         }
     }
 
-    /// The trainable's name and the date; another one of the same second gets a number.
+    /// Returns the default name of an experiment: the trainable's name and the date, plus a number if that name exists
+    /// already.
     fn dated_name(&self, root: &Path) -> String {
         let dated = format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now())));
         let is_free = |name: &String| !root.join(name).exists();
@@ -268,7 +269,7 @@ impl Tuner {
         })
     }
 
-    /// What trials share: what the user says, else what there is where they run.
+    /// Creates the pool of resources that trials share: the configured total, or else the resources of the executor.
     fn pool(&self, executor: &dyn Executor) -> Result<Pool> {
         Pool::new(self.tune_config.total_resources.clone().or_else(|| executor.total_resources()))
     }
@@ -320,7 +321,7 @@ impl Tuner {
             let rule = "its trials change their settings on the way: leave the searcher out";
             return Err(Error::config("search_alg", scheduler.debug_string(), rule));
         }
-        // What a scheduler with a metric of its own compares is what the tables show.
+        // Tables show the scheduler's metric if the sweep has none of its own.
         let shown = objective.or(scheduler.objective()).cloned();
         let columns = Columns { space: &header.space, objective: shown.as_ref() };
         scheduler.set_total_resources(&header.resources);
@@ -368,7 +369,7 @@ impl Tuner {
     }
 }
 
-/// Refuses a name of an experiment that leads out of the storage path or hides the directory.
+/// Checks that the name of an experiment neither leads out of the storage path nor makes the directory hidden.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
         let rule = "it names one directory: letters and digits, no slash, no dot in front";

@@ -1,29 +1,29 @@
-//! What the machine or cluster has, and what of it is taken.
+//! The pool of resources that trials share: total and free amounts.
 
 use std::collections::BTreeMap;
 
 use crate::resources::Bundle;
 use crate::{Error, Resources, Result, gpu};
 
-/// Amounts are compared with this much slack, so that ten tenths fit into one.
+/// Tolerance in comparisons of amounts, so that ten times 0.1 fits into 1.
 const SLACK: f64 = 1e-9;
 
-/// More than one machine has.
+/// Upper limit for the number of GPUs, far above that of any single machine.
 const MOST_GPUS: usize = 1024;
 
-/// Free amounts by name, and of each GPU.
+/// Total and free amounts of each resource, and the free part of each GPU.
 #[derive(Debug)]
 pub(super) struct Pool {
     total: Bundle,
     free: Bundle,
     gpus: Vec<f64>,
     taken: BTreeMap<u64, (Bundle, Vec<(usize, f64)>)>,
-    /// A trial that asks for more cores than there are gets all of them, and its threads share them.
+    /// Whether a trial that asks for more cores than there are gets all of them, to be shared by its threads.
     shares_cores: bool,
 }
 
 impl Pool {
-    /// `None`: the cores and GPUs of this machine.
+    /// Creates a pool of the amounts in `total`. With `None`, the pool has the cores and GPUs of this machine.
     pub(super) fn new(total: Option<Bundle>) -> Result<Self> {
         let shares_cores = total.is_none();
         let total = match total {
@@ -47,7 +47,7 @@ impl Pool {
         &self.total
     }
 
-    /// Machines have joined or left; whether that changes anything.
+    /// Changes the total after machines have joined or left. Returns whether the total is different.
     pub(super) fn change(&mut self, total: Bundle) -> bool {
         if total == self.total {
             return false;
@@ -58,31 +58,31 @@ impl Pool {
         for (name, amount) in &self.total {
             *self.free.entry(name.clone()).or_default() -= amount;
         }
-        // Those that are gone are not free.
+        // GPUs that are gone keep their entries; the smaller free amount keeps trials from using them.
         let gpus = total.get("GPU").map_or(0, |gpus| gpus.floor() as usize);
         self.gpus.resize(gpus.min(MOST_GPUS).max(self.gpus.len()), 1.0);
         self.total = total;
         true
     }
 
-    /// Whether anything is left of any resource.
+    /// Whether any amount of any resource is free.
     pub(super) fn has_any_free(&self) -> bool {
         self.free.values().any(|amount| *amount > SLACK)
     }
 
-    /// Whether it could run on the empty machine.
+    /// Whether the request would fit into the pool if nothing else were running.
     pub(super) fn can_ever_fit(&self, request: &Resources) -> bool {
         covers(&self.total, &self.required(request))
     }
 
-    /// The cores that it asks for and that there are, where it shares them.
+    /// If the request exceeds the cores and they are shared: the number of cores requested, and the number available.
     pub(super) fn too_few_cores(&self, request: &Resources) -> Option<(f64, f64)> {
         let cores = |bundle: &Bundle| bundle.get("CPU").copied().unwrap_or(0.0);
         let (wanted, there) = (cores(&request.required()), cores(&self.total));
         (self.shares_cores && wanted > there + SLACK).then_some((wanted, there))
     }
 
-    /// What it takes out of the pool.
+    /// Amounts that the request takes out of the pool.
     fn required(&self, request: &Resources) -> Bundle {
         let mut required = request.required();
         if let Some((_, there)) = self.too_few_cores(request) {
@@ -95,7 +95,7 @@ impl Pool {
         covers(&self.free, &self.required(request)) && self.choose_gpus(request).is_some()
     }
 
-    /// Takes the request out for `actor`; the GPUs that it gets, by index.
+    /// Takes the request's resources out of the pool for `actor`. Returns the indices of its GPUs.
     pub(super) fn take(&mut self, actor: u64, request: &Resources) -> Vec<usize> {
         let required = self.required(request);
         let gpus = self.choose_gpus(request).unwrap_or_default();
@@ -120,7 +120,8 @@ impl Pool {
         }
     }
 
-    /// Whole GPUs are the trial's own; a fraction comes from the fullest one that still has it.
+    /// Chooses GPUs for the request. A whole GPU is exclusive; a fraction comes from the fullest GPU that has enough left.
+    /// Returns indices and amounts, or `None` if the request does not fit.
     fn choose_gpus(&self, request: &Resources) -> Option<Vec<(usize, f64)>> {
         let mut free = self.gpus.clone();
         let mut chosen: Vec<(usize, f64)> = Vec::new();
@@ -180,7 +181,7 @@ mod tests {
         assert!(!pool.fits(&Resources::cpus_gpus(1.0, 0.0).unwrap()));
         pool.give_back(1);
         assert!(pool.fits(&greedy));
-        // Where the sweep says what there is to share out, that holds.
+        // A configured total is a hard limit.
         let said = Pool::new(Some(Bundle::from([("CPU".into(), cores)]))).unwrap();
         assert!(!said.can_ever_fit(&greedy) && said.too_few_cores(&greedy).is_none());
     }

@@ -1,4 +1,4 @@
-//! What is shown while a sweep runs, on standard error: a live table on a terminal, a line now and then elsewhere.
+//! Progress output of a sweep on standard error: a live table on a terminal, otherwise a line now and then.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -10,20 +10,20 @@ use super::table::{self, Columns, Row};
 use crate::schedulers::TrialScheduler;
 use crate::{Metrics, Objective, Trial, TrialStatus, metric};
 
-/// Trials in the live table.
+/// Maximum number of trials in the live table.
 const ROWS: usize = 20;
 
 pub(super) struct Progress {
     verbose: u8,
     objective: Option<Objective>,
     space: Value,
-    /// For messages on how to train a failed trial alone.
+    /// Command that trains a failed trial alone, for messages.
     replay_command: Option<String>,
     live: bool,
     every: Duration,
     started: Instant,
     shown: Option<Instant>,
-    /// Lines of the table that stands on the screen.
+    /// Number of lines of the table that are on the screen.
     lines: usize,
 }
 
@@ -37,7 +37,7 @@ impl Progress {
         Progress { verbose, objective, space, replay_command, live, every, started, shown: None, lines: 0 }
     }
 
-    /// A line above the table.
+    /// Prints a line above the table.
     pub(super) fn say(&mut self, text: &str) {
         if self.verbose > 0 {
             self.clear();
@@ -56,7 +56,7 @@ impl Progress {
         self.say(&format!("{}: iteration {}{value}", trial.trial_id, shown("training_iteration")));
     }
 
-    /// A failure, in full the first time: what, where, with which settings, and how to see it again.
+    /// Prints a failed trial's message, settings, error file and, if known, the command that trains it alone.
     pub(super) fn failure(&mut self, trial: &Trial, dir: &Path, message: &str, again: bool) {
         let settings = serde_json::to_string(&trial.config).unwrap_or_default();
         let then = if again { "it is tried again" } else { "it is given up" };
@@ -126,7 +126,7 @@ impl Progress {
         format!("{seconds} s: {counted}; {}", scheduler.debug_string())
     }
 
-    /// The best one first, then those that run, then the newest.
+    /// Table with the best trial first, then the running trials, then the newest.
     fn table(&self, trials: &[Trial], columns: Columns<'_>) -> String {
         let mut rows: Vec<Row<'_>> = trials.iter().rev().map(row).collect();
         rows.sort_by_key(|row| row.status != TrialStatus::Running);
@@ -144,13 +144,13 @@ impl Progress {
     }
 }
 
-/// A trial as the tables show it.
+/// Row of a trial for the tables.
 pub(super) fn row(trial: &Trial) -> Row<'_> {
     let Trial { trial_id, status, config, last_result, .. } = trial;
     Row { trial_id, status: *status, config, result: last_result.as_ref() }
 }
 
-/// A sweep goes on when standard error is closed.
+/// Writes to standard error. Errors are ignored, so that a sweep continues if standard error is closed.
 fn write_stderr(text: &str) {
     let mut stderr = std::io::stderr();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());

@@ -1,4 +1,4 @@
-//! A sweep whose storage path is a URL: where it is worked on, what of it is there and what is here.
+//! A sweep whose storage path is a URL: its local working directory, and what is stored where.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -13,25 +13,26 @@ use super::journal;
 use crate::storage::{self, DRIVER, Lease, Mirror, Object, SEGMENTS, Segments, Storage, SyncConfig};
 use crate::{Error, Result, checkpoint, files, read_file};
 
-/// In a working directory: the URL that it belongs to. Not uploaded.
+/// File in a working directory with the URL that it belongs to. It is not uploaded.
 const ORIGIN: &str = ".storage";
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The storage of a running sweep.
+/// Storage of a running sweep.
 pub(super) struct Remote {
     storage: Arc<dyn Storage>,
     dir: PathBuf,
     pub(super) mirror: Mirror,
     patience: Duration,
-    /// Checkpoints that are there, by their local paths.
+    /// Checkpoints on the storage, by their local paths.
     there: HashSet<PathBuf>,
-    /// Of those, the ones that are here as well: iterations by trial.
+    /// Checkpoints that are both on the storage and local: iterations by trial.
     here: BTreeMap<usize, Vec<u64>>,
-    /// The working directory was just made of what is there.
+    /// Whether the working directory was just downloaded from the storage.
     pub(super) is_fresh: bool,
 }
 
-/// The URL that a sweep at `place` belongs to, if any: `place` itself, or what its working directory names.
+/// Returns the URL of the sweep at `place`: `place` itself if it is a URL, otherwise the URL named in its working directory,
+/// if any.
 pub(super) fn origin(place: &Path) -> Option<String> {
     match storage::scheme(place) {
         Some(_) => place.to_str().map(|url| url.trim_end_matches('/').into()),
@@ -39,11 +40,11 @@ pub(super) fn origin(place: &Path) -> Option<String> {
     }
 }
 
-/// `dir`, which names `url` as the place that its sweep belongs to, if it is where that sweep is worked on. A directory
-/// from elsewhere could name any URL, to which the sweep would then be brought.
+/// Returns `dir` if it is the working directory of the sweep at `url`. This check is needed because a directory copied from
+/// elsewhere could name any URL, and the sweep would then be uploaded there.
 ///
 /// # Errors
-/// Returns [`Error::Experiment`] if the sweep at `url` is worked on in another directory.
+/// Returns [`Error::Experiment`] if the working directory for `url` is another directory.
 pub(super) fn work_dir_of(url: &str, dir: &Path) -> Result<PathBuf> {
     let work_dir = storage::work_dir(url)?;
     let is_same = matches!((dir.canonicalize(), work_dir.canonicalize()), (Ok(a), Ok(b)) if a == b);
@@ -58,21 +59,21 @@ pub(super) fn work_dir_of(url: &str, dir: &Path) -> Result<PathBuf> {
     Err(Error::experiment(dir, reason))
 }
 
-/// Whether there is a journal at `url`, or in the working directory of that URL.
+/// Whether there is a journal at `url` or in the working directory of that URL.
 ///
 /// # Errors
-/// Returns [`Error::Storage`] if the storage cannot be used, and [`Error::Io`] if the journal here cannot be read.
+/// Returns [`Error::Storage`] if the storage cannot be used, and [`Error::Io`] if the local journal cannot be read.
 pub(super) fn exists(url: &str) -> Result<bool> {
     let is_here = journal::has_begun(&storage::work_dir(url)?.join(journal::FILE))?;
     Ok(is_here || !storage::open(url)?.list(SEGMENTS)?.is_empty())
 }
 
 impl Remote {
-    /// For a new sweep at `url`, to be worked on in `dir`.
+    /// Prepares the storage for a new sweep at `url` with the working directory `dir`.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if there is a sweep already or another driver is at work, and [`Error::Storage`]
-    /// if the storage cannot be used.
+    /// Returns [`Error::Experiment`] if a sweep exists already or another driver is running, and [`Error::Storage`] if the
+    /// storage cannot be used.
     pub(super) fn begin(url: &str, dir: &Path, sync: &SyncConfig) -> Result<Self> {
         let storage = storage::open(url)?;
         let lease = Lease::take(storage.clone())?;
@@ -91,12 +92,12 @@ impl Remote {
         Self::start(storage, dir, Segments::new(dir.join(journal::FILE)), lease, sync, &[], false)
     }
 
-    /// For the sweep at `url`, so far worked on in `dir` or on another machine. Afterwards `dir` has the longer one of both
-    /// journals.
+    /// Prepares the storage for continuing the sweep at `url`, which last ran in `dir` or on another machine. Afterwards
+    /// `dir` has the longer of the local and the stored journal.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if there is no sweep, if the two journals contradict each other, or if another
-    /// driver is at work, and [`Error::Storage`] if the storage cannot be used.
+    /// Returns [`Error::Experiment`] if there is no sweep, if the two journals contradict each other, or if another driver
+    /// is running, and [`Error::Storage`] if the storage cannot be used.
     pub(super) fn resume(url: &str, dir: &Path, sync: &SyncConfig) -> Result<Self> {
         let storage = storage::open(url)?;
         let lease = Lease::take(storage.clone())?;
@@ -118,7 +119,7 @@ impl Remote {
                     Order::Ahead => {}
                     Order::Behind => {
                         download(&*storage, &objects, dir)?;
-                        // Last: a directory with a journal is whole.
+                        // The journal comes last, so that a directory with a journal is complete.
                         copy.persist(&local).map_err(|error| Error::io("write", &local)(error.error))?;
                         is_fresh = true;
                     }
@@ -161,12 +162,12 @@ impl Remote {
         })
     }
 
-    /// Whether the checkpoint that has this path here is there.
+    /// Whether the checkpoint with this local path is on the storage.
     pub(super) fn has(&self, checkpoint: &Path) -> bool {
         self.there.contains(checkpoint)
     }
 
-    /// The checkpoints that are there: iterations by the trial's directory.
+    /// Iterations of the checkpoints on the storage, by the trial's directory.
     pub(super) fn iterations_there(&self) -> HashMap<PathBuf, Vec<u64>> {
         let mut iterations: HashMap<PathBuf, Vec<u64>> = HashMap::new();
         for path in &self.there {
@@ -178,7 +179,7 @@ impl Remote {
         iterations
     }
 
-    /// The checkpoint of a trial is there, and here.
+    /// Records that a checkpoint of a trial is both on the storage and local.
     pub(super) fn is_there(&mut self, trial: usize, iteration: u64, checkpoint: PathBuf) {
         self.there.insert(checkpoint);
         let here = self.here.entry(trial).or_default();
@@ -187,7 +188,8 @@ impl Remote {
         }
     }
 
-    /// Of a trial's checkpoints that are there those that are `unneeded` here, which are forgotten to be here.
+    /// Returns the iterations of a trial's uploaded checkpoints whose local copies are `unneeded`, and no longer counts them
+    /// as local.
     pub(super) fn surplus(&mut self, trial: usize, unneeded: impl Fn(u64) -> bool) -> Vec<u64> {
         let Some(here) = self.here.get_mut(&trial) else { return Vec::new() };
         let (surplus, left) = here.drain(..).partition(|iteration| unneeded(*iteration));
@@ -195,7 +197,7 @@ impl Remote {
         surplus
     }
 
-    /// A checkpoint is about to be deleted, here and there.
+    /// Queues the deletion of a checkpoint on the storage. Call it before the local copy is deleted.
     pub(super) fn delete(&mut self, trial: usize, iteration: u64, checkpoint: &Path, journal: u64) {
         self.mirror.delete(checkpoint, journal);
         self.there.remove(checkpoint);
@@ -204,11 +206,11 @@ impl Remote {
         }
     }
 
-    /// Downloads a checkpoint to its place here; as long as the storage cannot be reached it waits, up to `sync_timeout`.
+    /// Downloads a checkpoint to its local path. Retries for up to `sync_timeout` while the storage cannot be reached.
     ///
     /// # Errors
-    /// Returns [`Error::Checkpoint`] if the checkpoint is damaged or gone, and [`Error::Storage`] if the storage still
-    /// cannot be used then.
+    /// Returns [`Error::Checkpoint`] if the checkpoint is damaged or missing, and [`Error::Storage`] if the storage cannot
+    /// be used or cannot be reached in time.
     pub(super) fn fetch(&mut self, trial: usize, iteration: u64, checkpoint: &Path) -> Result<()> {
         let path = self.object(checkpoint);
         let deadline = Instant::now() + self.patience;
@@ -229,7 +231,7 @@ impl Remote {
         }
     }
 
-    /// Where to find a checkpoint: here, or by its URL.
+    /// Returns the local path of a checkpoint, or its URL if it is only on the storage.
     pub(super) fn place(&self, checkpoint: PathBuf) -> PathBuf {
         match self.has(&checkpoint) && !checkpoint.is_dir() {
             true => storage::join(self.storage.url(), &self.object(&checkpoint)).into(),
@@ -241,10 +243,10 @@ impl Remote {
         checkpoint.strip_prefix(&self.dir).unwrap_or(checkpoint).to_string_lossy().into_owned()
     }
 
-    /// Waits until all is there.
+    /// Waits until everything is uploaded, for at most `sync_timeout`.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if all is not there within `sync_timeout`, or cannot be.
+    /// Returns [`Error::Experiment`] if the upload is not complete within `sync_timeout`, or fails.
     pub(super) fn finish(&self) -> Result<()> {
         self.mirror.finish().map_err(|error| {
             let reason = format!(
@@ -261,12 +263,12 @@ fn write_origin(dir: &Path, url: &str) -> Result<()> {
     files::replace_file(&path, url.as_bytes())
 }
 
-/// Where the local journal stands beside the other one.
+/// Relation of the local journal to the stored one.
 #[derive(Debug, PartialEq)]
 enum Order {
-    /// Equal, or it goes on where the other one ends.
+    /// The local journal equals the stored one or continues it.
     Ahead,
-    /// The other one goes on where it ends.
+    /// The stored journal continues the local one.
     Behind,
     Apart,
 }
@@ -292,7 +294,7 @@ fn compare(local: &Path, other: &Path) -> Result<Order> {
     }
 }
 
-/// Everything but the journal and the checkpoints, which trials bring when they start from them.
+/// Downloads all files except the journal and the checkpoints. Checkpoints are downloaded when a trial starts from them.
 fn download(storage: &dyn Storage, objects: &[Object], dir: &Path) -> Result<()> {
     clear(dir)?;
     for object in objects {
@@ -313,8 +315,8 @@ fn download(storage: &dyn Storage, objects: &[Object], dir: &Path) -> Result<()>
     Ok(())
 }
 
-/// Deletes what was worked on here before the sweep went on elsewhere; the journal goes first. Other folders may be the
-/// working directories of other sweeps.
+/// Deletes the outdated local files of a sweep that was continued elsewhere, the journal first. Keeps folders that are not
+/// trials, since they may be working directories of other sweeps.
 fn clear(dir: &Path) -> Result<()> {
     let journal = dir.join(journal::FILE);
     if journal.exists() {
@@ -333,7 +335,7 @@ fn clear(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `3f2a1_00004`
+/// Whether `name` is the id of a trial, such as `3f2a1_00004`.
 fn is_trial(name: &str) -> bool {
     let is_hex = |prefix: &str| prefix.len() == 5 && prefix.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_number = |number: &str| number.len() >= 5 && number.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! The journal, read back: the same calls again.
+//! Replay of the journal: repeats the calls to the searcher, scheduler and stopper.
 
 use std::path::{Component, Path};
 
@@ -10,7 +10,7 @@ use crate::loggers::flatten;
 use crate::search::Suggestion;
 use crate::{Config, Error, Result};
 
-/// A trial's id is the name of its directory. One that leads out of the sweep's directory did not come from here.
+/// Checks that a trial's id, which names its directory, does not lead out of the sweep's directory.
 ///
 /// # Errors
 /// Returns [`Error::Experiment`] if the id leads out of `dir`, or if the trial's directory is a symbolic link.
@@ -33,11 +33,11 @@ pub(super) fn check_trial_id(dir: &Path, trial_id: &str) -> Result<()> {
 }
 
 impl Sweep {
-    /// Repeats one line of the journal.
+    /// Repeats the calls that belong to one line of the journal.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if the searcher or the scheduler does not answer as it did, and otherwise what
-    /// they return.
+    /// Returns [`Error::Experiment`] if the searcher or the scheduler answers differently than before, and their errors
+    /// unchanged.
     pub(super) fn replay(&mut self, event: Event<'_>) -> Result<()> {
         match event {
             Event::Experiment(_) => Ok(()),
@@ -51,7 +51,7 @@ impl Sweep {
                 let again = self.suggest_again(&trial_id, &drawn)?;
                 let resources = resources.into_owned();
                 let i = self.add(&trial_id, again, drawn.into_owned(), &experiment_tag, resources)?;
-                // The scheduler may have completed the settings.
+                // The scheduler may have changed the settings when the trial was added.
                 self.refuse_other_settings(&trial_id, &config, &self.trials[i].config)
             }
             Event::Started { trial_id, .. } => {

@@ -1,4 +1,4 @@
-//! What a sweep found.
+//! Results of a sweep: its trials with their last results and checkpoints.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::table::{Columns, Row};
 use crate::checkpoint::{self, Metadata};
 use crate::{Config, Error, Metrics, Mode, Objective, Result, TrialStatus, loggers, metric, storage};
 
-/// The trials of a sweep, in the order in which they were drawn.
+/// Results of a sweep: its trials, in the order in which they were drawn.
 #[derive(Debug)]
 pub struct ResultGrid {
     dir: PathBuf,
@@ -24,43 +24,43 @@ pub struct ResultGrid {
     interrupted: bool,
 }
 
-/// One trial of a sweep.
+/// Result of one trial.
 #[derive(Clone, Debug)]
 pub struct TrialResult {
-    /// The id of the trial, such as `3f2a1_00004`.
+    /// Id of the trial, such as `3f2a1_00004`.
     pub trial_id: String,
-    /// The number of the trial and the values that were drawn.
+    /// Number of the trial and its drawn values.
     pub experiment_tag: String,
-    /// The settings that the trial ended with.
+    /// Settings of the trial at its end.
     pub config: Config,
-    /// How the trial ended; something else than terminated or failed only if the sweep was interrupted.
+    /// Status of the trial: `Terminated` or `Error`, or another one if the sweep was interrupted.
     pub status: TrialStatus,
-    /// The last result of the trial, without its settings; `None`: it never had one.
+    /// Last result of the trial, without its settings; `None` if it reported no result.
     pub metrics: Option<Metrics>,
-    /// The error that the trial failed with.
+    /// Error that the trial failed with; `None` if it did not fail.
     pub error: Option<String>,
-    /// The directory of the trial.
+    /// Directory of the trial.
     pub path: PathBuf,
-    /// The newest checkpoint: a directory, or its URL where it is on the storage only; see
-    /// [`fetch`](crate::checkpoint::fetch).
+    /// Newest checkpoint: a directory, or a URL if the checkpoint is only on the storage; see
+    /// [`fetch`](crate::checkpoint::fetch). `None` if there is no checkpoint.
     pub checkpoint: Option<PathBuf>,
-    /// All checkpoints of the trial, oldest first, with their iterations; directories and URLs.
+    /// All checkpoints of the trial, oldest first, as pairs of iteration and directory or URL.
     pub checkpoints: Vec<(u64, PathBuf)>,
 }
 
-/// Which value of a trial's metric counts.
+/// Choice of which results of a trial are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// That of the last result.
+    /// Value of the metric in the last result.
     #[default]
     Last,
-    /// The best of all results.
+    /// Best value of the metric in any result.
     All,
-    /// The mean of all results.
+    /// Mean of the metric over all results.
     Avg,
-    /// The mean of the last 5.
+    /// Mean of the metric over the last 5 results.
     Last5Avg,
-    /// The mean of the last 10.
+    /// Mean of the metric over the last 10 results.
     Last10Avg,
 }
 
@@ -168,7 +168,7 @@ impl ResultGrid {
             .collect()
     }
 
-    /// Every trial's numbers, as the journal has them.
+    /// Reads all numbers that each trial reported for `key` from the journal.
     fn all_values(&self, key: &str) -> Result<Vec<Vec<f64>>> {
         let mut values = vec![Vec::new(); self.results.len()];
         self.visit_results(|i, result| {
@@ -177,7 +177,7 @@ impl ResultGrid {
         Ok(values)
     }
 
-    /// Every result with the index of its trial, as the journal has them.
+    /// Calls `visit` with each result in the journal and the index of its trial.
     fn visit_results(&self, mut visit: impl FnMut(usize, &Metrics)) -> Result<()> {
         let index: HashMap<&str, usize> =
             self.results.iter().enumerate().map(|(i, result)| (&*result.trial_id, i)).collect();
@@ -217,7 +217,7 @@ impl ResultGrid {
         Ok(rows.collect())
     }
 
-    /// Of each trial the first of its results with the best value.
+    /// Returns each trial's result with the best value; if several are equal, the first.
     fn best_results(&self, objective: &Objective) -> Result<Vec<Option<Metrics>>> {
         let mut best: Vec<Option<(f64, Metrics)>> = vec![None; self.results.len()];
         self.visit_results(|i, result| {
@@ -229,32 +229,32 @@ impl ResultGrid {
         Ok(best.into_iter().map(|best| best.map(|(_, result)| result)).collect())
     }
 
-    /// The error of each trial that failed.
+    /// Returns the id and error of each failed trial.
     pub fn errors(&self) -> impl Iterator<Item = (&str, &str)> {
         self.results.iter().filter_map(|result| Some((&*result.trial_id, result.error.as_deref()?)))
     }
 
-    /// The number of trials that failed for good.
+    /// Number of trials that failed.
     pub fn num_errors(&self) -> usize {
         self.errors().count()
     }
 
-    /// The number of trials that ended well.
+    /// Number of trials that ended without an error.
     pub fn num_terminated(&self) -> usize {
         self.results.iter().filter(|result| result.status == TrialStatus::Terminated).count()
     }
 
-    /// The experiment's directory; with a URL as the storage path, where it was worked on.
+    /// Directory of the experiment; if the storage path is a URL, the local working directory.
     pub fn experiment_path(&self) -> &Path {
         &self.dir
     }
 
-    /// Whether the sweep was told to stop before its end.
+    /// Whether the sweep was interrupted before its end.
     pub fn interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// How many trials there are.
+    /// Number of trials.
     pub fn len(&self) -> usize {
         self.results.len()
     }
@@ -264,12 +264,12 @@ impl ResultGrid {
         self.results.is_empty()
     }
 
-    /// The first trial alone; `None`: there are no trials.
+    /// Returns the first trial, or `None` if there are no trials.
     pub fn into_first(self) -> Option<TrialResult> {
         self.results.into_iter().next()
     }
 
-    /// The trials in the order in which they were drawn.
+    /// Iterates over the trials in the order in which they were drawn.
     pub fn iter(&self) -> std::slice::Iter<'_, TrialResult> {
         self.results.iter()
     }
@@ -292,8 +292,8 @@ impl<'a> IntoIterator for &'a ResultGrid {
     }
 }
 
-/// A table: one line per trial with its state, the metric of the sweep, and every parameter in full precision; the best
-/// trial comes first.
+/// Formats a table with one line per trial: its status, the metric of the sweep, and every parameter in full precision. The
+/// best trial comes first.
 impl fmt::Display for ResultGrid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = Columns { space: &self.space, objective: self.objective.as_ref() };
@@ -309,17 +309,17 @@ impl TrialResult {
         Row { trial_id, status: *status, config, result: metrics.as_ref() }
     }
 
-    /// All results as `result.json` has them: the rows of Ray's `metrics_dataframe`.
+    /// Reads all results of the trial from `result.json`: the rows of Ray's `metrics_dataframe`.
     ///
     /// # Errors
-    /// Returns [`Error::Io`] if `result.json` is damaged or cannot be read, also because the sweep wrote none
-    /// ([`RunConfig::log_results`](super::RunConfig::log_results)).
+    /// Returns [`Error::Io`] if `result.json` is damaged, cannot be read, or was not written because of
+    /// [`RunConfig::log_results`](super::RunConfig::log_results).
     #[doc(alias = "metrics_dataframe")]
     pub fn history(&self) -> Result<Vec<Metrics>> {
         loggers::read_results(&self.path)
     }
 
-    /// The checkpoints that were kept, oldest first, each with the result it was saved after.
+    /// Returns the checkpoints that were kept, oldest first, each with the result after which it was saved.
     ///
     /// # Errors
     /// Returns [`Error::Checkpoint`] if a checkpoint is damaged, and [`Error::Io`] or [`Error::Storage`] if one cannot
@@ -344,7 +344,7 @@ impl TrialResult {
     }
 }
 
-/// Of a checkpoint here or there.
+/// Reads the metadata of a checkpoint in a directory or at a URL.
 fn metadata(place: &Path) -> Result<Metadata> {
     match place.to_str().filter(|_| storage::scheme(place).is_some()) {
         Some(url) => storage::checkpoint_metadata(&*storage::open(url)?, ""),

@@ -1,4 +1,4 @@
-//! What a sweep can be told, with Ray's names and defaults.
+//! Settings of a sweep, with the names and defaults of Ray Tune.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,28 +16,28 @@ use crate::stoppers::Stopper;
 use crate::storage::SyncConfig;
 use crate::{Error, Objective, Result, limit};
 
-/// How trials are drawn and scheduled.
+/// Settings for how trials are drawn and scheduled.
 pub struct TuneConfig {
     /// What the sweep optimises. `None`: nothing, or what its scheduler has.
     pub objective: Option<Objective>,
     /// How many trials are drawn; for the default searcher, how often the whole grid is repeated. `None`: without end,
     /// until a stop condition of the experiment is met.
     pub num_samples: Option<u64>,
-    /// The seed of the default searcher.
+    /// Seed of the default searcher.
     pub seed: u64,
-    /// How many trials run at the same time, at most. `None`: as many as there are resources for.
+    /// Maximum number of trials that run at the same time. `None`: limited only by the resources.
     pub max_concurrent_trials: Option<usize>,
-    /// The searcher that draws trials. `None`: random and grid search.
+    /// Searcher that draws trials. `None`: random and grid search.
     pub search_alg: Option<Box<dyn Searcher>>,
-    /// The scheduler that stops, pauses and changes trials. `None`: FIFO.
+    /// Scheduler that stops, pauses and changes trials. `None`: FIFO.
     pub scheduler: Option<Box<dyn TrialScheduler>>,
-    /// How long the sweep may run; the time before a restore counts. `None`: without end.
+    /// Maximum running time of the sweep, which includes the time before a restore. `None`: unlimited.
     pub time_budget: Option<Duration>,
-    /// Whether a trial that ends hands its trainable on to the next one through `reset_config`.
+    /// Whether a trial that ends passes its trainable on to the next one, by `reset_config`.
     pub reuse_actors: bool,
-    /// Where trials run.
+    /// Executor that runs the trials: in threads, in processes or on Ray.
     pub executor: ExecutorKind,
-    /// The resources that trials share. `None`: the cores and GPUs of this machine, or what the Ray cluster has.
+    /// Total resources that trials share. `None`: the cores and GPUs of this machine, or the resources of the Ray cluster.
     pub total_resources: Option<Bundle>,
 }
 
@@ -58,51 +58,52 @@ impl Default for TuneConfig {
     }
 }
 
-/// Where trials run.
+/// Executor of a sweep: where its trials run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutorKind {
-    /// In threads of this process: starts in microseconds, shares memory, writes no `stdout` and `stderr` files. A
-    /// panic ends its trial alone; a crash of native code ends the sweep.
+    /// Threads of this process: start in microseconds, share memory, write no `stdout` and `stderr` files. A panic ends only
+    /// its trial; a crash of native code ends the sweep.
     #[default]
     Threads,
-    /// In processes: whatever happens to one ends its trial alone. `main` must call
-    /// [`child_main`](crate::child_main) first.
+    /// Processes: even a crash ends only its trial. `main` must call [`child_main`](crate::child_main) first.
     Processes,
-    /// In processes on a Ray cluster: the one at `RAY_ADDRESS`, or one of the sweep's own on this machine. All machines of the
-    /// cluster must see the experiment's directory. `main` must call [`child_main`](crate::child_main) first.
+    /// Processes on a Ray cluster: the one at `RAY_ADDRESS`, or one that the sweep starts on this machine. All machines of
+    /// the cluster must see the experiment's directory. `main` must call [`child_main`](crate::child_main) first.
     Ray,
 }
 
-/// Where a sweep writes, when its trials stop, and what happens when they fail.
+/// Settings for where a sweep writes, when its trials stop, and what happens when they fail.
 ///
-/// Ray's `log_to_file` is what trials in processes always do; for its `progress_reporter` there are `verbose` and callbacks,
-/// for its `storage_filesystem` the scheme of `storage_path`.
+/// Three settings of Ray are absent. `log_to_file`: trials in processes always write their output to files.
+/// `progress_reporter`: use `verbose` and callbacks. `storage_filesystem`: the scheme of `storage_path` selects it.
 pub struct RunConfig {
-    /// The experiment's directory below the storage path. `None`: the trainable's name and the date.
+    /// Name of the experiment's directory below the storage path. `None`: the trainable's name and the date.
     pub name: Option<String>,
-    /// A directory, or a URL such as `s3://bucket/prefix`: the sweep then works in `<results root>/s3/bucket/prefix/<name>`
-    /// and is brought to the storage in the background. `None`: the results root, which is the environment variable
-    /// `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
+    /// Directory or URL below which the sweep writes. A sweep at `s3://bucket/prefix` works in the local directory
+    /// `<results root>/s3/bucket/prefix/<name>` and is uploaded in the background. `None`: the results root, which is the
+    /// environment variable `PAVLOV_RESULTS_DIR` or else `~/pavlov_results`.
     pub storage_path: Option<PathBuf>,
-    /// How a sweep is uploaded to the storage.
+    /// Settings for the upload to the storage.
     pub sync_config: SyncConfig,
-    /// When trials stop.
+    /// Stopper that ends trials or the whole sweep. `None`: no stop condition.
     pub stop: Option<Box<dyn Stopper>>,
-    /// What happens when a trial fails.
+    /// Settings for what happens when a trial fails.
     pub failure_config: FailureConfig,
-    /// Which checkpoints are written and kept.
+    /// Settings for which checkpoints are written and kept.
     pub checkpoint_config: CheckpointConfig,
-    /// The callbacks that are told what happens.
+    /// Callbacks that are called at events of the sweep.
     pub callbacks: Vec<Box<dyn Callback>>,
-    /// How much is printed. 0: nothing; 1: the table of trials, live on a terminal and every now and then elsewhere; 2: a line for each result
-    /// as well.
+    /// How much is printed. 0: nothing. 1: a table of trials on a terminal, otherwise a line now and then. 2: also a line
+    /// for each result. Default: 1.
     pub verbose: u8,
-    /// Whether trials write `result.json`, `progress.csv`, `params.json` and TensorBoard events.
+    /// Whether trials write `result.json`, `progress.csv`, `params.json` and TensorBoard events. Default: true.
     pub log_results: bool,
-    /// A command that trains one trial alone, shown when it fails; `{number}` in it stands for the number of the trial.
+    /// Command that trains one trial alone, shown when the trial fails. `{number}` in it is replaced by the number of the
+    /// trial.
     pub replay_command: Option<String>,
-    /// A flag for a handler of Ctrl-C: once it is true, trials are saved and the sweep returns, to be restored later.
+    /// Flag that interrupts the sweep, for a Ctrl-C handler. Once it is true, running trials are saved and the sweep
+    /// returns; it can be restored later.
     pub interrupt: Arc<AtomicBool>,
 }
 
@@ -124,27 +125,27 @@ impl Default for RunConfig {
     }
 }
 
-/// What happens when a trial fails.
+/// Settings for what happens when a trial fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FailureConfig {
     /// How often a trial is tried again from its newest whole checkpoint. `None`: without end, which is -1 in a file.
     #[serde(with = "limit::minus_one")]
     pub max_failures: Option<u64>,
-    /// What the first failure does to the others.
+    /// Effect of the first failure on the other trials.
     pub fail_fast: FailFast,
 }
 
-/// What the first failure of a trial does to the others.
+/// Effect of a trial's first failure on the other trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailFast {
-    /// The others go on.
+    /// The other trials continue.
     #[default]
     Never,
-    /// The failure stops the others.
+    /// The other trials are stopped.
     Stop,
-    /// The failure is the error of `fit`, at once.
+    /// `fit` returns the failure as its error at once.
     Raise,
 }
 
@@ -165,7 +166,7 @@ impl FailureConfig {
     }
 }
 
-/// Which checkpoints are written and kept.
+/// Settings for which checkpoints are written and kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
@@ -173,16 +174,17 @@ pub struct CheckpointConfig {
     /// `should_checkpoint` asks for one at any time.
     #[serde(with = "limit::zero")]
     pub checkpoint_frequency: Option<u64>,
-    /// Whether each trial writes a checkpoint at its end. `None`: yes, except for functions, which save by themselves.
+    /// Whether each trial writes a checkpoint at its end. `None`: yes, except for function trainables, which report their
+    /// own checkpoints.
     pub checkpoint_at_end: Option<bool>,
-    /// How many of the best checkpoints of each trial stay, beside its newest. `None`: all.
+    /// Number of best checkpoints that each trial keeps; its newest is kept as well. `None`: all.
     pub num_to_keep: Option<usize>,
     /// What the best checkpoint is best at. `None`: the newer, the better. Files have it as `checkpoint_score_attribute` and
     /// `checkpoint_score_order`, which is `max` if it is absent.
     #[serde(flatten, with = "score")]
     pub score: Option<Objective>,
-    /// When all checkpoints of the experiment together have more bytes, the oldest ones go; the newest of each trial and
-    /// those that something still needs stay.
+    /// Maximum size in bytes of all checkpoints of the experiment together. If it is exceeded, the oldest are deleted,
+    /// except each trial's newest and those that are still needed. `None`: unlimited.
     pub max_bytes: Option<u64>,
 }
 
@@ -254,14 +256,14 @@ impl CheckpointConfig {
     }
 }
 
-/// Which trials of a restored sweep go on; those that completed never do.
+/// Selection of the trials that a restored sweep continues. Completed trials are never continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restore {
-    /// Whether trials that were running, paused or waiting go on.
+    /// Whether trials that were running, paused or pending are continued. Default: true.
     pub resume_unfinished: bool,
-    /// Whether trials that failed too often go on from their newest checkpoint.
+    /// Whether failed trials are continued from their newest checkpoint. Default: false.
     pub resume_errored: bool,
-    /// Whether trials that failed too often begin again.
+    /// Whether failed trials are started from scratch. Default: false.
     pub restart_errored: bool,
 }
 

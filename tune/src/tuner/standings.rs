@@ -1,4 +1,4 @@
-//! What the journal of a sweep says about its trials, read without a tuner.
+//! Summary of a sweep's trials, read from its journal without a tuner.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::journal::{self, Event};
 use super::replay::check_trial_id;
 use crate::{Error, Metrics, Objective, Result, metric};
 
-/// The trials of a sweep as its directory has them.
+/// Summary of a sweep's trials, read from its directory.
 #[derive(Clone, Debug)]
 pub struct Standings {
     dir: PathBuf,
@@ -22,11 +22,11 @@ struct Standing {
 }
 
 impl Standings {
-    /// Reads the journal in `dir`; `None`: the directory is no sweep.
+    /// Reads the journal in `dir`. Returns `None` if the directory has no journal.
     ///
     /// # Errors
-    /// Returns [`Error::Experiment`] if the journal is damaged, is of another version of the format, or names a trial
-    /// outside of the directory. Returns [`Error::Io`] if the journal cannot be read.
+    /// Returns [`Error::Experiment`] if the journal is damaged, has another format version, or names a trial outside the
+    /// directory. Returns [`Error::Io`] if the journal cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Standings>> {
         let path = dir.join(journal::FILE);
         if !path.is_file() {
@@ -58,7 +58,7 @@ impl Standings {
         Ok(Some(Standings { dir: dir.into(), objective, trials }))
     }
 
-    /// The directory of the trial whose last result has the best value; of equal ones the first.
+    /// Returns the directory of the trial whose last result has the best value; if several are equal, the first.
     ///
     /// A sweep without an objective is judged by `otherwise`.
     ///
@@ -77,7 +77,7 @@ impl Standings {
         })
     }
 
-    /// Whether nothing is left to do for a trial; `None`: the sweep has no trial of that id.
+    /// Whether a trial has completed; `None` if the sweep has no trial of that id.
     pub fn has_ended(&self, trial_id: &str) -> Option<bool> {
         self.trials.iter().find(|trial| trial.trial_id == trial_id).map(|trial| trial.has_ended)
     }

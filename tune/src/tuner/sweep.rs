@@ -1,10 +1,10 @@
-//! The state of a sweep as a function of its journal.
+//! The state of a sweep, which is determined by its journal.
 //!
-//! Every change is a method here, called with what was just written to the journal, or, on restoring, with what is read
-//! from it. So a restored sweep has its searcher, scheduler and stopper where they were, by the same calls.
+//! Every change is a method here. It is called while the sweep runs and again, with the line read from the journal, on
+//! restoring. The same calls bring the searcher, scheduler and stopper of a restored sweep to the same state.
 //!
-//! A trial that goes back to a checkpoint trains results again that were seen before. They are not told again: the
-//! decisions about them stand, and the trial takes up its `next` when it is where it was (`seen`).
+//! A trial that goes back to a checkpoint trains some results again. These are not reported again: the decisions about them
+//! stand. The trial does its `next` action once it has reached the iteration `seen`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,22 +19,22 @@ use crate::search::Searcher;
 use crate::stoppers::Stopper;
 use crate::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus, metric};
 
-/// What a trial does once it has trained up to the last result that was decided about.
+/// Next action of a trial, once it has trained up to the last result that was decided about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Train,
-    /// Saves and gives its resources back.
+    /// Save, then release the resources.
     Pause,
-    /// Gives its resources back; its state is not needed any more.
+    /// Release the resources without saving, because the state is no longer needed.
     Leave,
-    /// Saves if that is asked for, and is done.
+    /// Save if required, then end.
     Stop,
 }
 
-/// Where a trial's actor is.
+/// Activity of a trial's actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// There is none.
+    /// The trial has no actor.
     Idle,
     Starting,
     Training,
@@ -42,33 +42,33 @@ pub(super) enum Stage {
     Stopping,
 }
 
-/// The settings and state that a trial changes to.
+/// Other trial's state, and new settings, that a trial takes over.
 #[derive(Clone, Debug)]
 pub(super) struct Exploit {
     pub(super) source: String,
-    /// Its own settings and tag, where the source has no state to give.
+    /// The trial's own settings and tag, restored if the source has no state to take over.
     own: (Config, String),
     pub(super) log: Option<PolicyStep>,
 }
 
-/// What the driver knows about a trial beside [`Trial`].
+/// State of a trial that the driver keeps in addition to [`Trial`].
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) dir: PathBuf,
     pub(super) drawn: Config,
-    /// What it asked for; a scheduler may have given it something else.
+    /// Resources that the trainable asked for; a scheduler may have assigned others.
     pub(super) requested: Resources,
     pub(super) stage: Stage,
-    /// The iteration of the last result that was decided about.
+    /// Iteration of the last result that was decided about.
     pub(super) seen: u64,
     pub(super) next: Next,
-    /// An order: save when at `seen`, and keep that for others.
+    /// Whether the scheduler ordered a checkpoint at iteration `seen` for other trials to start from.
     pub(super) save: bool,
     pub(super) checkpoints: Checkpoints,
     pub(super) failures: u64,
     pub(super) error: Option<String>,
     pub(super) exploit: Option<Exploit>,
-    /// Nothing is left to do.
+    /// Whether nothing is left to do for the trial.
     pub(super) completed: bool,
 }
 
@@ -77,19 +77,19 @@ pub(super) struct Sweep {
     pub(super) trials: Vec<Trial>,
     pub(super) runs: Vec<Run>,
     index: HashMap<String, usize>,
-    /// All trials before this one have ended.
+    /// Index of the first trial that may not have ended; all trials before it have ended.
     first_open: usize,
     pub(super) searcher: Box<dyn Searcher>,
     pub(super) scheduler: Box<dyn TrialScheduler>,
     pub(super) stopper: Option<Box<dyn Stopper>>,
-    /// The metric of the sweep, until a result has it.
+    /// Metric of the sweep that no result has had yet; `None` once a result had it.
     awaited_metric: Option<String>,
     pub(super) stop_all: Option<String>,
     /// Seconds that the sweep has run.
     pub(super) elapsed: f64,
-    /// The scheduler has given orders that the control has not looked at yet.
+    /// Whether the scheduler has given orders since the control loop last checked.
     pub(super) ordered: bool,
-    /// Trials whose `next` changed by an order while they were idle.
+    /// Trials that were stopped while they had no actor.
     pub(super) released: Vec<usize>,
 }
 
@@ -123,15 +123,15 @@ impl Sweep {
         self.index.get(trial_id).copied().ok_or_else(unknown)
     }
 
-    /// The trials from the first one that has not ended, and the index of that one: where trials that wait are looked
-    /// for, so that the cost does not grow with those that have ended.
+    /// Returns the trials from the first one that has not ended, and that trial's index. Searching only these keeps the cost
+    /// independent of the number of trials that have ended.
     pub(super) fn open_trials(&mut self) -> (usize, &[Trial]) {
         let open = &self.trials[self.first_open..];
         self.first_open += open.iter().take_while(|trial| trial.status.is_finished()).count();
         (self.first_open, &self.trials[self.first_open..])
     }
 
-    /// The driver is another one: nothing trains.
+    /// Resets all running trials to pending, because a new driver has no actors yet.
     pub(super) fn interrupted(&mut self) {
         for (trial, run) in self.trials.iter_mut().zip(&mut self.runs) {
             run.stage = Stage::Idle;
@@ -141,7 +141,7 @@ impl Sweep {
         }
     }
 
-    /// A trial joins.
+    /// Adds a trial and returns its index.
     pub(super) fn add(
         &mut self,
         trial_id: &str,
@@ -178,7 +178,7 @@ impl Sweep {
         Ok(self.trials.len() - 1)
     }
 
-    /// A trial got its resources.
+    /// Marks a trial as running after it got its resources.
     pub(super) fn started(&mut self, i: usize) {
         if matches!(self.trials[i].status, TrialStatus::Pending | TrialStatus::Paused) {
             self.trials[i].status = TrialStatus::Running;
@@ -186,7 +186,7 @@ impl Sweep {
         }
     }
 
-    /// A trial has the state of another one, as a checkpoint of its own.
+    /// Records that a trial took over another trial's state, as a checkpoint of its own.
     pub(super) fn adopted(&mut self, i: usize, checkpoint: SavedCheckpoint) -> Option<Exploit> {
         let run = &mut self.runs[i];
         run.seen = checkpoint.iteration;
@@ -194,14 +194,15 @@ impl Sweep {
         run.exploit.take()
     }
 
-    /// The source of a trial's exploit has nothing to give: it keeps what it has.
+    /// Lets a trial keep its own settings, because the trial it should copy has no state to take over.
     pub(super) fn keep_own(&mut self, i: usize) {
         if let Some(exploit) = self.runs[i].exploit.take() {
             (self.trials[i].config, self.trials[i].experiment_tag) = exploit.own;
         }
     }
 
-    /// A new result: asks the stopper (its answer of before stands), then the scheduler; tells the searcher.
+    /// Processes a new result: asks the stopper, then the scheduler, and tells the searcher. On a replay, the recorded
+    /// decision of the stopper is used.
     pub(super) fn result(
         &mut self,
         i: usize,
@@ -243,8 +244,8 @@ impl Sweep {
         Ok(verdict)
     }
 
-    /// Refuses a result without the metric of the sweep if no result before had it. A part of the result such as
-    /// `evaluation` may fill up later: a key below one is waited for until a trial is `over`.
+    /// Fails if a result lacks the metric of the sweep and no earlier result had it. A part of the result such as
+    /// `evaluation` may be empty at first, so a key with `/` may be missing until a trial is `over`.
     fn await_metric(&mut self, i: usize, over: bool, recorded: bool) -> Result<()> {
         let (Some(key), Some(result)) = (&self.awaited_metric, &self.trials[i].last_result) else {
             return Ok(());
@@ -257,7 +258,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// A trial has no more results.
+    /// Ends a trial that has no more results.
     pub(super) fn ended(&mut self, i: usize) -> Result<()> {
         self.await_metric(i, true, false)?;
         if let Some(last) = &mut self.trials[i].last_result {
@@ -266,7 +267,7 @@ impl Sweep {
         self.stop(i)
     }
 
-    /// Nothing else can go on.
+    /// Asks the scheduler what to do when no trial can continue.
     pub(super) fn idle(&mut self) -> Result<()> {
         let orders = self.scheduler.on_idle(&self.trials)?;
         self.apply_orders(orders)
@@ -282,7 +283,7 @@ impl Sweep {
         }
     }
 
-    /// A trial failed; it waits to be tried again unless its end was decided already.
+    /// Records a failure. The trial becomes pending, to be tried again, unless it was stopped already.
     pub(super) fn failed(&mut self, i: usize, message: String) {
         let run = &mut self.runs[i];
         run.failures += 1;
@@ -292,7 +293,7 @@ impl Sweep {
         }
     }
 
-    /// A trial failed for good.
+    /// Ends a trial that failed more often than allowed.
     pub(super) fn given_up(&mut self, i: usize) -> Result<()> {
         self.runs[i].completed = true;
         self.runs[i].save = false;
@@ -305,8 +306,8 @@ impl Sweep {
         self.apply_orders(orders)
     }
 
-    /// A trial that was given up is taken up again, also where all trials had been stopped. Searcher and scheduler have
-    /// had it as failed; they see it go on only where it has something new to report.
+    /// Makes a failed trial pending again, even if all trials had been stopped. The searcher and scheduler have seen it
+    /// fail; they see it again only when it reports a new result.
     pub(super) fn retried(&mut self, i: usize, from_scratch: bool) {
         self.stop_all = None;
         let run = &mut self.runs[i];
@@ -314,7 +315,7 @@ impl Sweep {
         if from_scratch {
             run.checkpoints = Checkpoints::default();
         }
-        // A trial that failed after it was stopped, in its last save, owes that save and no further result.
+        // A trial that failed in its last save, after it was stopped, needs only that save and no further result.
         let owes_its_end = !from_scratch && matches!(run.next, Next::Stop);
         self.trials[i].status = match owes_its_end {
             true => TrialStatus::Terminated,
@@ -326,7 +327,7 @@ impl Sweep {
         self.first_open = self.first_open.min(i);
     }
 
-    /// Ends a trial, wherever it is.
+    /// Stops a trial in any state.
     pub(super) fn stop(&mut self, i: usize) -> Result<()> {
         let status = self.trials[i].status;
         if status.is_finished() {

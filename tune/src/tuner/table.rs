@@ -1,21 +1,21 @@
-//! Trials as text in columns, and as a CSV file.
+//! Tables of trials, as aligned text and as CSV.
 
 use serde_json::Value;
 
 use crate::{Config, Error, Metrics, Objective, Result, TrialStatus, loggers, metric};
 
-/// Longer cells are cut.
+/// Maximum width of a cell in characters; longer ones are cut.
 const WIDEST: usize = 48;
 
-/// What all rows have in common: where the parameters come from, and what the trials are compared by.
+/// Properties shared by all rows: the search space, and the metric and mode that trials are compared by.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a> {
-    /// The search space.
+    /// Search space of the sweep.
     pub(super) space: &'a Value,
     pub(super) objective: Option<&'a Objective>,
 }
 
-/// A trial to be shown.
+/// Data of a trial for one row.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) trial_id: &'a str,
@@ -31,23 +31,23 @@ impl Row<'_> {
 }
 
 impl Columns<'_> {
-    /// The metric of a trial such that higher is better.
+    /// Score of a trial by its metric, higher is better; `None` without a finite value.
     fn score(self, row: &Row<'_>) -> Option<f64> {
         self.objective?.finite_score(row.result?)
     }
 
-    /// The rows with the best value first; those without a value come last, in the order in which they were drawn.
+    /// Sorts rows by their score, best first. Rows without a score come last; equal rows keep their order.
     pub(super) fn best_first(self, rows: &mut [Row<'_>]) {
         let score = |row: &Row<'_>| self.score(row).unwrap_or(f64::NEG_INFINITY);
         rows.sort_by(|a, b| score(b).total_cmp(&score(a)));
     }
 
-    /// Which row has the best value; of equal ones the first. `None`: no row has a value.
+    /// Returns the index of the row with the best score; if several are equal, the first. `None` if no row has a score.
     pub(super) fn place_of_best(self, rows: &[Row<'_>]) -> Option<usize> {
         metric::best(rows.iter().map(|row| self.score(row)))
     }
 
-    /// The best trial, its value and its parameters in one line; `None`: no trial has a value.
+    /// Describes the best trial, its value and its parameters in one line; `None` if no trial has a value.
     pub(super) fn best(self, rows: &[Row<'_>]) -> Option<String> {
         let best = &rows[self.place_of_best(rows)?];
         let metric = &self.objective?.metric;
@@ -61,7 +61,7 @@ impl Columns<'_> {
         self.objective.map(|objective| &*objective.metric)
     }
 
-    /// A line per trial with its state, the metric, its time and every parameter.
+    /// Formats a table with one line per trial: status, metric, iteration, time and every parameter.
     pub(super) fn table(self, rows: &[Row<'_>]) -> String {
         let drawn: Vec<_> = rows.iter().map(|row| parameters(self.space, row.config)).collect();
         let paths = union(&drawn);
@@ -83,11 +83,11 @@ impl Columns<'_> {
         align(lines)
     }
 
-    /// The table for other programs: best first, each parameter as `config/<path>`, then every number and text of the
-    /// last result.
+    /// Formats the table as CSV, best trial first. Parameters are named `config/<path>`; the other values of the last result
+    /// follow, except lists.
     ///
     /// # Errors
-    /// Never fails in practice: it writes into memory.
+    /// Does not fail in practice, because it writes to memory.
     pub(super) fn csv(self, rows: &[Row<'_>]) -> Result<Vec<u8>> {
         let mut rows = rows.to_vec();
         self.best_first(&mut rows);
@@ -126,7 +126,7 @@ fn at<'a>(cells: &'a [(String, Value)], key: &str) -> Option<&'a Value> {
     cells.iter().find(|(known, _)| known == key).map(|(_, value)| value)
 }
 
-/// The keys of all rows in order of appearance.
+/// Keys of all rows, in order of first appearance.
 fn union(rows: &[Vec<(String, Value)>]) -> Vec<String> {
     let mut keys = Vec::new();
     for (key, _) in rows.iter().flatten() {
@@ -137,7 +137,7 @@ fn union(rows: &[Vec<(String, Value)>]) -> Vec<String> {
     keys
 }
 
-/// The settings of a trial that its space does not fix, by dotted path, in the order of the settings.
+/// Settings of a trial that its search space does not fix, by dotted path, in the order of the settings.
 fn parameters(space: &Value, config: &Config) -> Vec<(String, Value)> {
     fn walk(space: &Value, config: &Config, prefix: &str, found: &mut Vec<(String, Value)>) {
         for (name, value) in config {
@@ -155,7 +155,7 @@ fn parameters(space: &Value, config: &Config) -> Vec<(String, Value)> {
     found
 }
 
-/// A value in full precision, texts without quotes.
+/// Formats a value in full precision; texts have no quotes.
 fn exact(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -164,7 +164,7 @@ fn exact(value: &Value) -> String {
     }
 }
 
-/// A value for a table cell: numbers to six digits, texts without quotes.
+/// Formats a value for a table cell: numbers with six digits, texts without quotes.
 pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -191,7 +191,8 @@ fn shorten(real: f64) -> String {
     }
 }
 
-/// Rows of equally many cells as lines of aligned columns; columns with nothing below their head are left out.
+/// Formats rows with equal numbers of cells as lines of aligned columns. Columns that are empty below their header are left
+/// out.
 pub(super) fn align(mut rows: Vec<Vec<String>>) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     for cell in rows.iter_mut().flatten() {

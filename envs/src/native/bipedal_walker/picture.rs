@@ -1,4 +1,4 @@
-//! The picture of a walker.
+//! Pictures of BipedalWalker.
 
 use super::{BipedalWalker, PARTS, RAYS, SCALE, TERRAIN_HEIGHT, TERRAIN_STEP, WIDTH, terrain::LENGTH};
 use crate::{
@@ -17,13 +17,13 @@ const GROUND: Color = [102, 153, 76];
 const GRASS: [Color; 2] = [[76, 255, 76], [76, 204, 76]];
 const RED: Color = [255, 0, 0];
 const FLAG: Color = [230, 51, 0];
-/// Filling and outline of the hull.
+/// Fill and outline colours of the hull.
 const HULL: [Color; 2] = [[127, 51, 229], [76, 76, 127]];
-/// The same of the leg behind the hull and of the one before it.
+/// Fill and outline colours of the rear leg and of the front leg.
 const LEGS: [[Color; 2]; 2] = [[[178, 101, 152], [127, 76, 101]], [[128, 51, 102], [77, 26, 51]]];
 
 impl BipedalWalker {
-    /// What Gymnasium draws: 20 m of the ground, a fifth of them behind the walker.
+    /// Draws Gymnasium's picture: 20 m of the ground, a fifth of it behind the walker.
     pub(super) fn draw(&self) -> Option<Frame> {
         let mut canvas = Canvas::new(600, 400)?;
         canvas.polygon(&[(0.0, 0.0), (600.0, 0.0), (600.0, 400.0), (0.0, 400.0)], SKY);
@@ -42,7 +42,7 @@ impl BipedalWalker {
         for [from, to] in (0..LENGTH - 1).filter(seen).map(ends) {
             canvas.polygon(&[at(from), at(to), at([to[0], 0.0]), at([from[0], 0.0])], GROUND);
         }
-        // Every hundred pictures each ray is seen twice.
+        // In every hundred pictures, each ray is shown twice.
         let shown = self.pictures % 100;
         if shown < 2 * RAYS {
             let ray = if shown < RAYS { shown } else { 2 * RAYS - 1 - shown };

@@ -1,4 +1,4 @@
-//! The ground of BipedalWalker, drawn at random.
+//! The random terrain of BipedalWalker.
 
 use super::{SCALE, TERRAIN_HEIGHT, TERRAIN_STEP, point};
 use crate::{
@@ -6,17 +6,17 @@ use crate::{
     native::box2d::{BodyDef, Edge, FixtureDef, Polygon, Shape, Vec2, World},
 };
 
-/// Points of the ground.
+/// Number of points of the ground.
 pub(super) const LENGTH: usize = 200;
 pub(super) const CLOUDS: usize = LENGTH / 20;
-/// Spots of grass are shorter than this.
+/// Upper bound of the length of a stretch of grass, in points.
 pub(super) const GRASS: i64 = 10;
-/// Flat points at the start.
+/// Number of flat points at the start.
 pub(super) const START_PAD: usize = 20;
 const FRICTION: f32 = 2.5;
 
 type Point = [f64; 2];
-/// In meters.
+/// The five corners of a cloud, in meters.
 pub(super) type Cloud = [Point; 5];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -27,7 +27,8 @@ enum Kind {
     Pit,
 }
 
-/// Makes the bodies of the ground, obstacles first, and returns how many; `heights` get those of its points.
+/// Creates the bodies of the ground, obstacles first, and returns their number; writes the points' heights to
+/// `heights`.
 pub(super) fn generate(
     world: &mut World,
     random: &mut NpRandom,
@@ -53,7 +54,7 @@ fn obstacles_and_heights(
     let mut kind = Kind::Grass;
     let (mut velocity, mut y, mut original_y) = (0.0, TERRAIN_HEIGHT, 0.0);
     let mut counter = START_PAD as i64;
-    // The first point of an obstacle.
+    // True at the first point of an obstacle.
     let mut is_first = false;
     let (mut stair_steps, mut stair_width, mut stair_height) = (0, 0, 0);
     let mut bodies = 0;
@@ -133,13 +134,13 @@ fn create_static(world: &mut World, shape: Shape) {
     world.create_fixture(FixtureDef { friction: FRICTION, ..FixtureDef::new(shape) });
 }
 
-/// The clouds of the picture. They take part in the random stream.
+/// Draws the clouds of the picture at random; they consume numbers of the random stream, as in Gymnasium.
 pub(super) fn clouds(random: &mut NpRandom) -> [Cloud; CLOUDS] {
     std::array::from_fn(|_| {
         let x = random.uniform(0.0, LENGTH as f64) * TERRAIN_STEP;
         let y = 400.0 / SCALE * 3.0 / 4.0;
         std::array::from_fn(|a| {
-            // 3.14 is Gymnasium's.
+            // Gymnasium uses 3.14 here.
             #[allow(clippy::approx_constant)]
             let angle = 3.14 * 2.0 * a as f64 / 5.0;
             let mut blur = || random.uniform(0.0, 5.0 * TERRAIN_STEP);

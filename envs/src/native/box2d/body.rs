@@ -1,4 +1,4 @@
-//! Bodies and their shapes.
+//! Rigid bodies and their fixtures.
 
 use std::ops::Range;
 
@@ -7,29 +7,29 @@ use super::{
     shape::Shape,
 };
 
-/// How a body begins.
+/// Initial state of a body.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::native) struct BodyDef {
-    /// Not: it never moves.
+    /// Whether the body moves; false for a static body.
     pub(in crate::native) is_dynamic: bool,
     pub(in crate::native) position: Vec2,
     pub(in crate::native) angle: f32,
 }
 
-/// A shape of a body, and what it is made of.
+/// A shape of a body with its material and collision filter.
 #[derive(Clone, Debug)]
 pub(in crate::native) struct FixtureDef {
     pub(in crate::native) shape: Shape,
     pub(in crate::native) density: f32,
     pub(in crate::native) friction: f32,
-    /// What it is: one bit or more.
+    /// Collision category of the fixture: one or more bits.
     pub(in crate::native) category: u16,
-    /// The categories with which it collides.
+    /// Mask of the categories with which the fixture collides.
     pub(in crate::native) mask: u16,
 }
 
 impl FixtureDef {
-    /// Box2D's defaults: no mass, little friction, collides with everything.
+    /// Creates a fixture with Box2D's defaults: no mass, a friction of 0.2, and collisions with everything.
     pub(in crate::native) fn new(shape: Shape) -> Self {
         Self { shape, density: 0.0, friction: 0.2, category: 1, mask: u16::MAX }
     }
@@ -39,7 +39,7 @@ impl FixtureDef {
 pub(in crate::native) struct Body {
     pub(super) is_dynamic: bool,
     pub(super) awake: bool,
-    /// Part of an island of the running step.
+    /// Whether the body is in an island of the current step.
     pub(super) in_island: bool,
     pub(super) island_index: usize,
     pub(super) transform: Transform,
@@ -51,7 +51,7 @@ pub(in crate::native) struct Body {
     pub(super) inv_mass: f32,
     pub(super) inv_inertia: f32,
     pub(super) sleep_time: f32,
-    /// The fixtures, from the oldest to the newest.
+    /// Index range of the body's fixtures, from the oldest to the newest.
     pub(super) fixtures: Range<usize>,
 }
 
@@ -64,22 +64,22 @@ pub(in crate::native) struct Fixture {
     pub(super) restitution: f32,
     pub(super) category: u16,
     pub(super) mask: u16,
-    /// The leaf in the tree of bounding boxes.
+    /// Leaf of the fixture in the tree of bounding boxes.
     pub(super) proxy: usize,
 }
 
-/// Where a body of a native environment is and how it moves, in meters, radians and seconds, as Box2D has it.
+/// Position and motion of a body of a native environment, in meters, radians and seconds, as in Box2D.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BodyState {
-    /// Of the body's origin.
+    /// Position of the body's origin.
     pub position: [f32; 2],
-    /// Counterclockwise.
+    /// Angle, counterclockwise.
     pub angle: f32,
-    /// Of the centre of mass.
+    /// Velocity of the centre of mass.
     pub linear_velocity: [f32; 2],
-    /// Counterclockwise.
+    /// Angular velocity, counterclockwise.
     pub angular_velocity: f32,
-    /// A body that rests long enough falls asleep.
+    /// Whether the body is awake; Box2D puts a body that rests long enough to sleep.
     pub awake: bool,
 }
 
@@ -105,7 +105,7 @@ impl Body {
         }
     }
 
-    /// Where its origin is.
+    /// Position of the body's origin.
     pub(in crate::native) fn position(&self) -> Vec2 {
         self.transform.p
     }
@@ -114,7 +114,7 @@ impl Body {
         self.sweep.a
     }
 
-    /// Of the centre of mass.
+    /// Velocity of the centre of mass.
     pub(in crate::native) fn linear_velocity(&self) -> Vec2 {
         self.linear_velocity
     }

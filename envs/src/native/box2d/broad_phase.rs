@@ -1,15 +1,15 @@
-//! Finds pairs of fixtures whose bounding boxes have come to overlap.
+//! Broad phase of collision detection: finds pairs of fixtures whose bounding boxes overlap.
 
 use super::{
     math::{Aabb, Vec2},
     tree::{DynamicTree, NONE},
 };
 
-/// The tree, and what moved in it since the last [`update_pairs`](Self::update_pairs).
+/// The tree of bounding boxes, and the leaves that moved since the last [`update_pairs`](Self::update_pairs).
 #[derive(Clone, Debug)]
 pub(super) struct BroadPhase {
     pub(super) tree: DynamicTree,
-    /// Leaves; `NONE` for a destroyed one.
+    /// Leaves that moved; `NONE` for a destroyed leaf.
     pub(super) moved: Vec<usize>,
     pairs: Vec<(usize, usize)>,
     stack: Vec<usize>,
@@ -20,7 +20,7 @@ impl BroadPhase {
         Self { tree: DynamicTree::new(), moved: Vec::new(), pairs: Vec::new(), stack: Vec::new() }
     }
 
-    /// Makes room for so many fixtures.
+    /// Reserves memory for `fixtures` fixtures.
     pub(super) fn reserve(&mut self, fixtures: usize) {
         self.moved.reserve((2 * fixtures).saturating_sub(self.moved.len()));
         self.pairs.clear();
@@ -29,7 +29,7 @@ impl BroadPhase {
         self.stack.reserve(64);
     }
 
-    /// Back to a new one.
+    /// Resets to the state of a new broad phase.
     pub(super) fn clear(&mut self) {
         self.tree.clear();
         self.moved.clear();
@@ -60,7 +60,7 @@ impl BroadPhase {
         self.tree.nodes[a].aabb.overlaps(&self.tree.nodes[b].aabb)
     }
 
-    /// Calls `add` with the two fixtures of every pair in which one has moved, once each, sorted by their leaves.
+    /// Calls `add` once for each overlapping pair of fixtures of which one has moved, sorted by their leaves.
     pub(super) fn update_pairs(&mut self, mut add: impl FnMut(usize, usize)) {
         let Self { tree, moved, pairs, stack } = self;
         pairs.clear();
@@ -79,7 +79,7 @@ impl BroadPhase {
         }
     }
 
-    /// See [`DynamicTree::ray_cast`].
+    /// Casts a ray; see [`DynamicTree::ray_cast`].
     pub(super) fn ray_cast(&mut self, p1: Vec2, p2: Vec2, hit: impl FnMut(usize, f32) -> f32) {
         self.tree.ray_cast(p1, p2, &mut self.stack, hit);
     }

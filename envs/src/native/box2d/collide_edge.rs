@@ -1,4 +1,4 @@
-//! Contact of an edge with a polygon.
+//! Collision of an edge with a polygon.
 
 use super::{
     manifold::{ClipVertex, ContactId, Manifold, clip_segment_to_line},
@@ -9,20 +9,20 @@ use super::{
 
 const RADIUS: f32 = 2.0 * POLYGON_RADIUS;
 
-/// The face along whose normal the shapes are apart, or overlap least.
+/// The face whose normal is the axis of largest separation.
 enum Axis {
     Edge,
     Polygon(usize),
 }
 
-/// The polygon in the coordinates of the edge.
+/// The edge and the polygon in the coordinates of the edge.
 struct Collider {
     count: usize,
     vertices: [Vec2; MOST_VERTICES],
     normals: [Vec2; MOST_VERTICES],
     v1: Vec2,
     v2: Vec2,
-    /// Of the side of the edge on which the polygon is.
+    /// Normal of the side of the edge on which the polygon lies.
     normal: Vec2,
     front: bool,
 }
@@ -95,7 +95,7 @@ impl Collider {
         Self { count: polygon.count, vertices, normals, v1, v2, normal, front }
     }
 
-    /// `None` when the shapes are apart.
+    /// Returns the axis of largest separation; `None` if the shapes do not touch.
     fn axis(&self) -> Option<Axis> {
         const RELATIVE_TOLERANCE: f32 = 0.98;
         const ABSOLUTE_TOLERANCE: f32 = 0.001;
@@ -123,11 +123,11 @@ impl Collider {
         separation
     }
 
-    /// The face of the polygon with the largest separation; `None` when all face the wrong way.
+    /// Returns the polygon's face with the largest separation; `None` if no face is turned towards the edge.
     fn polygon_separation(&self) -> Option<(usize, f32)> {
         let mut best = None;
         let mut separation = -f32::MAX;
-        // Without neighbors both limits of the normal are behind the edge.
+        // Without neighbours, both limits of the normal lie behind the edge.
         let limit = -self.normal;
         for i in 0..self.count {
             let n = -self.normals[i];
@@ -148,7 +148,7 @@ impl Collider {
         best
     }
 
-    /// The edge is touched by the polygon's side that faces it most.
+    /// Takes the edge as the reference face and the polygon's face most opposed to it as the incident one.
     fn edge_as_reference(&self) -> (ReferenceFace, [ClipVertex; 2]) {
         let mut best = 0;
         let mut best_value = dot(self.normal, self.normals[0]);
@@ -166,7 +166,7 @@ impl Collider {
         (ReferenceFace { i1, i2, v1, v2, normal: self.normal }, incident)
     }
 
-    /// Side `index` of the polygon is touched by the edge.
+    /// Takes face `index` of the polygon as the reference face and the edge as the incident one.
     fn polygon_as_reference(&self, index: usize) -> (ReferenceFace, [ClipVertex; 2]) {
         let incident = [self.v1, self.v2].map(|v| ClipVertex { v, id: ContactId::vertex_face(0, index) });
         let next = if index + 1 < self.count { index + 1 } else { 0 };

@@ -1,4 +1,4 @@
-//! Contact of two polygons.
+//! Collision of two polygons.
 
 use super::{
     manifold::{ClipVertex, ContactId, Manifold, clip_segment_to_line},
@@ -9,7 +9,7 @@ use super::{
 
 const RADIUS: f32 = POLYGON_RADIUS + POLYGON_RADIUS;
 
-/// A polygon where its body is.
+/// A polygon with the transform of its body.
 #[derive(Clone, Copy)]
 struct Placed<'a> {
     shape: &'a Polygon,
@@ -70,7 +70,7 @@ pub(super) fn collide_polygons(
     }
 }
 
-/// How far `two` is from side `edge` of `one`.
+/// Separation of `two` from face `edge` of `one`.
 fn edge_separation(one: Placed<'_>, edge: usize, two: Placed<'_>) -> f32 {
     let normal_world = one.transform.q.mul(one.shape.normals[edge]);
     let normal = two.transform.q.mul_t(normal_world);
@@ -88,7 +88,8 @@ fn edge_separation(one: Placed<'_>, edge: usize, two: Placed<'_>) -> f32 {
     dot(v2 - v1, normal_world)
 }
 
-/// The side of `one` from which `two` is farthest, found from the side that faces it on, and how far.
+/// Returns the face of `one` with the largest separation from `two`, and that separation; a local search from the face
+/// turned towards `two`.
 fn max_separation(one: Placed<'_>, two: Placed<'_>) -> (usize, f32) {
     let d = two.transform.mul(two.shape.centroid) - one.transform.mul(one.shape.centroid);
     let local = one.transform.q.mul_t(d);
@@ -123,7 +124,7 @@ fn max_separation(one: Placed<'_>, two: Placed<'_>) -> (usize, f32) {
     }
 }
 
-/// The side of `two` that faces side `edge` of `one` most.
+/// Returns the face of `two` that is most opposed to face `edge` of `one`.
 fn incident_edge(one: Placed<'_>, edge: usize, two: Placed<'_>) -> [ClipVertex; 2] {
     let normal: Vec2 = two.transform.q.mul_t(one.transform.q.mul(one.shape.normals[edge]));
     let mut index = 0;

@@ -1,4 +1,4 @@
-//! Two fixtures whose bounding boxes overlap.
+//! Contacts: pairs of fixtures whose bounding boxes overlap.
 
 use super::{
     body::{Body, Fixture},
@@ -9,7 +9,7 @@ use super::{
     shape::Shape,
 };
 
-/// Two bodies begin or cease to touch.
+/// The start or the end of a contact between two bodies.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::native) struct ContactEvent {
     pub(in crate::native) began: bool,
@@ -25,15 +25,15 @@ pub(super) struct Contact {
     pub(super) restitution: f32,
     pub(super) touching: bool,
     pub(super) enabled: bool,
-    /// Part of an island of the running step.
+    /// Whether the contact is in an island of the current step.
     pub(super) in_island: bool,
-    /// When the bodies touch in the running step, where that is known.
+    /// Time of impact as a fraction of the current step, if computed.
     pub(super) toi: Option<f32>,
     pub(super) toi_count: u32,
 }
 
 impl Contact {
-    /// `None` for two edges.
+    /// Creates a contact; `None` for two edges, which do not collide.
     pub(super) fn new(mut a: usize, mut b: usize, fixtures: &[Fixture]) -> Option<Self> {
         match (&fixtures[a].shape, &fixtures[b].shape) {
             (Shape::Edge(_), Shape::Edge(_)) => return None,
@@ -55,12 +55,12 @@ impl Contact {
         self.bodies.contains(&body)
     }
 
-    /// The body that touches `body`.
+    /// Returns the other body of the contact.
     pub(super) fn other(&self, body: usize) -> usize {
         if self.bodies[0] == body { self.bodies[1] } else { self.bodies[0] }
     }
 
-    /// Finds out where the fixtures touch now. Points that were there before keep their impulses.
+    /// Computes the contact points from the current transforms. Points that persist keep their impulses.
     pub(super) fn update(
         &mut self,
         bodies: &mut [Body],

@@ -1,4 +1,4 @@
-//! Impulses that keep touching bodies from moving into each other.
+//! Solver of contacts: impulses that keep touching bodies from penetrating each other.
 
 use super::{
     body::Body,
@@ -11,7 +11,7 @@ use super::{
 const BAUMGARTE: f32 = 0.2;
 const TOI_BAUMGARTE: f32 = 0.75;
 const MOST_CORRECTION: f32 = 0.2;
-/// Slower collisions are inelastic.
+/// Relative speed below which collisions are inelastic, in m/s.
 const VELOCITY_THRESHOLD: f32 = 1.0;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,10 +25,10 @@ struct VelocityPoint {
     velocity_bias: f32,
 }
 
-/// One side of a contact.
+/// One of the two bodies of a contact.
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
-    /// Among the bodies of the island.
+    /// Index among the bodies of the island.
     index: usize,
     inv_mass: f32,
     inv_inertia: f32,
@@ -45,13 +45,13 @@ struct Constraint {
     k: Mat22,
     friction: f32,
     restitution: f32,
-    /// Points whose velocities are solved: one of two that say nearly the same may be left out.
+    /// Number of points whose velocities are solved; one of two nearly dependent points is dropped.
     count: usize,
-    /// Among the world's contacts.
+    /// Index among the world's contacts.
     contact: usize,
 }
 
-/// The contacts of one island.
+/// Solver of the contacts of one island.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ContactSolver {
     constraints: Vec<Constraint>,
@@ -63,7 +63,7 @@ impl ContactSolver {
         self.constraints.reserve(contacts);
     }
 
-    /// Takes the impulses of the last step times `dt_ratio` to start with; `None` starts from zero.
+    /// Starts from the last step's impulses times `dt_ratio`; `None` starts from zero.
     pub(super) fn begin(
         &mut self,
         island: &[usize],
@@ -138,7 +138,7 @@ impl ContactSolver {
         }
     }
 
-    /// Writes the impulses back, for the next step to start with.
+    /// Stores the impulses in the contacts, for the warm start of the next step.
     pub(super) fn store_impulses(&self, contacts: &mut [Contact]) {
         for constraint in &self.constraints {
             let points = &mut contacts[constraint.contact].manifold.points;
@@ -149,12 +149,12 @@ impl ContactSolver {
         }
     }
 
-    /// Moves overlapping bodies apart; whether they were nearly so.
+    /// Pushes overlapping bodies apart; returns whether the penetrations were already small.
     pub(super) fn solve_positions(&self, contacts: &[Contact], positions: &mut [Position]) -> bool {
         self.separate(contacts, positions, BAUMGARTE, |side| side) >= -3.0 * LINEAR_SLOP
     }
 
-    /// The same, moving none but the bodies `a` and `b` of the island.
+    /// Pushes only the bodies `a` and `b` of the island apart; returns whether the penetrations were already small.
     pub(super) fn solve_toi_positions(
         &self,
         contacts: &[Contact],
@@ -267,7 +267,7 @@ impl Constraint {
         let Velocity { v: mut v_a, w: mut w_a } = velocities[a.index];
         let Velocity { v: mut v_b, w: mut w_b } = velocities[b.index];
         let tangent = cross_with(normal, 1.0);
-        // Friction first, because it matters more that bodies do not overlap.
+        // Friction is solved first because non-penetration matters more than friction.
         for point in &mut self.points[..self.count] {
             let dv = v_b + cross_of(w_b, point.r_b) - v_a - cross_of(w_a, point.r_a);
             let lambda = point.tangent_mass * -dot(dv, tangent);
@@ -319,7 +319,7 @@ impl Constraint {
         velocities[b.index] = Velocity { v: v_b, w: w_b };
     }
 
-    /// Impulses of both points that are none of them negative; a point that moves apart has none.
+    /// Solves the impulses of both points together, neither of them negative; a separating point gets 0.
     fn block_impulses(&self, b: Vec2) -> Option<Vec2> {
         let [one, two] = &self.points;
         let x = -self.normal_mass.mul(b);

@@ -1,15 +1,15 @@
-//! The distance of two convex shapes, by the algorithm of Gilbert, Johnson and Keerthi.
+//! Distance of two convex shapes by the GJK algorithm (Gilbert, Johnson and Keerthi).
 
 use super::math::{Transform, Vec2, cross, cross_of, cross_with, dot};
 
-/// The corners of a shape.
+/// The vertices of a convex shape.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DistanceProxy<'a> {
     pub(super) vertices: &'a [Vec2],
 }
 
 impl DistanceProxy<'_> {
-    /// The corner farthest along `d`.
+    /// Index of the vertex farthest along `d`.
     pub(super) fn support(&self, d: Vec2) -> usize {
         let mut best = 0;
         let mut best_value = dot(self.vertices[0], d);
@@ -24,7 +24,7 @@ impl DistanceProxy<'_> {
     }
 }
 
-/// Where the last search ended: the next one starts there.
+/// Final simplex of the last search, from which the next search starts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SimplexCache {
     metric: f32,
@@ -36,9 +36,9 @@ pub(super) struct SimplexCache {
 struct SimplexVertex {
     w_a: Vec2,
     w_b: Vec2,
-    /// `w_b - w_a`.
+    /// The difference `w_b - w_a`.
     w: Vec2,
-    /// Its share in the closest point.
+    /// Barycentric coordinate of the closest point.
     a: f32,
     indices: (usize, usize),
 }
@@ -48,7 +48,7 @@ struct Simplex {
     count: usize,
 }
 
-/// Two shapes where their bodies are.
+/// Two shapes with the transforms of their bodies.
 pub(super) struct Shapes<'a> {
     pub(super) proxy_a: DistanceProxy<'a>,
     pub(super) proxy_b: DistanceProxy<'a>,
@@ -63,7 +63,7 @@ impl Shapes<'_> {
         SimplexVertex { w_a, w_b, w: w_b - w_a, a, indices }
     }
 
-    /// The distance without the skins of the shapes; 0 when they overlap.
+    /// Distance of the shapes without their skins; 0 if they overlap.
     pub(super) fn distance(&self, cache: &mut SimplexCache) -> f32 {
         const MOST_ITERATIONS: usize = 20;
         let mut simplex = Simplex::read(cache, self);
@@ -153,7 +153,7 @@ impl Simplex {
         }
     }
 
-    /// Leaves the vertices on which the point of a segment is that is nearest to the origin.
+    /// Keeps those vertices of a segment that support its point nearest to the origin.
     fn solve2(&mut self) {
         let (w1, w2) = (self.v[0].w, self.v[1].w);
         let e12 = w2 - w1;
@@ -168,7 +168,7 @@ impl Simplex {
         self.keep_two(0, d12_1, 1, d12_2);
     }
 
-    /// The same for a triangle.
+    /// Keeps those vertices of a triangle that support its point nearest to the origin.
     fn solve3(&mut self) {
         let [w1, w2, w3] = self.v.map(|vertex| vertex.w);
         let e12 = w2 - w1;
@@ -195,7 +195,7 @@ impl Simplex {
         } else if d13_1 <= 0.0 && d23_1 <= 0.0 {
             self.keep_one(2);
         } else if d23_1 > 0.0 && d23_2 > 0.0 && d123_1 <= 0.0 {
-            // The third vertex takes the place of the first.
+            // The third vertex replaces the first, as in the original.
             self.keep_two(2, d23_2, 1, d23_1);
         } else {
             let inverse = 1.0 / (d123_1 + d123_2 + d123_3);
@@ -211,7 +211,7 @@ impl Simplex {
         self.count = 1;
     }
 
-    /// `first` and `second` become the first and the second.
+    /// Keeps the vertices `first` and `second`, in this order.
     fn keep_two(&mut self, first: usize, share1: f32, second: usize, share2: f32) {
         let inverse = 1.0 / (share1 + share2);
         let (mut v1, mut v2) = (self.v[first], self.v[second]);

@@ -1,4 +1,4 @@
-//! Bodies that touch or are joined, solved together.
+//! Islands: groups of touching or joined bodies that are solved together.
 
 use super::{
     body::Body,
@@ -9,19 +9,19 @@ use super::{
     time_step::{Position, TimeStep, Velocity},
 };
 
-/// A body moves at most this far in a step.
+/// Largest translation of a body in one step, in meters.
 const MOST_TRANSLATION: f32 = 2.0;
 const MOST_TRANSLATION_SQUARED: f32 = MOST_TRANSLATION * MOST_TRANSLATION;
 const MOST_ROTATION: f32 = 0.5 * std::f32::consts::PI;
 const MOST_ROTATION_SQUARED: f32 = MOST_ROTATION * MOST_ROTATION;
-/// An island that has been slow for so many seconds falls asleep.
+/// Time after which a slow island falls asleep, in seconds.
 const TIME_TO_SLEEP: f32 = 0.5;
 const LINEAR_SLEEP_TOLERANCE: f32 = 0.01;
 const ANGULAR_SLEEP_TOLERANCE: f32 = 2.0 / 180.0 * std::f32::consts::PI;
-/// How often overlaps are solved after an impact.
+/// Number of position iterations after an impact.
 const TOI_POSITION_ITERATIONS: usize = 20;
 
-/// Places in the world's lists, in the order in which they were found.
+/// Indices into the world's lists, in the order of discovery.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Island {
     pub(super) bodies: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Island {
 }
 
 impl Island {
-    /// Makes room for so many of each.
+    /// Reserves memory for `room` bodies, contacts and joints.
     pub(super) fn reserve(&mut self, room: usize) {
         self.clear();
         self.bodies.reserve(room);
@@ -112,7 +112,7 @@ impl Island {
         self.sleep(h, solved, bodies);
     }
 
-    /// Solves the contacts at the time of an impact; `toi_bodies` are the two that collide, as places in the island.
+    /// Solves the contacts at the time of an impact; `toi_bodies` are the island indices of the two colliding bodies.
     pub(super) fn solve_toi(
         &mut self,
         dt: f32,
@@ -136,7 +136,7 @@ impl Island {
                 break;
             }
         }
-        // The safe position from which the bodies go on.
+        // The bodies continue from this safe position.
         for index in toi_bodies {
             let sweep = &mut bodies[self.bodies[index]].sweep;
             sweep.c0 = positions[index].c;

@@ -1,28 +1,28 @@
-//! Where two shapes touch.
+//! Contact manifolds: the points in which two shapes touch.
 
 use super::{
     math::{Transform, Vec2, dot},
     settings::POLYGON_RADIUS,
 };
 
-/// Which features of two shapes make a point: contacts keep their impulses by it.
+/// Identifies a contact point by the features of both shapes, so that impulses can be kept between steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ContactId {
     pub(super) index_a: u8,
     pub(super) index_b: u8,
-    /// A face of A, not a corner.
+    /// Whether the feature of A is a face; otherwise a vertex.
     pub(super) face_a: bool,
-    /// A face of B, not a corner.
+    /// Whether the feature of B is a face; otherwise a vertex.
     pub(super) face_b: bool,
 }
 
 impl ContactId {
-    /// Corner `index_b` of B on face `index_a` of A.
+    /// Vertex `index_b` of B on face `index_a` of A.
     pub(super) fn face_vertex(index_a: usize, index_b: usize) -> Self {
         Self { index_a: index_a as u8, index_b: index_b as u8, face_a: true, face_b: false }
     }
 
-    /// Corner `index_a` of A on face `index_b` of B.
+    /// Vertex `index_a` of A on face `index_b` of B.
     pub(super) fn vertex_face(index_a: usize, index_b: usize) -> Self {
         Self { index_a: index_a as u8, index_b: index_b as u8, face_a: false, face_b: true }
     }
@@ -40,13 +40,13 @@ pub(super) struct ManifoldPoint {
     pub(super) id: ContactId,
 }
 
-/// Up to two points in which a face of one shape touches the other.
+/// Up to two points in which a face of one shape touches the other shape.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Manifold {
     pub(super) points: [ManifoldPoint; 2],
     pub(super) local_normal: Vec2,
     pub(super) local_point: Vec2,
-    /// The face is B's, not A's.
+    /// Whether the face belongs to B; otherwise to A.
     pub(super) face_b: bool,
     pub(super) count: usize,
 }
@@ -56,7 +56,7 @@ impl Manifold {
         &self.points[..self.count]
     }
 
-    /// The normal from A to B, and the points, in the coordinates of the world.
+    /// Returns the normal from A to B and the points, in world coordinates.
     pub(super) fn in_world(&self, transform_a: &Transform, transform_b: &Transform) -> (Vec2, [Vec2; 2]) {
         let (face, other) = if self.face_b { (transform_b, transform_a) } else { (transform_a, transform_b) };
         let normal = face.q.mul(self.local_normal);
@@ -78,7 +78,7 @@ pub(super) struct ClipVertex {
     pub(super) id: ContactId,
 }
 
-/// The part of a segment behind a line; `None` when fewer than two points are left.
+/// Clips a segment to the half-plane behind a line; `None` if fewer than two points are left.
 pub(super) fn clip_segment_to_line(
     segment: &[ClipVertex; 2],
     normal: Vec2,

@@ -1,4 +1,4 @@
-//! Vectors, rotations and sweeps. Comparisons are the original's, which matters for zeros of either sign.
+//! Vectors, rotations and sweeps. Comparisons are written as in the original, which matters for the sign of zeros.
 
 use std::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
@@ -22,7 +22,8 @@ impl Vec2 {
         self.x * self.x + self.y * self.y
     }
 
-    /// Makes the length 1 and returns what it was; a shorter one than the machine epsilon stays and counts as 0.
+    /// Normalizes the vector and returns its former length; a vector shorter than the machine epsilon stays and counts
+    /// as 0.
     pub(super) fn normalize(&mut self) -> f32 {
         let length = self.length();
         if length < f32::EPSILON {
@@ -87,12 +88,12 @@ pub(super) fn cross(a: Vec2, b: Vec2) -> f32 {
     a.x * b.y - a.y * b.x
 }
 
-/// The cross product of a vector in the plane with `s` along the third axis.
+/// Cross product of a vector in the plane with `s` along the third axis.
 pub(super) fn cross_with(a: Vec2, s: f32) -> Vec2 {
     Vec2::new(s * a.y, -s * a.x)
 }
 
-/// The cross product of `s` along the third axis with a vector in the plane.
+/// Cross product of `s` along the third axis with a vector in the plane.
 pub(super) fn cross_of(s: f32, a: Vec2) -> Vec2 {
     Vec2::new(-s * a.y, s * a.x)
 }
@@ -113,17 +114,17 @@ pub(super) fn clamp(a: f32, low: f32, high: f32) -> f32 {
     max(low, min(a, high))
 }
 
-/// The smaller of each coordinate.
+/// Componentwise minimum.
 pub(super) fn lower(a: Vec2, b: Vec2) -> Vec2 {
     Vec2::new(min(a.x, b.x), min(a.y, b.y))
 }
 
-/// The larger of each coordinate.
+/// Componentwise maximum.
 pub(super) fn upper(a: Vec2, b: Vec2) -> Vec2 {
     Vec2::new(max(a.x, b.x), max(a.y, b.y))
 }
 
-/// A vector in space: the two linear and the angular part of an impulse.
+/// A vector in three dimensions: the two linear components and the angular component of an impulse.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Vec3 {
     pub(super) x: f32,
@@ -159,7 +160,7 @@ fn cross3(a: Vec3, b: Vec3) -> Vec3 {
     Vec3::new(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
 }
 
-/// A matrix of two columns.
+/// A 2 x 2 matrix, stored by columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mat22 {
     pub(super) ex: Vec2,
@@ -184,7 +185,7 @@ impl Mat22 {
     }
 }
 
-/// A matrix of three columns.
+/// A 3 x 3 matrix, stored by columns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mat33 {
     pub(super) ex: Vec3,
@@ -200,7 +201,7 @@ impl Mat33 {
         Vec3::new(det * dot3(b, ey_ez), det * dot3(ex, cross3(b, ez)), det * dot3(ex, cross3(ey, b)))
     }
 
-    /// Solves for the upper left matrix.
+    /// Solves with the upper left 2 x 2 matrix.
     pub(super) fn solve22(&self, b: Vec2) -> Vec2 {
         let upper_left = Mat22 { ex: Vec2::new(self.ex.x, self.ex.y), ey: Vec2::new(self.ey.x, self.ey.y) };
         upper_left.solve(b)
@@ -211,7 +212,7 @@ fn inverse_unless_zero(det: f32) -> f32 {
     if det != 0.0 { 1.0 / det } else { det }
 }
 
-/// A rotation by its sine and cosine.
+/// A rotation, stored as its sine and cosine.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rot {
     pub(super) s: f32,
@@ -227,13 +228,13 @@ impl Rot {
         Vec2::new(self.c * v.x - self.s * v.y, self.s * v.x + self.c * v.y)
     }
 
-    /// Turns back.
+    /// Applies the inverse rotation.
     pub(super) fn mul_t(self, v: Vec2) -> Vec2 {
         Vec2::new(self.c * v.x + self.s * v.y, -self.s * v.x + self.c * v.y)
     }
 }
 
-/// A rotation and then a translation: from the coordinates of a body to those of the world.
+/// A rotation followed by a translation: from body coordinates to world coordinates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Transform {
     pub(super) p: Vec2,
@@ -241,7 +242,7 @@ pub(super) struct Transform {
 }
 
 impl Transform {
-    /// Of a body whose centre of mass, `local` in its own coordinates, is at `center`.
+    /// The transform of a body whose centre of mass, `local` in its own coordinates, is at `center`.
     pub(super) fn around(center: Vec2, angle: f32, local: Vec2) -> Self {
         let q = Rot::new(angle);
         Self { p: center - q.mul(local), q }
@@ -251,20 +252,20 @@ impl Transform {
         Vec2::new((self.q.c * v.x - self.q.s * v.y) + self.p.x, (self.q.s * v.x + self.q.c * v.y) + self.p.y)
     }
 
-    /// From the coordinates of the world to those of the body.
+    /// Maps world coordinates to body coordinates.
     pub(super) fn mul_t(&self, v: Vec2) -> Vec2 {
         let (px, py) = (v.x - self.p.x, v.y - self.p.y);
         Vec2::new(self.q.c * px + self.q.s * py, -self.q.s * px + self.q.c * py)
     }
 
-    /// `other` in the coordinates of this.
+    /// Returns `other` relative to this transform.
     pub(super) fn mul_t_transform(&self, other: &Self) -> Self {
         let (q, r) = (self.q, other.q);
         Self { q: Rot { s: q.c * r.s - q.s * r.c, c: q.c * r.c + q.s * r.s }, p: q.mul_t(other.p - self.p) }
     }
 }
 
-/// How a body moves in one step: its centre of mass from `c0` to `c` and its angle from `a0` to `a`.
+/// Motion of a body in one step: its centre of mass moves from `c0` to `c` and its angle from `a0` to `a`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweep {
     pub(super) local_center: Vec2,
@@ -272,18 +273,18 @@ pub(super) struct Sweep {
     pub(super) c: Vec2,
     pub(super) a0: f32,
     pub(super) a: f32,
-    /// The fraction of the step at which `c0` and `a0` are.
+    /// Fraction of the step at which `c0` and `a0` hold.
     pub(super) alpha0: f32,
 }
 
 impl Sweep {
-    /// Where the body is after the fraction `beta` of the motion.
+    /// Returns the transform after the fraction `beta` of the motion.
     pub(super) fn transform(&self, beta: f32) -> Transform {
         let p = (1.0 - beta) * self.c0 + beta * self.c;
         Transform::around(p, (1.0 - beta) * self.a0 + beta * self.a, self.local_center)
     }
 
-    /// Moves the start to the fraction `alpha` of the step.
+    /// Moves the start of the motion to the fraction `alpha` of the step.
     pub(super) fn advance(&mut self, alpha: f32) {
         let beta = (alpha - self.alpha0) / (1.0 - self.alpha0);
         self.c0 = (1.0 - beta) * self.c0 + beta * self.c;
@@ -291,7 +292,7 @@ impl Sweep {
         self.alpha0 = alpha;
     }
 
-    /// Takes whole turns off both angles.
+    /// Subtracts whole turns from both angles.
     pub(super) fn normalize(&mut self) {
         let two_pi = 2.0 * std::f32::consts::PI;
         let d = two_pi * (self.a0 / two_pi).floor();
@@ -300,7 +301,7 @@ impl Sweep {
     }
 }
 
-/// An axis-aligned bounding box.
+/// An axis-aligned bounding box (AABB).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aabb {
     pub(super) lower: Vec2,

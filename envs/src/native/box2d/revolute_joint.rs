@@ -1,4 +1,4 @@
-//! A hinge with a motor and limits of its angle.
+//! A revolute joint (hinge) with a motor and angle limits.
 
 use super::{
     body::Body,
@@ -9,7 +9,7 @@ use super::{
 
 const MOST_ANGULAR_CORRECTION: f32 = 8.0 / 180.0 * std::f32::consts::PI;
 
-/// What a joint is made of; the limits must be apart.
+/// Definition of a joint; `lower_angle` must be below `upper_angle`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::native) struct RevoluteJointDef {
     pub(in crate::native) bodies: [usize; 2],
@@ -35,19 +35,19 @@ pub(super) struct RevoluteJoint {
     pub(super) impulse: Vec3,
     pub(super) motor_impulse: f32,
     pub(super) limit_state: LimitState,
-    /// Part of an island of the running step.
+    /// Whether the joint is in an island of the current step.
     pub(super) in_island: bool,
     solver: SolverData,
 }
 
-/// Of the running step.
+/// Values of the solver that are valid within one step.
 #[derive(Clone, Copy, Debug, Default)]
 struct SolverData {
     index_a: usize,
     index_b: usize,
     r_a: Vec2,
     r_b: Vec2,
-    /// The anchors from the centres of mass.
+    /// Anchors relative to the centres of mass, in body coordinates.
     local_a: Vec2,
     local_b: Vec2,
     m_a: f32,
@@ -75,7 +75,7 @@ impl RevoluteJoint {
         self.def.bodies.contains(&body)
     }
 
-    /// The body that is joined to `body`.
+    /// Returns the other body of the joint.
     pub(super) fn other(&self, body: usize) -> usize {
         if self.def.bodies[0] == body { self.def.bodies[1] } else { self.def.bodies[0] }
     }
@@ -186,7 +186,7 @@ impl RevoluteJoint {
         velocities[index_b] = Velocity { v: v_b, w: w_b };
     }
 
-    /// Moves the bodies together at the hinge and the angle into its limits; whether both were nearly so.
+    /// Moves the bodies together at the hinge and the angle into its limits; returns whether both errors were small.
     pub(super) fn solve_positions(&self, positions: &mut [Position]) -> bool {
         let SolverData { index_a, index_b, local_a, local_b, m_a, m_b, i_a, i_b, motor_mass, .. } =
             self.solver;

@@ -1,4 +1,4 @@
-//! The bytes of a world: everything that later steps depend on, field by field.
+//! Serialization of a Box2D world: everything that later steps depend on, field by field.
 
 use super::{
     body::{Body, Fixture},
@@ -15,19 +15,19 @@ use crate::{
     state::{StateReader, StateWriter},
 };
 
-/// What can be written to a state and read back.
+/// A type that can be written to a saved state and read back.
 pub(in crate::native) trait Saved: Sized {
     fn save(&self, out: &mut StateWriter);
 
     fn load(input: &mut StateReader<'_>) -> Result<Self>;
 }
 
-/// Writes one after the other.
+/// Writes values one after the other.
 macro_rules! save_each {
     ($out:ident: $($value:expr),+) => { $($value.save($out);)+ };
 }
 
-/// Writes and reads the named fields of a struct in their order.
+/// Implements [`Saved`] for a struct by writing and reading its named fields in order.
 macro_rules! saved {
     ($($name:ident { $($field:ident),+ })+) => {
         $(impl Saved for $name {
@@ -77,7 +77,7 @@ macro_rules! saved_numbers {
 saved_numbers!(u8, u16, u32, i32);
 
 impl Saved for usize {
-    /// `NONE` becomes the largest number.
+    /// Writes `NONE` as the largest `u32`.
     fn save(&self, out: &mut StateWriter) {
         out.u32(u32::try_from(*self).unwrap_or(u32::MAX));
     }
@@ -127,7 +127,7 @@ impl<T: Saved> Saved for Vec<T> {
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
         let len = usize::load(input)?;
-        // Not `with_capacity`: a damaged length ends where the bytes end.
+        // Not `with_capacity`, because a damaged length may be huge; reading fails when the bytes end.
         (0..len).map(|_| T::load(input)).collect()
     }
 }
@@ -242,7 +242,7 @@ fn damaged(what: &'static str) -> Error {
 }
 
 impl World {
-    /// What in a loaded world points to nothing.
+    /// Checks a loaded world for dangling indices and returns the first problem.
     fn check(&self) -> Result<(), &'static str> {
         let is = |holds: bool, problem: &'static str| if holds { Ok(()) } else { Err(problem) };
         let is_body = |body: &usize| *body < self.bodies.len();
@@ -280,7 +280,7 @@ impl World {
             "a moved box is not there",
         )?;
 
-        // From the root and along the free nodes, each node is met once.
+        // Each node must be reached exactly once, from the root or along the list of free nodes.
         let problem = "the tree of boxes has come apart";
         let mut seen = vec![false; nodes.len()];
         let mut meet =

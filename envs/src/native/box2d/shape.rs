@@ -1,9 +1,9 @@
-//! Edges and convex polygons.
+//! Shapes: edges and convex polygons.
 
 use super::math::{Aabb, Transform, Vec2, cross, cross_with, dot, lower, upper};
 use super::{distance::DistanceProxy, settings::POLYGON_RADIUS};
 
-/// Corners that a polygon has at most here; the original takes 16.
+/// Largest number of vertices of a polygon in this port; the original allows 16.
 pub(in crate::native) const MOST_VERTICES: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -12,13 +12,13 @@ pub(in crate::native) enum Shape {
     Polygon(Polygon),
 }
 
-/// A line between two points, without neighbors.
+/// A line segment between two points, without neighbours.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::native) struct Edge {
     pub(in crate::native) vertices: [Vec2; 2],
 }
 
-/// A convex polygon, counterclockwise.
+/// A convex polygon with counterclockwise vertices.
 #[derive(Clone, Debug, Default)]
 pub(in crate::native) struct Polygon {
     pub(super) count: usize,
@@ -68,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// Where the way from `p1` to `p2` first meets the shape, as a fraction of it that is at most `max_fraction`.
+    /// Casts a ray from `p1` to `p2`; returns the fraction of it at the first hit, if that is at most `max_fraction`.
     pub(super) fn ray_cast(
         &self,
         p1: Vec2,
@@ -123,17 +123,18 @@ impl Polygon {
         &self.normals[..self.count]
     }
 
-    /// The corner after corner `i`.
+    /// Index of the vertex after vertex `i`.
     pub(super) fn next(&self, i: usize) -> usize {
         if i + 1 < self.count { i + 1 } else { 0 }
     }
 
-    /// The corner before corner `i`.
+    /// Index of the vertex before vertex `i`.
     pub(super) fn previous(&self, i: usize) -> usize {
         if i > 0 { i - 1 } else { self.count - 1 }
     }
 
-    /// A box around the origin with these half sides. Its corners keep this order, unlike those of [`hull`](Self::hull).
+    /// Creates a rectangle around the origin with half sides `hx` and `hy`. Its vertices start at the lower left, unlike
+    /// those of [`hull`](Self::hull).
     pub(in crate::native) fn rectangle(hx: f32, hy: f32) -> Self {
         let mut polygon = Self { count: 4, ..Self::default() };
         polygon.vertices[..4].copy_from_slice(&[
@@ -151,7 +152,7 @@ impl Polygon {
         polygon
     }
 
-    /// The convex hull of at most [`MOST_VERTICES`] points, from the right-most on.
+    /// Creates the convex hull of at most [`MOST_VERTICES`] points; its vertices start at the rightmost point.
     pub(in crate::native) fn hull(points: &[Vec2]) -> Self {
         let mut first = 0;
         for (i, point) in points.iter().enumerate() {

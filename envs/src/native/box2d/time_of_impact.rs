@@ -1,4 +1,4 @@
-//! When two moving shapes come to touch.
+//! Time of impact of two moving shapes.
 
 use super::{
     distance::{DistanceProxy, Shapes, SimplexCache},
@@ -6,15 +6,15 @@ use super::{
     settings::{LINEAR_SLOP, POLYGON_RADIUS},
 };
 
-/// A moving shape.
+/// A shape with the motion of its body in one step.
 #[derive(Clone, Copy)]
 pub(super) struct Moving<'a> {
     pub(super) proxy: DistanceProxy<'a>,
     pub(super) sweep: Sweep,
 }
 
-/// The fraction of the motion after which `a` and `b` touch; `None` when they do not, overlap from the start, or the search
-/// does not end.
+/// Returns the fraction of the motion after which `a` and `b` touch. `None` if they do not touch, overlap from the start,
+/// or the search does not converge.
 pub(super) fn time_of_impact(mut a: Moving<'_>, mut b: Moving<'_>) -> Option<f32> {
     const MOST_ITERATIONS: usize = 20;
     const MOST_PUSH_BACKS: usize = 16;
@@ -89,7 +89,7 @@ enum Kind {
     FaceB,
 }
 
-/// The separation along an axis, as a function of time.
+/// The separation of two shapes along an axis, as a function of time.
 struct Separation<'a> {
     a: Moving<'a>,
     b: Moving<'a>,
@@ -125,7 +125,7 @@ impl<'a> Separation<'a> {
         (self.a.sweep.transform(t), self.b.sweep.transform(t))
     }
 
-    /// The deepest corners at `t`, and their separation.
+    /// Returns the pair of vertices with the smallest separation at time `t`, and that separation.
     fn find_min(&self, t: f32) -> ((usize, usize), f32) {
         let (transform_a, transform_b) = self.transforms(t);
         let indices = match self.kind {
@@ -145,7 +145,7 @@ impl<'a> Separation<'a> {
         (indices, self.separation(indices, &transform_a, &transform_b))
     }
 
-    /// The separation of these corners at `t`.
+    /// Returns the separation of a given pair of vertices at time `t`.
     fn evaluate(&self, indices: (usize, usize), t: f32) -> f32 {
         let (transform_a, transform_b) = self.transforms(t);
         self.separation(indices, &transform_a, &transform_b)
@@ -167,7 +167,7 @@ impl<'a> Separation<'a> {
     }
 }
 
-/// The middle of a face and its normal towards `point`, in the coordinates of the face's body.
+/// Returns the middle of a face and its normal towards `point`, in the coordinates of the face's body.
 fn face_axis((v1, v2): (Vec2, Vec2), transform: &Transform, point: Vec2) -> (Vec2, Vec2) {
     let mut axis = cross_with(v2 - v1, 1.0);
     axis.normalize();

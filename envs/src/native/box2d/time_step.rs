@@ -1,18 +1,18 @@
-//! What solvers are told of a step, and what they change (`b2TimeStep.h`).
+//! Inputs of the solvers for one step, and the positions and velocities that they change (`b2TimeStep.h`).
 
 use super::math::Vec2;
 
-/// One step.
+/// Length and iteration counts of one step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeStep {
     pub(super) dt: f32,
-    /// This step's length over the last one's.
+    /// Ratio of this step's length to the last one's.
     pub(super) dt_ratio: f32,
     pub(super) velocity_iterations: usize,
     pub(super) position_iterations: usize,
 }
 
-/// Of a centre of mass.
+/// Position of a centre of mass and angle of its body.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Position {
     pub(super) c: Vec2,

@@ -1,4 +1,4 @@
-//! Continuous collision: no body moves through a static one within a step.
+//! Continuous collision detection: no body tunnels through a static one within a step.
 
 use super::{
     body::{Body, Fixture},
@@ -13,7 +13,7 @@ const MOST_CONTACTS: usize = 32;
 const MOST_BODIES: usize = 2 * MOST_CONTACTS;
 
 impl World {
-    /// Goes from impact to impact until none is left in this step.
+    /// Solves the impacts of this step one after the other, in order of time.
     pub(super) fn solve_toi(&mut self, step: &TimeStep) {
         for body in &mut self.bodies {
             body.in_island = false;
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// The contact that touches first, and when.
+    /// Returns the contact with the earliest impact, and its time as a fraction of the step.
     fn next_impact(&mut self) -> Option<(usize, f32)> {
         let Self { contacts, bodies, fixtures, .. } = self;
         let mut first = None;
@@ -134,7 +134,7 @@ impl World {
     }
 }
 
-/// When the fixtures of a contact come to touch, 1 when they do not; `None` when there is nothing to look at.
+/// Returns the time of impact of a contact, 1 if there is none; `None` if the contact needs no check.
 fn impact(contact: &Contact, bodies: &mut [Body], fixtures: &[Fixture]) -> Option<f32> {
     let [a, b] = contact.bodies;
     let any_active = bodies[a].is_active() || bodies[b].is_active();
@@ -142,7 +142,7 @@ fn impact(contact: &Contact, bodies: &mut [Body], fixtures: &[Fixture]) -> Optio
     if !any_active || !any_static {
         return None;
     }
-    // Both on the same part of the step.
+    // Brings both sweeps to the same start time.
     let (alpha_a, alpha_b) = (bodies[a].sweep.alpha0, bodies[b].sweep.alpha0);
     let mut alpha0 = alpha_a;
     if alpha_a < alpha_b {

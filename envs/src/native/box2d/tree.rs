@@ -1,26 +1,26 @@
-//! A balanced binary tree of bounding boxes, whose leaves are the fixtures.
+//! A dynamic tree: a balanced binary tree of bounding boxes with the fixtures as leaves.
 
 use super::math::{Aabb, Vec2, abs, cross_of, dot, lower, upper};
 
-/// No node.
+/// Index that stands for no node.
 pub(super) const NONE: usize = usize::MAX;
-/// How much a leaf's box is larger than its fixture, so that small motions leave the tree as it is.
+/// Margin of a leaf's box around its fixture, in meters, so that small motions leave the tree unchanged.
 const EXTENSION: Vec2 = Vec2::new(0.1, 0.1);
-/// How far ahead a leaf's box reaches, in displacements of the last step.
+/// Factor by which a leaf's box is extended along the displacement of the last step.
 const MULTIPLIER: f32 = 2.0;
 const FIRST_CAPACITY: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) aabb: Aabb,
-    /// Of a leaf.
+    /// Fixture of a leaf; `NONE` in inner nodes.
     pub(super) fixture: usize,
-    /// The next free node when this one is free.
+    /// Parent of the node; for a free node, the next free node.
     pub(super) parent: usize,
-    /// `NONE` in leaves.
+    /// First child; `NONE` in leaves.
     pub(super) child1: usize,
     pub(super) child2: usize,
-    /// 0 in leaves.
+    /// Height of the subtree: 0 in leaves, -1 in free nodes.
     pub(super) height: i32,
 }
 
@@ -34,13 +34,13 @@ impl Node {
     }
 }
 
-/// The tree; a leaf keeps its node until it is destroyed.
+/// A tree of bounding boxes; a leaf keeps its node index until it is destroyed.
 #[derive(Clone, Debug)]
 pub(super) struct DynamicTree {
     pub(super) root: usize,
-    /// As many as there is room for, those of the free list included.
+    /// All nodes, including free ones.
     pub(super) nodes: Vec<Node>,
-    /// The first free node.
+    /// First node of the list of free nodes.
     pub(super) free: usize,
 }
 
@@ -51,7 +51,7 @@ impl DynamicTree {
         tree
     }
 
-    /// Back to a new tree.
+    /// Resets to a new tree.
     pub(super) fn clear(&mut self) {
         self.root = NONE;
         self.nodes.clear();
@@ -94,7 +94,7 @@ impl DynamicTree {
         self.free_node(proxy);
     }
 
-    /// Whether the leaf had to move.
+    /// Updates the box of a leaf; returns whether the leaf was reinserted.
     pub(super) fn move_proxy(&mut self, proxy: usize, aabb: &Aabb, displacement: Vec2) -> bool {
         if self.nodes[proxy].aabb.contains(aabb) {
             return false;
@@ -117,7 +117,7 @@ impl DynamicTree {
         true
     }
 
-    /// What a leaf costs below `child`, besides what its parents cost.
+    /// Cost of inserting a leaf below `child`, without the cost in the ancestors.
     fn cost_below(&self, child: usize, leaf: &Aabb) -> f32 {
         let node = &self.nodes[child];
         let combined = leaf.combine(&node.aabb).perimeter();
@@ -176,7 +176,7 @@ impl DynamicTree {
         self.refit(grand_parent);
     }
 
-    /// Puts `new` where `old` is below `parent`, or at the root.
+    /// Replaces the child `old` of `parent` by `new`; without a parent, `new` becomes the root.
     fn replace_child(&mut self, parent: usize, old: usize, new: usize) {
         if parent == NONE {
             self.root = new;
@@ -187,7 +187,7 @@ impl DynamicTree {
         }
     }
 
-    /// Balances, and renews heights and boxes, from `index` up to the root.
+    /// Balances the nodes from `index` up to the root and updates their heights and boxes.
     fn refit(&mut self, mut index: usize) {
         while index != NONE {
             index = self.balance(index);
@@ -203,7 +203,7 @@ impl DynamicTree {
         self.nodes[parent].height = 1 + first.height.max(second.height);
     }
 
-    /// Turns the tree at `a` when one side is too high; returns the node which is there then.
+    /// Rotates the subtree at `a` if it is unbalanced; returns its new root.
     fn balance(&mut self, a: usize) -> usize {
         if self.nodes[a].is_leaf() || self.nodes[a].height < 2 {
             return a;
@@ -231,7 +231,7 @@ impl DynamicTree {
         }
     }
 
-    /// Makes `a` the first child of its child `up`; returns the former children of `up`, the higher one first.
+    /// Rotates `a` below its child `up`; returns the former children of `up`, the higher one first.
     fn rotate_up(&mut self, a: usize, up: usize) -> (usize, usize) {
         let Node { child1, child2, .. } = self.nodes[up];
         let parent = self.nodes[a].parent;
@@ -266,8 +266,8 @@ impl DynamicTree {
         }
     }
 
-    /// Calls `hit` with the fixtures near the way from `p1` to `p2` and the fraction of it that is left to look at. What
-    /// it returns is the new fraction; 0 ends, and a negative number changes nothing.
+    /// Calls `hit` with each fixture near the ray from `p1` to `p2` and the current maximum fraction. `hit` returns the
+    /// new maximum; 0 ends the search, and a negative number keeps the maximum.
     pub(super) fn ray_cast(
         &self,
         p1: Vec2,

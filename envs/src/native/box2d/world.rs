@@ -1,4 +1,4 @@
-//! Bodies, what joins them, and the step of the whole.
+//! The world: bodies, fixtures, joints and contacts, and the simulation step.
 
 use super::{
     body::{Body, BodyDef, BodyState, Fixture, FixtureDef},
@@ -10,7 +10,7 @@ use super::{
     time_step::TimeStep,
 };
 
-/// Everything, each list from the oldest to the newest.
+/// All objects of the simulation; each list goes from the oldest to the newest.
 #[derive(Clone, Debug)]
 pub(in crate::native) struct World {
     pub(super) gravity: Vec2,
@@ -19,7 +19,7 @@ pub(in crate::native) struct World {
     pub(super) joints: Vec<RevoluteJoint>,
     pub(super) contacts: Vec<Contact>,
     pub(super) broad_phase: BroadPhase,
-    /// 1 over the length of the last step.
+    /// Inverse of the length of the last step.
     pub(super) inv_dt0: f32,
     pub(super) has_new_fixture: bool,
     pub(super) island: Island,
@@ -44,7 +44,7 @@ impl World {
         }
     }
 
-    /// Makes room in an empty world for so many fixtures and what they need in steps, so that steps allocate nothing.
+    /// Reserves memory in an empty world for `fixtures` fixtures and their contacts, so that steps do not allocate.
     pub(in crate::native) fn reserve(&mut self, fixtures: usize) {
         const CONTACTS: usize = 128;
         self.bodies.reserve(fixtures);
@@ -56,7 +56,7 @@ impl World {
         self.island.reserve(fixtures.min(CONTACTS));
     }
 
-    /// Back to a new world.
+    /// Resets to a new world.
     pub(in crate::native) fn clear(&mut self) {
         self.bodies.clear();
         self.fixtures.clear();
@@ -68,7 +68,7 @@ impl World {
         self.events.clear();
     }
 
-    /// Destroys all bodies in this order. What a world remembers without bodies stays.
+    /// Destroys all bodies, in the given order. The state of the tree of bounding boxes and of the last step is kept.
     pub(in crate::native) fn destroy_bodies(&mut self, order: impl IntoIterator<Item = usize>) {
         for body in order {
             for fixture in self.bodies[body].fixtures.clone().rev() {
@@ -88,7 +88,7 @@ impl World {
         self.bodies.len() - 1
     }
 
-    /// Gives the newest body a shape.
+    /// Adds a fixture to the newest body.
     pub(in crate::native) fn create_fixture(&mut self, def: FixtureDef) {
         let FixtureDef { shape, density, friction, category, mask } = def;
         let Some((body, older)) = self.bodies.split_last_mut() else { return };
@@ -115,7 +115,7 @@ impl World {
         self.joints.push(RevoluteJoint::new(def, b - a));
     }
 
-    /// What began and ceased to touch in the last step.
+    /// Returns the contacts that began or ended in the last step.
     pub(in crate::native) fn events(&self) -> &[ContactEvent] {
         &self.events
     }
@@ -138,7 +138,7 @@ impl World {
         })
     }
 
-    /// The corners of a body's shapes in the coordinates of the world.
+    /// Returns the vertices of each of a body's shapes, in world coordinates.
     pub(in crate::native) fn outlines(
         &self,
         body: usize,
@@ -149,12 +149,12 @@ impl World {
             .map(move |fixture| fixture.shape.vertices().iter().map(move |&vertex| transform.mul(vertex)))
     }
 
-    /// How many joints there are.
+    /// Returns the number of joints.
     pub(in crate::native) fn joints(&self) -> usize {
         self.joints.len()
     }
 
-    /// The angle and the speed of a joint.
+    /// Returns the angle and the angular speed of a joint.
     pub(in crate::native) fn joint_motion(&self, joint: usize) -> (f32, f32) {
         let joint = &self.joints[joint];
         let [a, b] = joint.def.bodies.map(|body| &self.bodies[body]);
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// How far along the way from `p1` to `p2` the first fixture is with a bit of `category`, as a fraction.
+    /// Casts a ray from `p1` to `p2`; returns the fraction of it at the first fixture with a bit of `category`.
     pub(in crate::native) fn ray_cast(&mut self, p1: Vec2, p2: Vec2, category: u16) -> Option<f32> {
         let Self { broad_phase, fixtures, bodies, .. } = self;
         let mut nearest = None;
@@ -189,7 +189,7 @@ impl World {
         nearest
     }
 
-    /// Lets `dt` seconds pass.
+    /// Advances the simulation by `dt` seconds.
     pub(in crate::native) fn step(
         &mut self,
         dt: f32,
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// Updates contacts; those whose boxes have parted go.
+    /// Updates all contacts and removes those whose bounding boxes no longer overlap.
     fn collide(&mut self) {
         let Self { bodies, fixtures, contacts, broad_phase, events, .. } = self;
         for index in (0..contacts.len()).rev() {
@@ -262,7 +262,7 @@ impl World {
         });
     }
 
-    /// Finds the islands from the newest body on, and solves each.
+    /// Builds the islands, starting with the newest body, and solves each.
     fn solve(&mut self, step: &TimeStep) {
         let Self { gravity, bodies, contacts, joints, island, stack, .. } = self;
         for body in &mut *bodies {
@@ -310,7 +310,7 @@ impl World {
                 }
             }
             island.solve(step, *gravity, bodies, contacts, joints);
-            // Static bodies take part in more islands than one.
+            // A static body can be in several islands.
             for &body in &island.bodies {
                 bodies[body].in_island &= bodies[body].is_dynamic;
             }
@@ -323,7 +323,7 @@ impl World {
         self.find_new_contacts();
     }
 
-    /// Moves the boxes of a body's fixtures in the tree.
+    /// Updates the boxes of a body's fixtures in the tree.
     pub(super) fn synchronize_fixtures(&mut self, index: usize) {
         let body = &self.bodies[index];
         let start = Transform::around(body.sweep.c0, body.sweep.a0, body.sweep.local_center);

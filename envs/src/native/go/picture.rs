@@ -2,7 +2,7 @@
 
 use crate::{Frame, native::draw};
 
-/// A square of `side` pixels like PettingZoo's: point `size * i + j` is in column `i` and row `j` from the top.
+/// Draws a square of `side` pixels as PettingZoo does: point `size * i + j` is in column `i` and row `j` from the top.
 pub(super) fn draw(board: &[u8], size: usize, side: usize) -> Option<Frame> {
     const WOOD: [u8; 3] = [220, 179, 92];
     const WHITE: [u8; 3] = [255; 3];

@@ -1,32 +1,32 @@
-//! Rules of Go: which moves are legal, what they capture, and who has more points.
+//! Rules of Go: legal moves, captures and scoring.
 //!
-//! The rules are those of Minigo (Apache-2.0, Copyright 2018 Google LLC), which PettingZoo plays: no suicide, a stone that
-//! was just taken alone may not be taken back at once (ko; no longer repetition is forbidden), area scoring.
+//! The rules are those of Minigo (Apache-2.0, Copyright 2018 Google LLC), which PettingZoo uses: no suicide; ko, but no
+//! rule against longer repetitions; area scoring.
 
 pub(super) const EMPTY: u8 = 0;
 
-/// A board, and all that the next move depends on. Points are numbered row by row, and a stone is 1 + its player.
+/// A board position with all that the next move depends on. Points are numbered row by row; a stone is 1 + its player.
 #[derive(Clone, Debug)]
 pub(super) struct Position {
     size: usize,
     pub(super) board: Vec<u8>,
     pub(super) to_play: usize,
-    /// The point that may not be taken back.
+    /// Point that may not be played because of ko.
     pub(super) ko: Option<usize>,
-    /// How many of the last moves were passes.
+    /// Number of passes in a row up to now.
     pub(super) passes: u64,
-    /// For each action whether it is legal: the points, then to pass.
+    /// Whether each action is legal: the points, then the pass.
     pub(super) legal: Vec<bool>,
-    /// Liberties of the chain of the stone at each point, 0 for an empty one.
+    /// Number of liberties of the chain at each point; 0 for an empty point.
     liberties: Vec<u16>,
-    /// Points that were looked at last, for the stone or the region of this number.
+    /// Number of the last search that visited each point.
     marks: Vec<u32>,
     mark: u32,
     chain: Vec<usize>,
 }
 
 impl Position {
-    /// An empty board; black, player 0, begins.
+    /// Creates an empty board; black (player 0) begins.
     pub(super) fn new(size: usize) -> Self {
         let points = size * size;
         let mut position = Self {
@@ -51,7 +51,7 @@ impl Position {
         self.update();
     }
 
-    /// Plays a legal action.
+    /// Plays an action, which must be legal.
     pub(super) fn play(&mut self, action: usize) {
         let mine = 1 + self.to_play as u8;
         self.to_play = 1 - self.to_play;
@@ -65,7 +65,7 @@ impl Position {
             self.board[action] = mine;
             let mut captured = 0;
             for neighbor in self.neighbors(action) {
-                // Its only liberty was the point of the new stone.
+                // The only liberty of this chain was the point of the new stone.
                 if self.board[neighbor] == theirs && self.liberties[neighbor] == 1 {
                     self.find_chain(neighbor);
                     captured += self.chain.len();
@@ -78,7 +78,7 @@ impl Position {
         self.update();
     }
 
-    /// Stones and surrounded points of black, less those of white.
+    /// Score of black minus that of white: stones and surrounded points, without komi.
     pub(super) fn lead_of_black(&mut self) -> i64 {
         let points = |color: u8| if color == 1 { 1 } else { -1_i64 };
         let mut lead =
@@ -103,7 +103,7 @@ impl Position {
         lead
     }
 
-    /// Works out liberties and legal actions from the board.
+    /// Computes the liberties and the legal actions from the board.
     pub(super) fn update(&mut self) {
         self.liberties.fill(0);
         for point in 0..self.board.len() {
@@ -136,13 +136,13 @@ impl Position {
         self.mark += 1;
     }
 
-    /// Fills `chain` with the stones or empty points of one color that hang together with `start`.
+    /// Fills `chain` with the points of the same color that are connected with `start`, in a new search.
     fn find_chain(&mut self, start: usize) {
         self.begin_marks();
         self.find_region(start);
     }
 
-    /// As [`find_chain`](Self::find_chain), with the current mark.
+    /// Fills `chain` with the points of the same color that are connected with `start`, in the current search.
     fn find_region(&mut self, start: usize) {
         let (size, color) = (self.size, self.board[start]);
         self.marks[start] = self.mark;
@@ -160,7 +160,7 @@ impl Position {
         }
     }
 
-    /// Empty points next to `chain`.
+    /// Counts the empty points next to `chain`.
     fn count_liberties(&mut self) -> u16 {
         let mut liberties = 0;
         for &point in &self.chain {
@@ -179,7 +179,7 @@ impl Position {
     }
 }
 
-/// The points above, left, right and below, as far as the board goes.
+/// Returns the neighbouring points on the board: above, left, right and below.
 fn neighbors(size: usize, point: usize) -> impl Iterator<Item = usize> {
     let (row, column) = (point / size, point % size);
     let above = (row > 0).then(|| point - size);

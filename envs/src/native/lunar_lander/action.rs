@@ -1,8 +1,8 @@
-//! What a lander takes as actions.
+//! Action types of LunarLander.
 
 use crate::{Element, Space};
 
-/// What [`LunarLander`](super::LunarLander) takes as actions: `i64` or `f32`.
+/// Action types of [`LunarLander`](super::LunarLander): `i64` (discrete) and `f32` (continuous).
 pub trait LunarLanderAction: Element + private::Fire {}
 
 impl LunarLanderAction for i64 {}
@@ -19,10 +19,10 @@ mod private {
 
         fn is_valid(action: &[Self]) -> bool;
 
-        /// 0 when the engine is off.
+        /// Power of the main engine; 0 if it is off.
         fn main_power(action: &[Self]) -> f64;
 
-        /// Left is -1, right is 1; and the power, 0 when both engines are off.
+        /// Direction (-1 left, 1 right) and power of the side engine; the power is 0 if both are off.
         fn side_power(action: &[Self]) -> (f64, f64);
     }
 

@@ -1,6 +1,6 @@
-//! What stands on one field of the grid.
+//! The contents of one field of the grid.
 
-/// Kinds of objects, by MiniGrid's numbers.
+/// Kinds of objects, with MiniGrid's numbers.
 pub(super) const WALL: u8 = 2;
 pub(super) const DOOR: u8 = 4;
 pub(super) const KEY: u8 = 5;
@@ -11,45 +11,45 @@ pub(super) const LAVA: u8 = 9;
 pub(super) const AGENT: u8 = 10;
 const EMPTY: u8 = 1;
 pub(super) const FLOOR: u8 = 3;
-/// How many kinds there are.
+/// Number of kinds, including the unseen one.
 pub(super) const KINDS: usize = 11;
 
-/// What a task scatters in its rooms, in the order of MiniGrid's lists.
+/// Kinds of objects that tasks scatter in their rooms, in the order of MiniGrid's lists.
 pub(super) const THINGS: [u8; 3] = [KEY, BALL, BOX];
 
-/// Colours, by MiniGrid's numbers.
+/// Colours, with MiniGrid's numbers.
 pub(super) const RED: u8 = 0;
 pub(super) const GREEN: u8 = 1;
 pub(super) const BLUE: u8 = 2;
 pub(super) const YELLOW: u8 = 4;
 pub(super) const GREY: u8 = 5;
-/// The colours sorted by name, as random draws and missions count them.
+/// Colours sorted by name, the order of random draws and of missions.
 pub(super) const SORTED_COLORS: [u8; 6] = [BLUE, GREEN, GREY, 3, RED, YELLOW];
-/// Red, green, blue and so on as pixels.
+/// RGB values of the colours, by MiniGrid's numbers.
 pub(super) const RGB: [[u8; 3]; 6] =
     [[255, 0, 0], [0, 255, 0], [0, 0, 255], [112, 39, 195], [255, 255, 0], [100, 100, 100]];
 
-/// States of a door.
+/// States of a door, with MiniGrid's numbers.
 pub(super) const OPEN: u8 = 0;
 pub(super) const CLOSED: u8 = 1;
 pub(super) const LOCKED: u8 = 2;
-/// How many states there are.
+/// Number of door states.
 pub(super) const STATES: usize = 3;
 
-/// The place of a colour among [`SORTED_COLORS`].
+/// Index of a colour in [`SORTED_COLORS`].
 pub(super) fn rank(color: u8) -> usize {
     [4, 1, 0, 3, 5, 2][color as usize]
 }
 
-/// A field: kind, colour and state as the observation shows them, and a byte that no observation shows, which says whether
-/// this is the object of the task and which key is in a box.
+/// The contents of a field: the kind, colour and state of the observation in one byte each, and a hidden byte, which marks
+/// the object of the task and holds the colour of a key in a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(super) struct Cell(pub(super) u32);
 
-/// The hidden bit of the object that the task is about.
+/// Hidden bit that marks the object of the task.
 const TARGET: u32 = 1 << 31;
-/// Where the colour of a key in a box stands, counted from 1.
+/// Position of the bits that hold the colour of a key in a box, plus 1.
 const CONTENT: u32 = 24;
 
 impl Cell {
@@ -67,12 +67,12 @@ impl Cell {
         Self(Self::new(DOOR, color).0 | (state as u32) << 16)
     }
 
-    /// A box with a key in it.
+    /// Creates a box with a key in it.
     pub(super) const fn box_with_key(color: u8, key: u8) -> Self {
         Self(Self::new(BOX, color).0 | (key as u32 + 1) << CONTENT)
     }
 
-    /// The same object, marked as the one that the task is about.
+    /// Returns the same object, marked as the object of the task.
     #[must_use]
     pub(super) const fn target(self) -> Self {
         Self(self.0 | TARGET)
@@ -82,7 +82,7 @@ impl Cell {
         self.0 & TARGET != 0
     }
 
-    /// Kind, colour and state.
+    /// Returns kind, colour and state, as in observations.
     #[inline]
     pub(super) const fn encode(self) -> [u8; 3] {
         let [kind, color, state, _] = self.0.to_le_bytes();
@@ -109,7 +109,7 @@ impl Cell {
         self.kind() == DOOR && self.state() == OPEN
     }
 
-    /// Whether the agent can stand there.
+    /// Whether the agent can stand on the field.
     pub(super) const fn can_overlap(self) -> bool {
         matches!(self.kind(), EMPTY | FLOOR | GOAL | LAVA) || self.is_open_door()
     }
@@ -118,13 +118,13 @@ impl Cell {
         matches!(self.kind(), KEY | BALL | BOX)
     }
 
-    /// Whether it hides what is behind it.
+    /// Whether the field hides the fields behind it.
     #[inline]
     pub(super) const fn is_opaque(self) -> bool {
         self.kind() == WALL || (self.kind() == DOOR && self.state() != OPEN)
     }
 
-    /// What stays after the agent used it, with what it carries in its hand.
+    /// Returns the contents of the field after the agent toggled it while carrying `carrying`.
     pub(super) fn toggled(self, carrying: Option<Cell>) -> Self {
         match self.kind() {
             BOX => match self.0 >> CONTENT & 0x7f {
@@ -146,7 +146,7 @@ impl Cell {
         }
     }
 
-    /// A cell from a saved state; `None` when there is none such.
+    /// Decodes a cell of a saved state; `None` if the bits are invalid.
     pub(super) fn from_bits(bits: u32) -> Option<Self> {
         let cell = Self(bits);
         let content = bits >> CONTENT & 0x7f;

@@ -1,4 +1,4 @@
-//! The environment: a world, a task in it, and what is seen of it.
+//! The MiniGrid environment: a world, a task in it, and an observer.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -19,24 +19,24 @@ use crate::{
     native::entry::Entry,
 };
 
-/// One environment of MiniGrid 3.2, `MiniGrid-*`, equal to the original bit for bit.
+/// A MiniGrid environment (`MiniGrid-*`), bit for bit equal to MiniGrid 3.2.
 ///
 /// | | |
 /// |---|---|
 /// | observation | `direction` (0 right, 1 down, 2 left, 3 up), `image` (7 x 7 x 3 bytes: kind, colour and state of the fields ahead, columns first), `mission` (a number, see [`mission_text`](Self::mission_text)) |
-/// | actions | 0 left, 1 right, 2 forward, 3 pick up, 4 drop, 5 toggle, 6 done; `Dynamic-Obstacles` has the first three |
-/// | reward | for success 1 - 0.9 * steps / `max_steps`, otherwise 0; -1 for walking into something in `Dynamic-Obstacles` |
-/// | terminated | at success, in lava, and where the task says so |
+/// | actions | 0 left, 1 right, 2 forward, 3 pick up, 4 drop, 5 toggle, 6 done; `Dynamic-Obstacles` has only the first three |
+/// | reward | 1 - 0.9 * steps / `max_steps` for success, otherwise 0; -1 for a collision in `Dynamic-Obstacles` |
+/// | terminated | at success, in lava, and where the task ends the episode |
 /// | truncated | after `max_steps` steps |
 ///
-/// MiniGrid gives the mission as a text; here it is a number in the order of its `ordered_placeholders`, the last running
-/// fastest. With `ImgObsWrapper` as the last of the setting `wrappers`, rows are the image alone, and the type is
-/// `MiniGrid<u8>`.
+/// MiniGrid gives the mission as a text; here it is a number that counts the combinations of its `ordered_placeholders`,
+/// the last placeholder fastest. If `ImgObsWrapper` is the last of the setting `wrappers`, observations are the image
+/// alone, and the type is `MiniGrid<u8>`.
 ///
-/// Settings are those of MiniGrid's classes, under the same names, and for all of them `max_steps`, `agent_view_size`,
-/// `see_through_walls` (where MiniGrid's class takes it), `highlight`, `tile_size`, `agent_pov`, and `wrappers`: at most one of `FullyObsWrapper`,
-/// `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, then perhaps
-/// `ImgObsWrapper`.
+/// Each id has the settings of MiniGrid's class under the same names. All ids have `max_steps`, `agent_view_size`,
+/// `see_through_walls` (if MiniGrid's class accepts it), `highlight`, `tile_size`, `agent_pov` and `wrappers`: at most
+/// one of `FullyObsWrapper`, `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and
+/// `RGBImgPartialObsWrapper(tile_size=8)`, optionally followed by `ImgObsWrapper`.
 ///
 /// ```
 /// use pavlov_envs::{Env, EnvConfig, MiniGrid};
@@ -56,20 +56,21 @@ pub struct MiniGrid<O: MiniGridObs = i64> {
     missions: Arc<Missions>,
     world: World,
     observer: Observer,
-    /// Of `render`.
+    /// Tiles for the pictures of `render`.
     tiles: Arc<Tiles>,
     agent_pov: bool,
-    /// Whether there was a reset.
+    /// Whether an episode was started by `reset`.
     running: bool,
     of: PhantomData<O>,
 }
 
 impl<O: MiniGridObs> MiniGrid<O> {
-    /// An environment that waits for its first reset.
+    /// Creates an environment; call `reset` before the first step.
     ///
     /// # Errors
     /// Returns [`Error::UnknownEnv`] if MiniGrid has no such id, and [`Error::Config`] if a setting is unknown or out of
-    /// range, or if `wrappers` ends with `ImgObsWrapper` and the type is not `MiniGrid<u8>`, or the other way round.
+    /// range, or if the observation type does not match `wrappers`: `u8` if they end with `ImgObsWrapper`, otherwise
+    /// `i64`.
     pub fn new(id: &str, config: &EnvConfig) -> Result<Self> {
         let (task, common) = ids::look_up(id, config)?;
         Self::of_task(id, task, &common)
@@ -111,12 +112,12 @@ impl<O: MiniGridObs> MiniGrid<O> {
         })
     }
 
-    /// The text of the mission that an observation gives as a number; `None` when there is no such mission.
+    /// Text of the mission with this number, as found in observations; `None` if there is no such mission.
     pub fn mission_text(&self, index: i64) -> Option<String> {
         self.missions.text(index)
     }
 
-    /// How many missions there are.
+    /// Number of missions of the task.
     pub fn num_missions(&self) -> i64 {
         self.missions.len()
     }
@@ -137,7 +138,7 @@ impl<O: MiniGridObs> Env for MiniGrid<O> {
     fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
         match seed {
             Some(seed) => self.world.random = NpRandom::new(seed),
-            // Not when it is made: clones must not share the stream.
+            // Seeded here, not in `new`, so that clones do not share a random stream.
             None if !self.running => self.world.random = NpRandom::from_entropy(),
             None => {}
         }
@@ -180,7 +181,7 @@ impl<O: MiniGridObs> Env for MiniGrid<O> {
         Some(10.0)
     }
 
-    /// MiniGrid's picture of `rgb_array`, `tile_size` pixels per field; `None` before the first reset.
+    /// Draws MiniGrid's `rgb_array` picture, `tile_size` pixels per field; `None` before the first reset.
     fn render(&mut self) -> Result<Option<Frame>> {
         if !self.running {
             return Ok(None);
@@ -199,7 +200,7 @@ impl<O: MiniGridObs> Env for MiniGrid<O> {
     }
 }
 
-/// What the registry holds.
+/// Returns the registry entries of all MiniGrid ids.
 pub(crate) fn entries() -> Vec<Entry> {
     let entry = |spec: EnvSpec| {
         let id = spec.id.clone();

@@ -1,4 +1,4 @@
-//! Tasks that end at the green square: empty rooms, lava, walls, four rooms, a locked door, balls that move.
+//! Tasks with a green goal square: empty rooms, lava, walls, four rooms, a locked door, moving balls.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::Result;
 
-/// Walls around, and the goal in the lower right corner.
+/// Builds walls around the grid and puts the goal in the lower right corner.
 fn room_with_goal(world: &mut World) {
     world.grid.surround();
     world.grid.set((world.grid.width - 2, world.grid.height - 2), Cell::GOAL);
 }
 
-/// What is wrong with the start of an agent, if anything is.
+/// Returns an error message if the agent's start position or direction is invalid.
 fn bad_start(at: Option<Pos>, direction: usize, (width, height): Pos) -> Option<String> {
     if direction > 3 {
         return Some(format!(
@@ -35,7 +35,7 @@ fn bad_start(at: Option<Pos>, direction: usize, (width, height): Pos) -> Option<
     })
 }
 
-/// `EmptyEnv`.
+/// MiniGrid's `EmptyEnv`: an empty room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Empty {
     size: i32,
@@ -79,7 +79,7 @@ impl Task for Empty {
     }
 }
 
-/// `DynamicObstaclesEnv`.
+/// MiniGrid's `DynamicObstaclesEnv`: a room with moving balls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct DynamicObstacles {
     size: i32,
@@ -94,7 +94,7 @@ impl Default for DynamicObstacles {
     }
 }
 
-/// Draws for a ball's next field.
+/// Number of draws for a free field next to a ball.
 const BALL_TRIES: usize = 101;
 
 impl Task for DynamicObstacles {
@@ -120,7 +120,7 @@ impl Task for DynamicObstacles {
         Missions::one(TO_THE_GOAL)
     }
 
-    /// To the left, to the right, ahead.
+    /// The actions are left, right and forward.
     fn num_actions(&self) -> i64 {
         3
     }
@@ -139,13 +139,13 @@ impl Task for DynamicObstacles {
         Ok(())
     }
 
-    /// Balls move before the agent does; walking into what was ahead ends the episode.
+    /// Moves the balls before the agent; walking into an obstacle that was ahead ends the episode with -1.
     fn step(&self, world: &mut World, action: i64) -> (f64, bool) {
         let ahead = world.grid.get(world.front());
         let blocked = !ahead.is_empty() && ahead.kind() != GOAL;
         for i in 0..world.obstacles.len() {
             let (x, y) = world.obstacles[i];
-            // A ball that finds no place stays.
+            // A ball stays where it is if no free field is found.
             if let Some(next) = world.find((x - 1, y - 1), (3, 3), BALL_TRIES, |_, _| false) {
                 world.grid.set(next, Cell::new(BALL, BLUE));
                 world.grid.set((x, y), Cell::EMPTY);
@@ -157,7 +157,7 @@ impl Task for DynamicObstacles {
     }
 }
 
-/// `DistShiftEnv`.
+/// MiniGrid's `DistShiftEnv`: a room with two strips of lava.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct DistShift {
     width: i32,
@@ -208,7 +208,7 @@ impl Task for DistShift {
     }
 }
 
-/// `LavaGapEnv`.
+/// MiniGrid's `LavaGapEnv`: a strip of lava or wall with one gap.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct LavaGap {
     size: i32,
@@ -246,7 +246,7 @@ impl Task for LavaGap {
     }
 }
 
-/// `CrossingEnv`.
+/// MiniGrid's `CrossingEnv`: rivers of lava or walls to cross.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Crossing {
     size: i32,
@@ -281,14 +281,14 @@ impl Task for Crossing {
         Missions::one(self.obstacle_type.mission())
     }
 
-    /// Rivers across the grid, and a way through them that crosses one after the other.
+    /// Builds rivers across the grid and one gap in each, so that a path leads to the goal.
     fn build(&self, world: &mut World) -> Result<()> {
         room_with_goal(world);
         (world.agent, world.direction) = ((1, 1), 0);
         let size = self.size;
         let World { random, grid, scratch, .. } = world;
         let [rivers, columns, rows, path] = &mut scratch.numbers;
-        // Columns first, and rows as negative numbers.
+        // Rivers along columns are positive numbers, those along rows negative ones.
         rivers.clear();
         rivers.extend((2..size - 2).step_by(2));
         rivers.extend((2..size - 2).step_by(2).map(|row| -row));
@@ -309,7 +309,7 @@ impl Task for Crossing {
         for &column in &columns[1..=inner(columns)] {
             grid.vertical((column, 1), size - 2, self.obstacle_type.cell());
         }
-        // 0 crosses a column, 1 a row.
+        // In the path, 0 crosses a column and 1 a row.
         path.clear();
         path.resize(inner(columns), 0);
         path.resize(inner(columns) + inner(rows), 1);
@@ -330,7 +330,7 @@ impl Task for Crossing {
     }
 }
 
-/// `FourRoomsEnv`.
+/// MiniGrid's `FourRoomsEnv`: four rooms connected by gaps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FourRooms {
     agent_pos: Option<Pos>,
@@ -392,7 +392,7 @@ impl Task for FourRooms {
     }
 }
 
-/// `DoorKeyEnv`.
+/// MiniGrid's `DoorKeyEnv`: a goal behind a locked door.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct DoorKey {
     size: i32,
@@ -421,7 +421,7 @@ impl Task for DoorKey {
         Missions::one("use the key to open the door and then get to the goal")
     }
 
-    /// A wall with a locked door, the agent and the key on its left.
+    /// Builds a wall with a locked door; the agent and the key are to the left of it.
     fn build(&self, world: &mut World) -> Result<()> {
         room_with_goal(world);
         let size = self.size;

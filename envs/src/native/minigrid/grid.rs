@@ -1,14 +1,14 @@
-//! The fields of a grid.
+//! The grid of fields.
 
 use super::cell::Cell;
 
-/// Column and row, counted from the upper left corner.
+/// Column and row of a field, counted from the upper left corner.
 pub(super) type Pos = (i32, i32);
 
-/// Steps to the right, down, to the left and up.
+/// Unit steps of the four directions: right, down, left, up.
 pub(super) const DIRECTIONS: [Pos; 4] = [(1, 0), (0, 1), (-1, 0), (0, -1)];
 
-/// A grid within a margin of walls, as wide as an agent sees, so that no view leaves the memory.
+/// A grid in a margin of walls as wide as the agent's view, so that views never index out of bounds.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
     pub(super) width: i32,
@@ -25,7 +25,7 @@ impl Grid {
         Self { width, height, margin, stride, cells }
     }
 
-    /// Empties every field.
+    /// Empties all fields except the margin.
     pub(super) fn clear(&mut self) {
         for y in 0..self.height {
             let start = self.index((0, y));
@@ -33,7 +33,7 @@ impl Grid {
         }
     }
 
-    /// Where a field lies in memory; a field of the margin has a place too.
+    /// Memory index of a field; fields of the margin have one too.
     #[inline]
     fn index(&self, (x, y): Pos) -> usize {
         ((y + self.margin) * self.stride + x + self.margin) as usize
@@ -53,12 +53,12 @@ impl Grid {
         (0..self.width).contains(&x) && (0..self.height).contains(&y)
     }
 
-    /// All fields, row by row.
+    /// Iterates over all fields, row by row.
     pub(super) fn cells(&self) -> impl Iterator<Item = (Pos, Cell)> + '_ {
         (0..self.height).flat_map(move |y| (0..self.width).map(move |x| ((x, y), self.get((x, y)))))
     }
 
-    /// The fields that begin at `start` and go on by `step`, in memory.
+    /// Returns the memory index of `start` and the index difference of the step `(dx, dy)`.
     #[inline]
     pub(super) fn walk(&self, start: Pos, (dx, dy): Pos) -> (usize, isize) {
         (self.index(start), (dy * self.stride + dx) as isize)
@@ -77,7 +77,7 @@ impl Grid {
         (0..length).for_each(|i| self.set((x, y + i), cell));
     }
 
-    /// The walls around a rectangle.
+    /// Draws walls along the edges of a rectangle.
     pub(super) fn wall_rect(&mut self, (x, y): Pos, (width, height): Pos) {
         self.horizontal((x, y), width, Cell::WALL);
         self.horizontal((x, y + height - 1), width, Cell::WALL);
@@ -85,7 +85,7 @@ impl Grid {
         self.vertical((x + width - 1, y), height, Cell::WALL);
     }
 
-    /// The walls around the grid.
+    /// Draws walls along the edges of the grid.
     pub(super) fn surround(&mut self) {
         self.wall_rect((0, 0), (self.width, self.height));
     }

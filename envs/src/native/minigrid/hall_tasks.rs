@@ -1,4 +1,4 @@
-//! Tasks in halls with one mission: remember an object, open doors in order, play.
+//! Tasks in a hall with a single mission: remember an object, open doors in order, play.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Result;
 
-/// `MemoryEnv`.
+/// MiniGrid's `MemoryEnv`: remember an object and go to the matching one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Memory {
     size: i32,
@@ -20,7 +20,7 @@ pub(super) struct Memory {
 
 impl Default for Memory {
     fn default() -> Self {
-        // MiniGrid's default is 8, which its own check refuses.
+        // MiniGrid's default is 8, which its own check rejects.
         Self { size: 7, random_length: false }
     }
 }
@@ -46,7 +46,7 @@ impl Task for Memory {
         Missions::one("go to the matching object at the end of the hallway")
     }
 
-    /// A room with an object, and a hallway from it to two objects, one of which matches.
+    /// Builds a room with an object, and a hallway from it to two objects, one of which matches.
     fn build(&self, world: &mut World) -> Result<()> {
         let (size, middle) = (self.size, self.size / 2);
         world.grid.surround();
@@ -71,7 +71,7 @@ impl Task for Memory {
         let lower = if upper == BALL { KEY } else { BALL };
         world.grid.set((end + 1, middle - 2), Cell::new(upper, GREEN));
         world.grid.set((end + 1, middle + 2), Cell::new(lower, GREEN));
-        // Success first.
+        // The first place is the one of success.
         world.places = [(end + 1, middle - 1), (end + 1, middle + 1)];
         if shown != upper {
             world.places.reverse();
@@ -79,7 +79,7 @@ impl Task for Memory {
         Ok(())
     }
 
-    /// Nothing can be picked up.
+    /// Objects cannot be picked up: `PICKUP` acts like `TOGGLE`.
     fn step(&self, world: &mut World, action: i64) -> (f64, bool) {
         let step = world.act(if action == action::PICKUP { action::TOGGLE } else { action });
         match world.places.iter().position(|&place| place == world.agent) {
@@ -90,7 +90,7 @@ impl Task for Memory {
     }
 }
 
-/// `RedBlueDoorEnv`.
+/// MiniGrid's `RedBlueDoorEnv`: open the red door, then the blue one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RedBlueDoors {
     size: i32,
@@ -145,7 +145,7 @@ impl Task for RedBlueDoors {
     }
 }
 
-/// `PlaygroundEnv`.
+/// MiniGrid's `PlaygroundEnv`: nine rooms full of objects.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Playground {}
 
@@ -160,7 +160,7 @@ impl Task for Playground {
         100
     }
 
-    /// There is nothing to do.
+    /// The mission is empty: the task has no goal.
     fn missions(&self) -> Missions {
         Missions::one("")
     }

@@ -1,4 +1,4 @@
-//! The ids of MiniGrid 3.2.0 with the class and the settings of each.
+//! The ids of MiniGrid 3.2.0, each with its class and settings.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{EnvConfig, EnvSpec, Error, Result, env_config::decode_config, nearest::nearest};
 
-/// A task and the settings of every task, as given for an id.
+/// A task and the common settings, decoded for one id.
 pub(super) type Decoded = (Arc<dyn Task>, Common);
 
-/// A class of MiniGrid.
+/// An environment class of MiniGrid.
 #[derive(Clone, Copy)]
 struct Class {
     summary: &'static str,
@@ -68,7 +68,8 @@ const RED_BLUE_DOORS: Class = class::<RedBlueDoors>("open a red door, then a blu
 const UNLOCK: Class = class::<Unlock>("fetch a key and unlock a door");
 const UNLOCK_PICKUP: Class = class::<UnlockPickup>("unlock a door and pick up the box behind it");
 
-/// Every id between `MiniGrid-` and its version, the version, its class, and its settings where they are not the class's.
+/// Returns all ids as name (between `MiniGrid-` and the version), version, class, and settings that differ from the
+/// class's defaults.
 fn table() -> Vec<(&'static str, u32, Class, Value)> {
     let lava = |size: i32, n: i32| json!({"size": size, "num_crossings": n});
     let walls = |size: i32, n: i32| json!({"size": size, "num_crossings": n, "obstacle_type": "wall"});
@@ -142,7 +143,7 @@ fn table() -> Vec<(&'static str, u32, Class, Value)> {
         ("MemoryS9", 0, MEMORY, size(9)),
         ("MemoryS7", 0, MEMORY, size(7)),
         ("MultiRoom-N2-S4", 0, MULTI_ROOM, rooms(2, 4)),
-        // Version 0 has six rooms in spite of its name.
+        // In MiniGrid, version 0 has six rooms in spite of its name.
         ("MultiRoom-N4-S5", 0, MULTI_ROOM, rooms(6, 5)),
         ("MultiRoom-N4-S5", 1, MULTI_ROOM, rooms(4, 5)),
         ("MultiRoom-N6", 0, MULTI_ROOM, same()),
@@ -173,7 +174,7 @@ fn full_id(name: &str, version: u32) -> String {
     format!("MiniGrid-{name}-v{version}")
 }
 
-/// The task of an id with the given settings before its own.
+/// Decodes the task of an id; settings in `config` override those of the id.
 pub(super) fn look_up(id: &str, config: &EnvConfig) -> Result<Decoded> {
     let of_id = |(name, version, ..): &(&str, u32, Class, Value)| full_id(name, *version) == id;
     let Some((_, _, class, own)) = table().into_iter().find(of_id) else {
@@ -188,11 +189,11 @@ pub(super) fn look_up(id: &str, config: &EnvConfig) -> Result<Decoded> {
     (class.decode)(id, &config)
 }
 
-/// What is known about every id.
+/// Returns the registry description of every id.
 pub(super) fn specs() -> Vec<EnvSpec> {
     let spec = |(name, version, class, own): (&str, u32, Class, Value)| {
         let id = full_id(name, version);
-        // The settings of the table are in order: a test makes every id.
+        // The table's settings always decode: a test makes every id.
         let decoded = own.as_object().and_then(|own| (class.decode)(&id, own).ok());
         let max_episode_steps = decoded.map(|(task, _)| task.max_steps() as usize);
         EnvSpec { id, summary: class.summary.into(), max_episode_steps, reward_threshold: None }

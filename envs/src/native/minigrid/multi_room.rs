@@ -1,4 +1,4 @@
-//! Tasks in rooms of their own shapes: a row of rooms, and a locked one among six.
+//! Tasks in rooms of different shapes: a chain of rooms, and one locked room among six.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// `MultiRoomEnv`.
+/// MiniGrid's `MultiRoomEnv`: a chain of rooms connected by doors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(non_snake_case, reason = "settings have MiniGrid's names")]
 pub(super) struct MultiRoom {
@@ -30,7 +30,7 @@ impl Default for MultiRoom {
 }
 
 const LEAST_ROOM: i32 = 4;
-/// Draws for a row of rooms; each has some dozens of draws within.
+/// Largest number of attempts to draw a chain of rooms; each attempt makes dozens of draws.
 const ROWS: usize = 100_000;
 
 impl Task for MultiRoom {
@@ -75,7 +75,7 @@ impl Task for MultiRoom {
     }
 }
 
-/// A colour that is not the last one.
+/// Draws a colour other than `last`.
 fn other_color(world: &mut World, last: Option<u8>) -> u8 {
     let Some(last) = last else { return world.rand_color() };
     let drawn = world.rand_int(0, 5) as usize;
@@ -83,11 +83,11 @@ fn other_color(world: &mut World, last: Option<u8>) -> u8 {
 }
 
 impl MultiRoom {
-    /// Fills `scratch.rooms` with the longest row of rooms found before one had `count`.
+    /// Draws chains of rooms until one has `count` rooms, and leaves the longest one in `scratch.rooms`.
     fn find_rooms(&self, world: &mut World, count: usize) -> Result<()> {
         world.scratch.rooms.clear();
         world.scratch.other_rooms.clear();
-        // Later episodes allocate nothing.
+        // Reserved once, so that later episodes do not allocate.
         world.scratch.rooms.reserve(self.maxNumRooms as usize);
         world.scratch.other_rooms.reserve(self.maxNumRooms as usize);
         for _ in 0..ROWS {
@@ -107,8 +107,8 @@ impl MultiRoom {
         )))
     }
 
-    /// Adds a room that is entered at `entry` in its wall `wall` (right, down, left, up), and those behind it; whether it
-    /// found place.
+    /// Adds a room with its entry at `entry` in wall `wall` (right, down, left, up), and up to `left - 1` rooms behind
+    /// it; returns whether the room fits.
     fn add_room(&self, world: &mut World, left: usize, wall: usize, entry: Pos) -> bool {
         let width = world.rand_int(LEAST_ROOM, self.maxRoomSize + 1);
         let height = world.rand_int(LEAST_ROOM, self.maxRoomSize + 1);
@@ -123,7 +123,7 @@ impl MultiRoom {
         if top.0 < 0 || top.1 < 0 || top.0 + width > self.width || top.1 + height >= self.height {
             return false;
         }
-        // The room before this one shares a wall with it.
+        // The previous room is left out because it shares a wall with this one.
         let others = &world.scratch.other_rooms[..world.scratch.other_rooms.len().saturating_sub(1)];
         let free = others.iter().all(|other| {
             top.0 + width < other.top.0
@@ -155,7 +155,7 @@ impl MultiRoom {
     }
 }
 
-/// `LockedRoomEnv`.
+/// MiniGrid's `LockedRoomEnv`: find the key of a locked room among six.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LockedRoom {
     size: i32,
@@ -184,7 +184,7 @@ impl Task for LockedRoom {
         Missions::of("get the {} key from the {} room, unlock the {} door and go to the goal", &[COLORS; 3])
     }
 
-    /// A hallway with three rooms on either side.
+    /// Builds a hallway with three rooms on either side.
     fn build(&self, world: &mut World) -> Result<()> {
         let size = self.size;
         world.grid.surround();
@@ -206,7 +206,7 @@ impl Task for LockedRoom {
         let locked = world.rand_int(0, 6) as usize;
         let goal = inside(world, locked);
         world.grid.set(goal, Cell::GOAL);
-        // Colours that are left stay sorted.
+        // The remaining colours stay sorted, as in MiniGrid.
         let mut colors = SORTED_COLORS;
         for room in 0..rooms.len() {
             let drawn = room + world.rand_int(0, (rooms.len() - room) as i32) as usize;

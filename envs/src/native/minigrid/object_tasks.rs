@@ -1,4 +1,4 @@
-//! Tasks about objects and doors that the mission names: fetch, go to, put near.
+//! Tasks whose mission names objects or doors: fetch, go to, put near.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,32 +11,32 @@ use super::{
 };
 use crate::Result;
 
-/// The place of a kind among [`THINGS`].
+/// Index of a kind in [`THINGS`].
 fn thing(kind: u8) -> i64 {
     i64::from(kind - KEY)
 }
 
-/// The number of a colour's name and a thing's.
+/// Mission number of an object's colour and kind.
 fn color_and_thing(cell: Cell) -> i64 {
     rank(cell.color()) as i64 * THINGS.len() as i64 + thing(cell.kind())
 }
 
-/// Whether two cells are alike in kind and colour.
+/// Whether two cells have the same kind and colour.
 fn alike(a: Cell, b: Cell) -> bool {
     (a.kind(), a.color()) == (b.kind(), b.color())
 }
 
-/// What is wrong with a number of objects in a hall of `size`, if anything is.
+/// Returns an error message if `size` or the number of objects is out of range.
 fn bad_hall(size: i32, num_objs: usize, numbers: std::ops::RangeInclusive<usize>) -> Option<String> {
     outside("size", size, 5..=MOST_SIDE).or_else(|| outside("numObjs", num_objs, numbers))
 }
 
-/// Fields within the walls but one, which is the agent's.
+/// Number of fields inside the walls, minus one for the agent.
 fn free_fields(size: i32) -> usize {
     (size.clamp(3, MOST_SIDE) - 2).pow(2) as usize - 1
 }
 
-/// Objects that differ, at random places that are not rejected; they lie in `scratch.objects` then.
+/// Places `count` different objects at random fields that `rejects` accepts, and lists them in `scratch.objects`.
 fn scatter(world: &mut World, count: usize, rejects: impl Fn(&World, Pos) -> bool) -> Result<()> {
     world.scratch.objects.clear();
     while world.scratch.objects.len() < count {
@@ -50,7 +50,7 @@ fn scatter(world: &mut World, count: usize, rejects: impl Fn(&World, Pos) -> boo
     Ok(())
 }
 
-/// `FetchEnv`.
+/// MiniGrid's `FetchEnv`: pick up the object of the mission.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(non_snake_case, reason = "settings have MiniGrid's names")]
 pub(super) struct Fetch {
@@ -103,7 +103,7 @@ impl Task for Fetch {
         Ok(())
     }
 
-    /// Whatever is picked up ends the episode.
+    /// Picking up any object ends the episode.
     fn step(&self, world: &mut World, action: i64) -> (f64, bool) {
         let step = world.act(action);
         match world.carrying {
@@ -114,7 +114,7 @@ impl Task for Fetch {
     }
 }
 
-/// The end of a task that is done by saying so beside the right field: toggling anything ends it too.
+/// Step of a task that ends with the action `DONE` beside the right field; `TOGGLE` ends it too, without a reward.
 fn say_done(world: &mut World, action: i64) -> (f64, bool) {
     let step = world.act(action);
     match action {
@@ -125,7 +125,7 @@ fn say_done(world: &mut World, action: i64) -> (f64, bool) {
     }
 }
 
-/// `GoToDoorEnv`.
+/// MiniGrid's `GoToDoorEnv`: go to the door of the mission.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct GoToDoor {
     size: i32,
@@ -158,7 +158,7 @@ impl Task for GoToDoor {
         Missions::of("go to the {} door", &[COLORS])
     }
 
-    /// A room that may be smaller than the grid, with a door in each wall.
+    /// Builds a room, possibly smaller than the grid, with a door in each wall.
     fn build(&self, world: &mut World) -> Result<()> {
         let (width, height) = (world.rand_int(5, self.size + 1), world.rand_int(5, self.size + 1));
         world.grid.wall_rect((0, 0), (width, height));
@@ -192,7 +192,7 @@ impl Task for GoToDoor {
     }
 }
 
-/// `GoToObjectEnv`.
+/// MiniGrid's `GoToObjectEnv`: go to the object of the mission.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(non_snake_case, reason = "settings have MiniGrid's names")]
 pub(super) struct GoToObject {
@@ -206,7 +206,7 @@ impl Default for GoToObject {
     }
 }
 
-/// All kinds in all colours.
+/// Number of different objects: all kinds in all colours.
 const MOST_DIFFERENT: usize = 18;
 
 impl Task for GoToObject {
@@ -246,7 +246,7 @@ impl Task for GoToObject {
     }
 }
 
-/// `PutNearEnv`.
+/// MiniGrid's `PutNearEnv`: put one object near another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(non_snake_case, reason = "settings have MiniGrid's names")]
 pub(super) struct PutNear {
@@ -266,7 +266,7 @@ fn are_near(a: Pos, b: Pos) -> bool {
 
 impl Task for PutNear {
     fn problem(&self) -> Option<String> {
-        // Objects keep a field free around themselves.
+        // Each object keeps the fields around it free.
         let most = ((self.size.clamp(3, MOST_SIDE) - 1) / 2).pow(2) as usize;
         bad_hall(self.size, self.numObjs, 2..=MOST_DIFFERENT.min(most))
     }
@@ -309,7 +309,7 @@ impl Task for PutNear {
         Ok(())
     }
 
-    /// The wrong object in the hand ends the episode, and so does a drop.
+    /// Picking up a wrong object ends the episode, and so does `DROP` while carrying one.
     fn step(&self, world: &mut World, action: i64) -> (f64, bool) {
         let before = world.carrying;
         let (reward, terminated) = world.act(action);

@@ -1,4 +1,4 @@
-//! What an agent is shown: MiniGrid's dict, or what its wrappers make of it.
+//! Observations of the agent: MiniGrid's dict, or the output of its observation wrappers.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use super::{
 };
 use crate::{Space, WrapperSpec};
 
-/// What the image shows.
+/// Content of the image.
 #[derive(Clone, Debug)]
 enum Image {
-    /// Kind, colour and state of the fields that the agent sees.
+    /// Kind, colour and state of the fields in the agent's view.
     Partial,
-    /// The same, each number as a row of bits.
+    /// Kind, colour and state of the fields in the agent's view, one-hot encoded.
     OneHotPartial,
     /// Kind, colour and state of all fields.
     Full,
-    /// Pixels of the fields that the agent sees.
+    /// Pixels of the fields in the agent's view.
     PartialPixels(Arc<Tiles>),
     /// Pixels of all fields.
     FullPixels(Arc<Tiles>),
 }
 
-/// Bits of a field in one-hot form.
+/// Number of bytes of a one-hot encoded field.
 const BITS: usize = KINDS + RGB.len() + STATES;
 
-/// Writes observations.
+/// Writes observations and draws pictures.
 #[derive(Clone, Debug)]
 pub(super) struct Observer {
     image: Image,
@@ -43,7 +43,7 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// What settings ask for, or what is wrong with them.
+    /// Creates the observer that the settings ask for, or returns an error message.
     pub(super) fn new(common: &Common, see_through_walls: bool) -> Result<Self, String> {
         let (image_only, wrappers) = match common.wrappers.split_last() {
             Some((last, inner)) if last.name() == "ImgObsWrapper" => (true, inner),
@@ -79,7 +79,7 @@ impl Observer {
         }
     }
 
-    /// The space of the image in a grid of that size.
+    /// Space of the image in a grid of the given size.
     fn image_space(&self, (width, height): Pos) -> Space {
         let (width, height, view) = (width as usize, height as usize, self.view.size);
         Space::image(&match &self.image {
@@ -123,7 +123,7 @@ impl Observer {
         }
     }
 
-    /// The picture of `render`: the whole grid, or with `pov` what the agent sees; its width and height, and the pixels.
+    /// Draws the picture of `render`: the whole grid, or with `pov` the agent's view. Returns width, height and pixels.
     pub(super) fn render(&mut self, world: &World, tiles: &Tiles, pov: bool) -> (usize, usize, Vec<u8>) {
         self.view.look(world, self.see_through_walls);
         let (columns, rows) = match pov {
@@ -140,7 +140,7 @@ impl Observer {
     }
 }
 
-/// The fields of an image, columns first: what writes one is told its column and row.
+/// Calls `write` with the column, the row and the numbers of each field of an image, columns first.
 #[inline(always)]
 fn for_each_field<O, const N: usize>(
     image: &mut [O],

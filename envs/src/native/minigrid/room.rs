@@ -1,16 +1,16 @@
-//! A room, before it is drawn into a grid.
+//! A room of the grid, before it is drawn.
 
 use super::grid::Pos;
 
-/// A rectangle with walls around it.
+/// A rectangular room with walls around it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Room {
     pub(super) top: Pos,
     pub(super) size: Pos,
-    /// Where a door may be: right, down, left and up; `None` at the edge of the grid. Rooms in a row use the first only: where
-    /// one comes in.
+    /// Possible door in each wall (right, down, left, up); `None` at the edge of the grid. Rooms of a chain use only
+    /// the first one, for their entry.
     pub(super) doors: [Option<Pos>; 4],
-    /// Where there is a way out.
+    /// Whether each wall has an opening.
     pub(super) open: [bool; 4],
     pub(super) locked: bool,
 }

@@ -1,4 +1,4 @@
-//! Tasks in rooms of equal size: unlock a door, fetch what is behind it, find a ball in a maze of obstructed doors.
+//! Tasks in rooms of equal size: unlock a door, fetch an object behind it, find a ball in a maze of obstructed doors.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +12,18 @@ use super::{
 };
 use crate::Result;
 
-/// The end of a task that is done when its object is picked up.
+/// Step of a task that ends with success when the marked object is picked up.
 fn pick_up_target(world: &mut World, action: i64) -> (f64, bool) {
     let step = world.act(action);
     let done = action == action::PICKUP && world.carrying.is_some_and(Cell::is_target);
     if done { (world.success(), true) } else { step }
 }
 
-/// Side of a room in the tasks that have no setting for it.
+/// Side of a room in tasks without a setting for it.
 const ROOM: i32 = 6;
 const TWO_ROOMS: Rooms = Rooms { room_size: ROOM, rows: 1, columns: 2 };
 
-/// `UnlockEnv`.
+/// MiniGrid's `UnlockEnv`: unlock a door.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Unlock {}
 
@@ -60,7 +60,7 @@ impl Task for Unlock {
     }
 }
 
-/// `UnlockPickupEnv`.
+/// MiniGrid's `UnlockPickupEnv`: unlock a door and pick up a box.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct UnlockPickup {}
 
@@ -96,7 +96,7 @@ impl Task for UnlockPickup {
     }
 }
 
-/// `BlockedUnlockPickupEnv`.
+/// MiniGrid's `BlockedUnlockPickupEnv`: move a ball away, unlock a door and pick up a box.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct BlockedUnlockPickup {}
 
@@ -117,7 +117,7 @@ impl Task for BlockedUnlockPickup {
         Missions::of("pick up the {} {}", &[COLORS, &["box", "key"]])
     }
 
-    /// A ball lies in front of the door.
+    /// Builds two rooms; a ball blocks the door between them.
     fn build(&self, world: &mut World) -> Result<()> {
         TWO_ROOMS.build(world);
         let target = TWO_ROOMS.place_colored(world, (1, 0), BOX)?;
@@ -135,7 +135,7 @@ impl Task for BlockedUnlockPickup {
     }
 }
 
-/// What is to be picked up behind a locked door.
+/// Kind of the object behind the locked door.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Thing {
@@ -145,7 +145,7 @@ enum Thing {
     Box,
 }
 
-/// `KeyCorridorEnv`.
+/// MiniGrid's `KeyCorridorEnv`: find a key, and an object behind a locked door.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct KeyCorridor {
     num_rows: i32,
@@ -193,7 +193,7 @@ impl Task for KeyCorridor {
         )
     }
 
-    /// A corridor with rooms on both sides: the key on the left, what it opens on the right.
+    /// Builds a corridor with rooms on both sides: the key is on the left, the locked room on the right.
     fn build(&self, world: &mut World) -> Result<()> {
         let rooms = self.rooms();
         rooms.build(world);
@@ -217,12 +217,12 @@ impl Task for KeyCorridor {
     }
 }
 
-/// The ball to find, the balls in the way and the boxes with keys have these colours.
+/// Colours of the ball to find, of the balls in the way, and of the boxes with keys.
 const WANTED: u8 = BLUE;
 const BLOCKING: u8 = GREEN;
 const BOXES: u8 = GREY;
 
-/// All colours in random order, drawn one by one.
+/// Returns all colours in random order.
 fn shuffled_colors(world: &mut World) -> [u8; 6] {
     let mut left = SORTED_COLORS;
     for drawn in 0..left.len() {
@@ -232,7 +232,7 @@ fn shuffled_colors(world: &mut World) -> [u8; 6] {
     left
 }
 
-/// A locked door, with a ball in front of it where it is blocked.
+/// Adds a locked door; if `blocked`, a ball lies in front of it.
 fn add_locked_door(world: &mut World, rooms: Rooms, at: At, wall: usize, color: u8, blocked: bool) {
     let (_, (x, y)) = rooms.add_door(world, at, wall, Some(color), true);
     if blocked {
@@ -246,7 +246,7 @@ fn add_key(world: &mut World, rooms: Rooms, at: At, color: u8, in_box: bool) -> 
     rooms.place(world, at, cell).map(drop)
 }
 
-/// `ObstructedMaze_1Dlhb`.
+/// MiniGrid's `ObstructedMaze_1Dlhb`: two rooms with an obstructed, locked door.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ObstructedPair {
     key_in_box: bool,
@@ -259,7 +259,7 @@ impl Default for ObstructedPair {
     }
 }
 
-/// Steps per room that is visited.
+/// Number of steps allowed per room that is visited.
 const STEPS_PER_ROOM: u32 = 4 * (ROOM * ROOM) as u32;
 const FIND_THE_BALL: &str = "pick up the blue ball";
 
@@ -294,8 +294,8 @@ impl Task for ObstructedPair {
     }
 }
 
-/// `ObstructedMaze_Full`, and with `KEYS_LAST` `ObstructedMaze_Full_V1`: keys come after all doors of a room, so that no
-/// ball falls onto one.
+/// MiniGrid's `ObstructedMaze_Full`: nine rooms with obstructed, locked doors. `KEYS_LAST` makes it
+/// `ObstructedMaze_Full_V1`, which places keys after all doors of a room, so that no ball replaces a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ObstructedMaze<const KEYS_LAST: bool> {
     agent_room: At,
@@ -335,14 +335,15 @@ impl<const KEYS_LAST: bool> Task for ObstructedMaze<KEYS_LAST> {
         Missions::one(FIND_THE_BALL)
     }
 
-    /// Doors lead from the middle to the sides, and locked ones from there to the corners, in one of which the ball is.
+    /// Builds nine rooms: doors lead from the middle to the sides, and locked doors from there to the corners. The ball
+    /// is in one of the corners.
     fn build(&self, world: &mut World) -> Result<()> {
         NINE_ROOMS.build(world);
         let colors = shuffled_colors(world);
         for i in 0..self.num_quarters {
             let side = [(2, 1), (1, 2), (0, 1), (1, 0)][i];
             NINE_ROOMS.add_door(world, (1, 1), i, Some(colors[i]), false);
-            // The walls beside the one to the middle.
+            // The two walls next to the one towards the middle.
             let locked = [((i + 3) % 4, colors[(i + 5) % 6]), ((i + 1) % 4, colors[(i + 1) % 6])];
             for (wall, color) in locked {
                 add_locked_door(world, NINE_ROOMS, side, wall, color, self.blocked);

@@ -1,4 +1,4 @@
-//! Rooms of equal size in rows and columns, with doors between neighbours (MiniGrid's `RoomGrid`).
+//! A grid of rooms of equal size, with doors between neighbours (MiniGrid's `RoomGrid`).
 
 use super::{
     cell::{CLOSED, Cell, LOCKED, SORTED_COLORS, WALL},
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Draws for a place in a room.
+/// Largest number of draws for a place in a room.
 const TRIES: usize = 1001;
-/// Draws for doors that make every room reachable.
+/// Largest number of draws for doors that connect all rooms.
 const CONNECT_TRIES: usize = 5001;
 
-/// The shape of the rooms.
+/// Size and number of the rooms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rooms {
     pub(super) room_size: i32,
@@ -21,7 +21,7 @@ pub(super) struct Rooms {
     pub(super) columns: i32,
 }
 
-/// Column and row of a room.
+/// Column and row of a room in the grid of rooms.
 pub(super) type At = (i32, i32);
 
 impl Rooms {
@@ -34,12 +34,12 @@ impl Rooms {
         (j * self.columns + i) as usize
     }
 
-    /// The room on the other side of a wall.
+    /// Returns the room on the other side of a wall.
     fn neighbour((i, j): At, wall: usize) -> At {
         (i + DIRECTIONS[wall].0, j + DIRECTIONS[wall].1)
     }
 
-    /// Walls, and places for doors; the agent is in the middle.
+    /// Builds the walls, draws possible doors, and puts the agent in the middle.
     pub(super) fn build(self, world: &mut World) {
         let step = self.room_size - 1;
         world.scratch.rooms.clear();
@@ -74,20 +74,20 @@ impl Rooms {
         (world.agent, world.direction) = ((middle(self.columns), middle(self.rows)), 0);
     }
 
-    /// Puts an object into a room, not beside the agent.
+    /// Places an object at a random field of a room that is not next to the agent.
     pub(super) fn place(self, world: &mut World, at: At, cell: Cell) -> Result<Pos> {
         let Room { top, size, .. } = world.scratch.rooms[self.index(at)];
         world.place_within(cell, top, size, TRIES, |world, at| at == world.agent || world.is_beside(at))
     }
 
-    /// Puts an object of any colour into a room.
+    /// Places an object of random colour, marked as the object of the task, in a room.
     pub(super) fn place_colored(self, world: &mut World, at: At, kind: u8) -> Result<Cell> {
         let cell = Cell::new(kind, world.rand_color()).target();
         self.place(world, at, cell)?;
         Ok(cell)
     }
 
-    /// Puts a door into a wall; `color` `None` draws one.
+    /// Adds a door to a wall; a `color` of `None` draws one. Returns the colour and the position.
     pub(super) fn add_door(
         self,
         world: &mut World,
@@ -103,13 +103,13 @@ impl Rooms {
         (color, door)
     }
 
-    /// Notes that there is a way through a wall; gives the place for a door.
+    /// Marks a wall as open and returns the position of its door.
     fn open_wall(self, world: &mut World, at: At, wall: usize) -> Pos {
         let other = self.index(Self::neighbour(at, wall));
         world.scratch.rooms[other].open[(wall + 2) % 4] = true;
         let room = &mut world.scratch.rooms[self.index(at)];
         room.open[wall] = true;
-        // Tasks ask for walls between two rooms only.
+        // Tasks only open walls between two rooms.
         room.doors[wall].unwrap_or(NOWHERE)
     }
 
@@ -121,7 +121,7 @@ impl Rooms {
         world.grid.horizontal((x + 1, y), width - 2, Cell::EMPTY);
     }
 
-    /// Puts the agent into a room, not right in front of an object.
+    /// Places the agent in a room so that it does not face an object.
     pub(super) fn place_agent(self, world: &mut World, at: At) -> Result<()> {
         let Room { top, size, .. } = world.scratch.rooms[self.index(at)];
         for _ in 0..TRIES {
@@ -136,7 +136,7 @@ impl Rooms {
         ))
     }
 
-    /// Adds doors until every room can be reached.
+    /// Adds doors until every room is reachable from the agent's.
     pub(super) fn connect_all(self, world: &mut World) -> Result<()> {
         let step = self.room_size - 1;
         let start = self.index((world.agent.0 / step, world.agent.1 / step));

@@ -1,4 +1,4 @@
-//! A world as the bytes of a saved state.
+//! Saved states of MiniGrid environments.
 
 use super::{
     cell::Cell,
@@ -34,7 +34,7 @@ pub(super) fn save(id: &str, world: &World, running: bool) -> Vec<u8> {
     out.finish()
 }
 
-/// Loads what [`save`] gave; whether an episode is running.
+/// Loads a state written by [`save`]; returns whether an episode is running.
 pub(super) fn load(id: &str, world: &mut World, missions: i64, state: &[u8]) -> Result<bool> {
     let mut input = StateReader::new(id, state)?;
     let mut loaded = world.clone();

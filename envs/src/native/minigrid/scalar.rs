@@ -1,8 +1,8 @@
-//! The scalars of rows.
+//! Scalar types of MiniGrid observations.
 
 use crate::Element;
 
-/// The scalars of [`MiniGrid`](super::MiniGrid)'s rows: `i64` for the dict, `u8` for the image alone.
+/// Scalar types of [`MiniGrid`](super::MiniGrid) observations: `i64` for the dict, `u8` for the image alone.
 pub trait MiniGridObs: Element + private::Scalar {}
 
 impl MiniGridObs for i64 {}
@@ -10,7 +10,7 @@ impl MiniGridObs for u8 {}
 
 mod private {
     pub trait Scalar {
-        /// Whether the row is the image, as `ImgObsWrapper` makes it.
+        /// Whether the observation is the image alone, as with `ImgObsWrapper`.
         const IMAGE_ONLY: bool;
 
         fn of(value: i64) -> Self;

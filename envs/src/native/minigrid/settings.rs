@@ -1,4 +1,4 @@
-//! Settings that every MiniGrid environment has, beside those of its task.
+//! Settings that all MiniGrid environments have besides those of their task.
 
 use std::{fmt::Display, ops::RangeInclusive};
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use super::{cell::Cell, view::MOST_VIEW};
 use crate::WrapperSpec;
 
-/// What MiniGrid's base class takes, and the wrappers around it.
+/// Settings of MiniGrid's base class, and the wrappers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Common {
-    /// `None`: what the task says.
+    /// Maximum number of steps of an episode; `None` for the task's own.
     pub(super) max_steps: Option<u32>,
-    /// `None`: what the task says.
+    /// Whether the agent sees through walls; `None` for the task's own setting.
     pub(super) see_through_walls: Option<bool>,
     pub(super) agent_view_size: usize,
     pub(super) highlight: bool,
     pub(super) tile_size: usize,
     pub(super) agent_pov: bool,
-    /// Names of wrappers, the innermost first.
+    /// Wrappers, the innermost first.
     pub(super) wrappers: Vec<WrapperSpec>,
 }
 
@@ -37,7 +37,7 @@ impl Default for Common {
 }
 
 impl Common {
-    /// What is wrong with them, if anything is.
+    /// Returns an error message if a setting is invalid.
     pub(super) fn problem(&self) -> Option<String> {
         outside("agent_view_size", self.agent_view_size, 3..=MOST_VIEW)
             .or_else(|| even("agent_view_size", self.agent_view_size as i32))
@@ -46,12 +46,12 @@ impl Common {
     }
 }
 
-/// The longest side of a grid.
+/// Largest width and height of a grid, in fields.
 pub(super) const MOST_SIDE: i32 = 255;
-/// Pixels per side of a field.
+/// Range of the setting `tile_size`, in pixels per side of a field.
 pub(super) const TILE_SIZES: RangeInclusive<usize> = 1..=128;
 
-/// What is wrong with a number that must be in a range, if anything is.
+/// Returns an error message if `value` is outside `range`.
 pub(super) fn outside<T: Copy + Display + PartialOrd>(
     name: &str,
     value: T,
@@ -61,12 +61,12 @@ pub(super) fn outside<T: Copy + Display + PartialOrd>(
     (!range.contains(&value)).then(|| format!("`{name}` is {value}, but it must be in {least}..={most}"))
 }
 
-/// What is wrong with a number that must be odd, if anything is.
+/// Returns an error message if `value` is even.
 pub(super) fn even(name: &str, value: i32) -> Option<String> {
     (value % 2 == 0).then(|| format!("`{name}` is {value}, but it must be odd"))
 }
 
-/// A task with the settings of every task.
+/// Settings of a task together with the common ones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Settings<T> {
     #[serde(flatten)]
@@ -75,7 +75,7 @@ pub(super) struct Settings<T> {
     pub(super) common: Common,
 }
 
-/// What stands between the agent and the goal.
+/// Kind of obstacle between the agent and the goal.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Obstacle {

@@ -1,32 +1,32 @@
-//! What a task says about itself, and its missions.
+//! The [`Task`] trait and the missions of a task.
 
 use std::fmt::Debug;
 
 use super::{grid::Pos, world::World};
 use crate::Result;
 
-/// A task: how a grid is built, and what a step is worth.
+/// A task: builds the grid and rewards the steps.
 pub(super) trait Task: Debug + Send + Sync {
-    /// What is wrong with the settings, if anything is.
+    /// Returns an error message if a setting is invalid.
     fn problem(&self) -> Option<String> {
         None
     }
 
-    /// Columns and rows of the grid.
+    /// Width and height of the grid, in fields.
     fn size(&self) -> Pos;
 
-    /// Steps that an episode may have.
+    /// Maximum number of steps of an episode.
     fn max_steps(&self) -> u32;
 
-    /// Whether walls hide nothing, where MiniGrid's class says so itself: then it is no setting.
+    /// Whether the agent sees through walls; `None` if this is a setting in MiniGrid.
     fn see_through_walls(&self) -> Option<bool> {
         None
     }
 
-    /// What the agent can be asked to do.
+    /// All missions of the task.
     fn missions(&self) -> Missions;
 
-    /// How many of the seven actions there are.
+    /// Number of available actions, the first ones of MiniGrid's seven.
     fn num_actions(&self) -> i64 {
         7
     }
@@ -34,30 +34,30 @@ pub(super) trait Task: Debug + Send + Sync {
     /// Builds an episode on an empty grid without an agent.
     ///
     /// # Errors
-    /// Where no place is found for an object.
+    /// Returns an error if no place is found for an object or the agent.
     fn build(&self, world: &mut World) -> Result<()>;
 
-    /// Takes an action: the reward, and whether the episode terminated.
+    /// Applies an action; returns the reward and whether the episode terminated.
     fn step(&self, world: &mut World, action: i64) -> (f64, bool) {
         world.act(action)
     }
 }
 
-/// Words that stand for one another at a place of a mission.
+/// Alternative words for one placeholder of a mission.
 pub(super) type Words = &'static [&'static str];
 
-/// All missions of a task: a sentence, and the words for each `{}` of it.
+/// All missions of a task: a sentence, and the alternative words for each `{}` in it.
 ///
-/// Missions are counted with the last place running fastest.
+/// A mission's number counts the combinations of words; the last placeholder runs fastest.
 #[derive(Clone, Debug)]
 pub(super) struct Missions {
     sentence: &'static str,
     words: Vec<Words>,
 }
 
-/// Names of colours, sorted.
+/// Names of the colours, sorted.
 pub(super) const COLORS: Words = &["blue", "green", "grey", "purple", "red", "yellow"];
-/// Names of [`THINGS`](super::cell::THINGS).
+/// Names of the kinds in [`THINGS`](super::cell::THINGS).
 pub(super) const THING_NAMES: Words = &["key", "ball", "box"];
 
 impl Missions {
@@ -73,7 +73,7 @@ impl Missions {
         self.words.iter().map(|words| words.len() as i64).product()
     }
 
-    /// The mission of that number.
+    /// Text of mission number `index`; `None` if there is no such mission.
     pub(super) fn text(&self, index: i64) -> Option<String> {
         if !(0..self.len()).contains(&index) {
             return None;

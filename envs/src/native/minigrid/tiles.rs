@@ -1,4 +1,4 @@
-//! Pictures: a square of pixels per field, each drawn once, three times as large, and averaged down.
+//! Pictures of fields: each tile is drawn once with three times the resolution and averaged down, as in MiniGrid.
 
 use std::{
     f64::consts::PI,
@@ -15,25 +15,25 @@ use super::{
 type Rgb = [u8; 3];
 const BLACK: Rgb = [0; 3];
 
-/// Pixels of a field, for whatever stands on it, with or without the agent, seen or not.
+/// Tiles for all field contents, with and without the agent, highlighted or not.
 #[derive(Debug)]
 pub(super) struct Tiles {
-    /// Pixels per side.
+    /// Width and height of a tile in pixels.
     pub(super) size: usize,
     drawn: Vec<OnceLock<Box<[u8]>>>,
 }
 
-/// No agent, or one in four directions.
+/// Number of agent variants of a tile: no agent, or one in four directions.
 const AGENTS: usize = 5;
 
 impl Tiles {
-    /// Tiles that are drawn when they are first asked for.
+    /// Creates tiles that are drawn when first used.
     pub(super) fn lazy(size: usize) -> Arc<Self> {
         let count = KINDS * RGB.len() * STATES * AGENTS * 2;
         Arc::new(Self { size, drawn: (0..count).map(|_| OnceLock::new()).collect() })
     }
 
-    /// Tiles that are drawn at once, so that no later step allocates memory.
+    /// Creates tiles of all contents that occur and draws them now, so that later steps allocate no memory.
     pub(super) fn ready(size: usize) -> Arc<Self> {
         let tiles = Self::lazy(size);
         let mut cells = vec![Cell::EMPTY, Cell::WALL, Cell::GOAL, Cell::LAVA];
@@ -57,7 +57,7 @@ impl Tiles {
         self.drawn[index].get_or_init(|| draw(cell, agent, highlight, self.size))
     }
 
-    /// What the agent sees, in pixels: rows from the top.
+    /// Draws the agent's view; rows of pixels from the top.
     pub(super) fn paint_view<O: MiniGridObs>(&self, view: &View, out: &mut [O]) {
         for j in 0..view.size {
             for i in 0..view.size {
@@ -71,7 +71,7 @@ impl Tiles {
         }
     }
 
-    /// The whole grid, in pixels: rows from the top. With a `view`, what the agent sees is lighter.
+    /// Draws the whole grid, rows of pixels from the top. With a `view`, the visible fields are highlighted.
     pub(super) fn paint_world<O: MiniGridObs>(&self, world: &World, view: Option<&View>, out: &mut [O]) {
         for (at, cell) in world.grid.cells() {
             let agent = (at == world.agent).then_some(world.direction);
@@ -93,10 +93,10 @@ impl Tiles {
     }
 }
 
-/// Samples per pixel and side.
+/// Number of samples per pixel in each direction.
 const SAMPLES: usize = 3;
 
-/// A tile under construction; coordinates go from 0 to 1.
+/// A tile that is being drawn; coordinates go from 0 to 1.
 struct Painter {
     side: usize,
     samples: Vec<Rgb>,
@@ -112,7 +112,7 @@ impl Painter {
         }
     }
 
-    /// From left to right, from top to bottom.
+    /// Fills a rectangle, given as left, right, top and bottom.
     fn rect(&mut self, [left, right, top, bottom]: [f64; 4], color: Rgb) {
         self.fill(|x, y| x >= left && x <= right && y >= top && y <= bottom, color);
     }
@@ -121,7 +121,7 @@ impl Painter {
         self.fill(|x, y| (x - cx) * (x - cx) + (y - cy) * (y - cy) <= r * r, color);
     }
 
-    /// A line with round ends. Ends and direction are singles, as MiniGrid's.
+    /// Draws a line of half width `r` with round ends. End points and direction are single-precision, as in MiniGrid.
     fn line(&mut self, from: [f64; 2], to: [f64; 2], r: f64, color: Rgb) {
         let single = [from, to].map(|end| end.map(|x| x as f32));
         let [dx, dy] = [0, 1].map(|k| single[1][k] - single[0][k]);
@@ -141,7 +141,7 @@ impl Painter {
         self.fill(inside, color);
     }
 
-    /// The agent: a triangle that points ahead.
+    /// Draws the agent: a red triangle that points in its direction.
     fn agent(&mut self, direction: usize) {
         let [a, b, c] = [[0.12_f32, 0.19], [0.87, 0.50], [0.12, 0.81]];
         let [v0, v1] = [c, b].map(|corner| [corner[0] - a[0], corner[1] - a[1]]);
@@ -218,14 +218,14 @@ impl Painter {
         }
     }
 
-    /// Lighter by three tenths of what is missing to white.
+    /// Highlights the tile: mixes it with 30 % white.
     fn highlight(&mut self) {
         for part in self.samples.iter_mut().flatten() {
             *part = (f64::from(*part) + 0.30 * f64::from(255 - *part)) as u8;
         }
     }
 
-    /// Means of the samples of a pixel, row by row, then of the rows.
+    /// Averages the samples of each pixel, first within rows, then over rows.
     fn shrink(&self) -> Box<[u8]> {
         let size = self.side / SAMPLES;
         let mean = |values: [f64; SAMPLES]| values.iter().sum::<f64>() / SAMPLES as f64;
@@ -246,7 +246,7 @@ impl Painter {
 fn draw(cell: Cell, agent: Option<usize>, highlight: bool, size: usize) -> Box<[u8]> {
     let side = SAMPLES * size;
     let mut painter = Painter { side, samples: vec![BLACK; side * side] };
-    // Lines of the grid.
+    // The lines between fields.
     painter.rect([0.0, 0.031, 0.0, 1.0], [100; 3]);
     painter.rect([0.0, 1.0, 0.0, 0.031], [100; 3]);
     painter.object(cell);

@@ -1,4 +1,4 @@
-//! What the agent sees: a square ahead of it, less what walls and closed doors hide.
+//! The agent's view: a square ahead of it, without the fields that walls and closed doors hide.
 
 use super::{
     cell::Cell,
@@ -6,16 +6,16 @@ use super::{
     world::World,
 };
 
-/// The widest view; a row of it is one word.
+/// Largest size of the view, in fields; a row of it must fit the bits of a `u32`.
 pub(super) const MOST_VIEW: usize = 31;
 
-/// A square of fields, turned so that the agent stands in the middle of the last row and looks towards the first.
+/// The agent's view, rotated so that the agent is in the middle of the last row and looks towards the first row.
 ///
-/// Rows of `visible` hold a bit per column. Hidden fields keep what is there.
+/// Each row of `visible` has one bit per column. Hidden fields keep their contents in `cells`.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) size: usize,
-    /// Row by row.
+    /// Contents of the fields, row by row.
     cells: Vec<Cell>,
     visible: [u32; MOST_VIEW],
 }
@@ -25,11 +25,11 @@ impl View {
         Self { size, cells: vec![Cell::UNSEEN; size * size], visible: [0; MOST_VIEW] }
     }
 
-    /// Looks around in a world.
+    /// Updates the view from a world.
     #[inline]
     pub(super) fn look(&mut self, world: &World, see_through_walls: bool) {
         match self.size {
-            // The usual size, in a loop of its own whose bounds the compiler knows.
+            // The default size has its own copy of the loop, with bounds known to the compiler.
             7 => self.look_sized(7, world, see_through_walls),
             size => self.look_sized(size, world, see_through_walls),
         }
@@ -53,7 +53,7 @@ impl View {
         } else {
             spread(size, &opaque, &mut self.visible);
         }
-        // The agent sees what it carries on its own field.
+        // The agent's own field shows the object that it carries.
         self.cells[(size - 1) * size + size / 2] = world.carrying.unwrap_or(Cell::EMPTY);
     }
 
@@ -61,15 +61,15 @@ impl View {
         self.visible[j] >> i & 1 == 1
     }
 
-    /// Column `i` and row `j`.
+    /// Contents of the field in column `i` and row `j`; `UNSEEN` if hidden.
     #[inline]
     pub(super) fn get(&self, i: usize, j: usize) -> Cell {
-        // `UNSEEN` is 0; a branch here would be a guess for every field.
+        // `UNSEEN` is 0, so masking replaces an unpredictable branch.
         let all_or_none = 0_u32.wrapping_sub(self.visible[j] >> i & 1);
         Cell(self.cells[j * self.size + i].0 & all_or_none)
     }
 
-    /// Whether a field of the world is seen.
+    /// Whether a field of the world is visible.
     pub(super) fn sees(&self, world: &World, at: Pos) -> bool {
         let ((dx, dy), (rx, ry)) = axes(world.direction);
         let (x, y) = (at.0 - world.agent.0, at.1 - world.agent.1);
@@ -79,7 +79,7 @@ impl View {
     }
 }
 
-/// Ahead and to the right of an agent.
+/// Directions ahead of the agent and to its right.
 fn axes(direction: usize) -> (Pos, Pos) {
     let (dx, dy) = DIRECTIONS[direction];
     ((dx, dy), (-dy, dx))
@@ -96,8 +96,8 @@ const fn all(size: usize) -> u32 {
     u32::MAX >> (32 - size)
 }
 
-/// Light spreads from the agent: in each row from the last to the first, to the right and then to the left, through fields
-/// that hide nothing; each of these lights its neighbour and the two fields ahead of both.
+/// Spreads visibility from the agent, row by row from the last to the first, to the right and then to the left, through
+/// fields that are not opaque. Each such field makes its neighbour visible, and the fields ahead of both.
 #[inline(always)]
 fn spread(size: usize, opaque: &[u32; MOST_VIEW], visible: &mut [u32; MOST_VIEW]) {
     let last = 1 << (size - 1);
@@ -115,7 +115,7 @@ fn spread(size: usize, opaque: &[u32; MOST_VIEW], visible: &mut [u32; MOST_VIEW]
     }
 }
 
-/// The bits of `through` that are in `from`, and those beside them in the direction of `shift`, as far as `through` has no gap.
+/// Extends the bits of `from` within `through` in the direction of `shift`, up to the next gap in `through`.
 #[inline(always)]
 fn flow(from: u32, mut through: u32, shift: impl Fn(u32, u32) -> u32) -> u32 {
     let mut reached = from & through;

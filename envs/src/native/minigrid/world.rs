@@ -1,4 +1,4 @@
-//! A grid with an agent in it: what tasks build at a reset and change in a step.
+//! A grid with an agent: tasks build it in `reset` and change it in `step`.
 
 use super::{
     cell::{Cell, GOAL, LAVA, SORTED_COLORS},
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Error, NpRandom, Result};
 
-/// What an agent does, by MiniGrid's numbers.
+/// Actions, with MiniGrid's numbers.
 pub(super) mod action {
     pub(in super::super) const LEFT: i64 = 0;
     pub(in super::super) const RIGHT: i64 = 1;
@@ -18,13 +18,13 @@ pub(super) mod action {
     pub(in super::super) const DONE: i64 = 6;
 }
 
-/// Where there is no agent yet.
+/// Position of an agent that has not been placed.
 pub(super) const NOWHERE: Pos = (-1, -1);
 
-/// Draws after which a place counts as not to be found, where MiniGrid would draw forever.
+/// Number of draws after which no place is assumed to exist; MiniGrid would draw for ever.
 pub(super) const PATIENCE: usize = 1_000_000;
 
-/// A grid, its agent, and what the task notes about the episode.
+/// A grid, its agent, and the state of the episode.
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub(super) grid: Grid,
@@ -32,21 +32,21 @@ pub(super) struct World {
     pub(super) direction: usize,
     pub(super) carrying: Option<Cell>,
     pub(super) random: NpRandom,
-    /// Steps of the episode, and how many it may have.
+    /// Steps taken in the episode, and their maximum.
     pub(super) steps: u32,
     pub(super) max_steps: u32,
-    /// The index of the mission.
+    /// Number of the mission.
     pub(super) mission: i64,
-    /// Kind and colour that the mission asks for.
+    /// Object that the mission asks for; only kind and colour count.
     pub(super) wanted: Cell,
-    /// Fields that decide about success; the task says how.
+    /// Fields on which success depends; their meaning is up to the task.
     pub(super) places: [Pos; 2],
-    /// Balls that move by themselves.
+    /// Positions of the moving balls.
     pub(super) obstacles: Vec<Pos>,
     pub(super) scratch: Scratch,
 }
 
-/// Lists that a task fills while it builds a grid, kept so that a reset allocates nothing.
+/// Buffers that tasks use while they build a grid, kept so that a reset does not allocate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     pub(super) numbers: [Vec<i32>; 4],
@@ -75,14 +75,14 @@ impl World {
         }
     }
 
-    /// Forgets the last episode, for a task to build the next one.
+    /// Clears the world before a task builds the next episode.
     pub(super) fn begin(&mut self) {
         self.grid.clear();
         (self.agent, self.direction) = (NOWHERE, 0);
         (self.carrying, self.steps) = (None, 0);
     }
 
-    /// Uniform in `low..high`.
+    /// Draws an integer uniformly from `low..high`.
     pub(super) fn rand_int(&mut self, low: i32, high: i32) -> i32 {
         self.random.integers(i64::from(low), i64::from(high)) as i32
     }
@@ -95,7 +95,7 @@ impl World {
         self.rand_elem(&SORTED_COLORS)
     }
 
-    /// A field of a rectangle that is empty, without the agent, and not rejected; `None` after `tries` draws.
+    /// Draws fields of a rectangle until one is empty, without the agent, and not rejected; `None` after `tries` draws.
     pub(super) fn find(
         &mut self,
         top: Pos,
@@ -114,7 +114,7 @@ impl World {
         None
     }
 
-    /// Puts an object on a field as of [`find`](Self::find), and says where it is.
+    /// Places an object on a field drawn by [`find`](Self::find), and returns the position.
     pub(super) fn place_within(
         &mut self,
         cell: Cell,
@@ -128,22 +128,22 @@ impl World {
         Ok(at)
     }
 
-    /// Puts an object on an empty field anywhere.
+    /// Places an object on a random empty field of the grid.
     pub(super) fn place(&mut self, cell: Cell) -> Result<Pos> {
         self.place_in(cell, (0, 0), (self.grid.width, self.grid.height))
     }
 
-    /// Puts an object on an empty field of a rectangle.
+    /// Places an object on a random empty field of a rectangle.
     pub(super) fn place_in(&mut self, cell: Cell, top: Pos, size: Pos) -> Result<Pos> {
         self.place_within(cell, top, size, PATIENCE, |_, _| false)
     }
 
-    /// Puts an object on an empty field anywhere that is not rejected.
+    /// Places an object on a random empty field of the grid that `rejects` does not reject.
     pub(super) fn place_unless(&mut self, cell: Cell, rejects: impl Fn(&Self, Pos) -> bool) -> Result<Pos> {
         self.place_within(cell, (0, 0), (self.grid.width, self.grid.height), PATIENCE, rejects)
     }
 
-    /// Puts the agent on an empty field of a rectangle, looking anywhere.
+    /// Places the agent on a random empty field of a rectangle, with a random direction.
     pub(super) fn place_agent_in(&mut self, top: Pos, size: Pos, tries: usize) -> Result<()> {
         self.agent = NOWHERE;
         self.agent = self.find(top, size, tries, |_, _| false).ok_or_else(no_room)?;
@@ -151,12 +151,12 @@ impl World {
         Ok(())
     }
 
-    /// Puts the agent on an empty field anywhere.
+    /// Places the agent on a random empty field of the grid, with a random direction.
     pub(super) fn place_agent(&mut self) -> Result<()> {
         self.place_agent_in((0, 0), (self.grid.width, self.grid.height), PATIENCE)
     }
 
-    /// Puts the agent where settings say, or anywhere.
+    /// Places the agent at `at` with the given direction; a position of `None` draws both.
     pub(super) fn start_agent(&mut self, at: Option<Pos>, direction: usize) -> Result<()> {
         match at {
             None => self.place_agent(),
@@ -167,24 +167,24 @@ impl World {
         }
     }
 
-    /// The field ahead of the agent.
+    /// Position of the field ahead of the agent.
     #[inline]
     pub(super) fn front(&self) -> Pos {
         let (dx, dy) = DIRECTIONS[self.direction];
         (self.agent.0 + dx, self.agent.1 + dy)
     }
 
-    /// Whether the agent stands beside a field, not across a corner.
+    /// Whether the agent is next to a field, not diagonally.
     pub(super) fn is_beside(&self, (x, y): Pos) -> bool {
         (self.agent.0 - x).abs() + (self.agent.1 - y).abs() == 1
     }
 
-    /// What success is worth: less with every step.
+    /// Reward of success, which falls with every step.
     pub(super) fn success(&self) -> f64 {
         1.0 - 0.9 * (f64::from(self.steps) / f64::from(self.max_steps))
     }
 
-    /// What every task does in a step: the reward, and whether the episode terminated.
+    /// Applies an action as all tasks do; returns the reward and whether the episode terminated.
     #[inline]
     pub(super) fn act(&mut self, action: i64) -> (f64, bool) {
         self.steps += 1;

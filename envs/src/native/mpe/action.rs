@@ -1,25 +1,25 @@
-//! What agents do: push themselves in a direction, say a word, or both.
+//! Actions of particle agents: push in a direction, say a word, or both.
 
 use super::world::Body;
 use crate::{Element, Space};
 
-/// Pushes: none, left, right, down, up.
+/// Number of pushes: none, left, right, down, up.
 const PUSHES: usize = 5;
 
-/// What a [`ParticleEnv`](super::ParticleEnv) takes as actions: `i64` or `f32`.
+/// Action types of [`ParticleEnv`](super::ParticleEnv): `i64` (discrete) and `f32` (continuous).
 pub trait ParticleAction: Element + Act {}
 
 impl ParticleAction for i64 {}
 impl ParticleAction for f32 {}
 
-/// How an action is read.
+/// Decoding of an action type.
 pub trait Act: Sized {
     const CONTINUOUS: bool;
 
-    /// Actions of an agent that may be able to move and knows so many words.
+    /// Action space of an agent; `moves` says whether it can move, `words` is the number of words it can say.
     fn space(moves: bool, words: usize) -> Space;
 
-    /// Writes the force and the speech of an agent; the action is in its space.
+    /// Applies an action, which must be in the agent's space, to the force and the speech of the agent.
     fn act(action: &[Self], words: usize, agent: &mut Body);
 }
 
@@ -52,7 +52,7 @@ impl Act for f32 {
         Space::boxed(0.0, 1.0, &[words + if moves { PUSHES } else { 0 }])
     }
 
-    /// The difference of two pushes is rounded to single precision, as numpy does.
+    /// Rounds the difference of two pushes to single precision, as numpy does.
     fn act(action: &[f32], words: usize, agent: &mut Body) {
         let at = |i: usize| action[i].clamp(0.0, 1.0);
         let mut first_word = 0;

@@ -1,12 +1,12 @@
-//! What agents see, number by number.
+//! Observations of particle agents, collected number by number.
 
 use super::world::{Body, Point, minus, norm};
 
-/// The observations of all agents under construction; room is made once.
+/// The observations of all agents, collected in one buffer that is reused.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
     pub(super) numbers: Vec<f32>,
-    /// Distances, and what is seen there.
+    /// Buffer for sorting: distance and observed point of each body.
     seen: Vec<(f64, Point)>,
 }
 
@@ -15,8 +15,8 @@ impl Observation {
         self.numbers.extend(numbers.iter().map(|&x| x as f32));
     }
 
-    /// Where `bodies` are as `me` sees them: all in their order, or the `limit` nearest ones, nearest first, with zeros
-    /// for those that are missing.
+    /// Adds the positions of `bodies` relative to `me`: all of them in order, or the `limit` nearest ones, nearest
+    /// first, with zeros for missing ones.
     pub(super) fn places<'a>(
         &mut self,
         me: &Body,
@@ -26,7 +26,7 @@ impl Observation {
         self.points(me, bodies, limit, |body| minus(body.position, me.position));
     }
 
-    /// One point for each of `bodies`, chosen and ordered as [`places`](Self::places) does.
+    /// Adds one point for each of `bodies`, chosen and ordered as by [`places`](Self::places).
     pub(super) fn points<'a>(
         &mut self,
         me: &Body,
@@ -50,7 +50,7 @@ impl Observation {
         self.numbers.resize(self.numbers.len() + n, 0.0);
     }
 
-    /// 1 at `index` of `n` numbers.
+    /// Adds `n` numbers: 1 at `index`, 0 elsewhere.
     pub(super) fn one_hot(&mut self, index: usize, n: usize) {
         self.numbers.extend((0..n).map(|i| f32::from(u8::from(i == index))));
     }

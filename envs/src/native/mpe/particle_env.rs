@@ -1,4 +1,4 @@
-//! The environment around a scenario.
+//! The environment type that runs any particle scenario.
 
 use std::marker::PhantomData;
 
@@ -15,44 +15,45 @@ use crate::{
     vector::invalid_action,
 };
 
-/// A multi-agent particle environment: agents in a plane that move, push each other and talk. Its scenario is one of
+/// A multi-agent particle environment: agents in a plane move, push each other and talk. Its scenario is one of
 /// [`Simple`](super::Simple), [`SimpleAdversary`](super::SimpleAdversary), [`SimpleCrypto`](super::SimpleCrypto),
 /// [`SimplePush`](super::SimplePush), [`SimpleReference`](super::SimpleReference),
 /// [`SimpleSpeakerListener`](super::SimpleSpeakerListener), [`SimpleSpread`](super::SimpleSpread),
 /// [`SimpleTag`](super::SimpleTag) and [`SimpleWorldComm`](super::SimpleWorldComm).
 ///
-/// All are equal to mpe2 1.1.1's, bit for bit, with all settings but `benchmark_data`. mpe2's exponential function is
-/// numpy's, which on processors with AVX-512 differs from the C library's in the last bit now and then; here it is the
-/// C library's. Only rewards of simple tag and simple world comm have one, those of good agents that left -1..1.
+/// All scenarios are bit for bit equal to mpe2 1.1.1, with all settings but `benchmark_data`. One difference remains:
+/// numpy's exponential function, which mpe2 uses, can differ from the C library's in the last bit on processors with
+/// AVX-512; this crate uses the C library's. It affects only the rewards of good agents outside -1..1 in simple tag and
+/// simple world comm.
 ///
 /// | | |
 /// |---|---|
-/// | action with `A = i64` | of agents that move: 0 nothing, 1 left, 2 right, 3 down, 4 up; of those that talk: the word; of those that do both: `5 * word + push` |
-/// | action with `A = f32` | numbers that are cut to 0..=1: five of agents that move (unused, left, right, down, up), then one for each word of agents that talk |
+/// | action with `A = i64` | agents that move: 0 nothing, 1 left, 2 right, 3 down, 4 up; agents that talk: the word; agents that do both: `5 * word + push` |
+/// | action with `A = f32` | numbers that are clipped to 0..=1: five for agents that move (unused, left, right, down, up), then one per word for agents that talk |
 /// | truncated | all agents after `max_cycles` steps |
 #[derive(Clone, Debug)]
 pub struct ParticleEnv<S: Scenario, A: ParticleAction = i64> {
     scenario: S,
     action_spaces: Vec<Space>,
-    /// Scalars of all agents' actions.
+    /// Number of scalars of all agents' actions together.
     action_width: usize,
     obs_widths: Vec<usize>,
     random: NpRandom,
     world: World,
-    /// Steps of the episode; `max_cycles` when it is over.
+    /// Steps taken in the episode; `max_cycles` if it is over.
     step: usize,
-    /// Farthest coordinate at the start, for the zoom of pictures.
+    /// Largest absolute coordinate at the start of the episode, for the zoom of pictures.
     start_range: f64,
     obs: Observation,
     action: PhantomData<A>,
 }
 
 impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
-    /// Agents that wait for their first reset.
+    /// Creates an environment; call `reset` before the first step.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting is outside its range, or if `continuous_actions` are not those of the
-    /// type.
+    /// Returns [`Error::Config`] if a setting is outside its range, or if `continuous_actions` does not match the
+    /// action type `A`.
     pub fn new(config: S) -> Result<Self> {
         let refuse = |message: String| Err(Error::Config { env: S::ID.into(), message });
         let common = config.common();

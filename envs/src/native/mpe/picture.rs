@@ -1,9 +1,10 @@
-//! The picture that mpe2 draws: 700 x 700, zoomed so that all bodies are seen. What agents say is not written on it.
+//! Pictures of particle environments as mpe2 draws them: 700 x 700 pixels, scaled so that all bodies are visible. The
+//! words of agents are not shown.
 
 use super::world::World;
 use crate::{Frame, native::draw};
 
-/// `zoom` makes bodies larger or smaller, apart from their distances.
+/// Draws a world; `zoom` scales the size of bodies, not their distances.
 pub(super) fn draw(world: &World, zoom: f64) -> Option<Frame> {
     const SIZE: f64 = 700.0;
     const RIM: f32 = 1.0;

@@ -1,4 +1,4 @@
-//! What tells one particle environment from another.
+//! The [`Scenario`] trait of particle environments, and their common settings.
 
 use std::fmt;
 
@@ -7,62 +7,62 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{observation::Observation, world::World};
 use crate::NpRandom;
 
-/// A scenario, as its settings: the bodies of its world, how an episode begins, what agents see and what they get.
+/// A scenario, implemented by its settings: the bodies of the world, the start of an episode, observations and rewards.
 pub trait Scenario:
     Clone + fmt::Debug + Default + Serialize + DeserializeOwned + Send + Sync + 'static
 {
-    /// The id in the registry.
+    /// Registry id of the environment.
     const ID: &'static str;
-    /// The type of the environment.
+    /// Type name of the environment, used in error messages.
     const NAME: &'static str;
-    /// The last stage of the curriculum.
+    /// Last stage of the curriculum; 0 if there is none.
     const LAST_STAGE: usize = 0;
 
     fn common(&self) -> Common;
 
-    /// What is wrong with the settings, if anything is; `max_cycles` is checked elsewhere.
+    /// Returns an error message if a setting is invalid; `max_cycles` is checked by the environment.
     fn problem(&self) -> Option<String> {
         None
     }
 
-    /// The bodies, before they have a place.
+    /// Creates the world with its bodies, not yet placed.
     fn world(&self) -> World;
 
-    /// Puts every body in its place and draws the goals.
+    /// Places all bodies and draws the goals at random.
     fn reset(&self, world: &mut World, random: &mut NpRandom) {
         world.place_agents(random);
         world.place_landmarks(1.0, random);
     }
 
-    /// Gives bodies the colors that follow from the goals.
+    /// Sets the colors of bodies that depend on the goals.
     fn paint(&self, world: &mut World) {
         let _ = world;
     }
 
     fn observe(&self, world: &World, agent: usize, obs: &mut Observation);
 
-    /// The reward of one agent; in a world with a [`local_ratio`](Self::local_ratio), its own part.
+    /// Reward of one agent; with a [`local_ratio`](Self::local_ratio), only its local part.
     fn reward(&self, world: &World, agent: usize) -> f64;
 
-    /// The part of the reward that all agents have in common.
+    /// Global part of the reward, common to all agents; used with a [`local_ratio`](Self::local_ratio).
     fn global_reward(&self, world: &World) -> f64 {
         let _ = world;
         0.0
     }
 
-    /// Share of the agents' own rewards; the rest is the common part.
+    /// Weight of the local part of rewards, the rest being the global part; `None` if all of the reward is local.
     fn local_ratio(&self) -> Option<f64> {
         None
     }
 
-    /// Whether the episode terminates before its last step.
+    /// Whether the task is done, which terminates the episode before `max_cycles`.
     fn is_success(&self, world: &World) -> bool {
         let _ = world;
         false
     }
 }
 
-/// The settings that all scenarios have.
+/// Settings that all scenarios have.
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     pub(super) max_cycles: usize,
@@ -70,7 +70,7 @@ pub struct Common {
     pub(super) dynamic_rescaling: bool,
 }
 
-/// What is wrong with a number of neighbors that agents see.
+/// Returns an error message if a number of observed neighbors is 0.
 pub(super) fn no_neighbors(
     num_agent_neighbors: Option<usize>,
     num_landmark_neighbors: Option<usize>,
@@ -85,12 +85,12 @@ pub(super) fn at_least_1(name: &str) -> String {
     format!("`{name}` is 0, but it must be at least 1")
 }
 
-/// What is wrong with a share.
+/// Returns an error message if a value is outside 0..=1.
 pub(super) fn no_share(name: &str, value: f64) -> Option<String> {
     (!(0.0..=1.0).contains(&value)).then(|| format!("`{name}` is {value}, but it must be in 0..=1"))
 }
 
-/// The method of [`Scenario`] that hands out the settings that all scenarios have.
+/// Implements [`Scenario::common`] from the fields of the settings.
 macro_rules! common {
     () => {
         fn common(&self) -> $crate::native::mpe::scenario::Common {
@@ -103,18 +103,18 @@ macro_rules! common {
     };
 }
 
-/// Settings of a scenario that has only those that all have.
+/// Defines a settings type with only the common settings.
 macro_rules! common_settings {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         pub struct $name {
-            /// Steps after which all agents are truncated.
+            /// Maximum number of steps, after which all agents are truncated.
             pub max_cycles: usize,
-            /// Whether an action is one number in 0..=1 for each push and word instead of one choice.
+            /// Whether an action has one number in 0..=1 per push and per word; otherwise it is one discrete choice.
             pub continuous_actions: bool,
-            /// Whether bodies in pictures are larger when all are near the middle.
+            /// Whether pictures show larger bodies when all are near the middle.
             pub dynamic_rescaling: bool,
         }
 

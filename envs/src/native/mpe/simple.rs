@@ -8,7 +8,7 @@ use super::{
 };
 
 common_settings! {
-    /// Settings of simple, by mpe2's names.
+    /// Settings of the scenario simple, with mpe2's names.
     SimpleConfig
 }
 
@@ -16,11 +16,11 @@ common_settings! {
 ///
 /// | | |
 /// |---|---|
-/// | observation | own velocity, the landmark relative to it; `[4]` |
-/// | reward | minus the square of the distance |
+/// | observation | own velocity, position of the landmark relative to the agent; `[4]` |
+/// | reward | minus the squared distance from the landmark |
 /// | start | agent and landmark uniform in -1..1 |
 ///
-/// Actions and ends are those of every [`ParticleEnv`].
+/// Actions and episode ends are described at [`ParticleEnv`].
 pub type Simple<A = i64> = ParticleEnv<SimpleConfig, A>;
 
 impl Scenario for SimpleConfig {

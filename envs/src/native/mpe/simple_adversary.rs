@@ -10,23 +10,23 @@ use super::{
 };
 use crate::NpRandom;
 
-/// Settings of simple adversary, by mpe2's names.
+/// Settings of the scenario simple adversary, with mpe2's names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimpleAdversaryConfig {
-    /// Number of good agents, and of landmarks.
+    /// Number of good agents, and also of landmarks.
     #[serde(rename = "N")]
     pub n: usize,
-    /// Steps after which all agents are truncated.
+    /// Maximum number of steps, after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action is five pushes in 0..=1 instead of one of five directions.
+    /// Whether an action has one number in 0..=1 per push; otherwise it is one of five discrete pushes.
     pub continuous_actions: bool,
-    /// Whether bodies in pictures are larger when all are near the middle.
+    /// Whether pictures show larger bodies when all are near the middle.
     pub dynamic_rescaling: bool,
-    /// Other agents that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    /// Number of other agents in an observation, nearest first, missing ones as zeros; `None` for all, in order.
     pub num_agent_neighbors: Option<usize>,
-    /// Landmarks that an agent observes, the nearest ones first, then zeros; `None`: all in their order. Good agents see
-    /// the goal besides.
+    /// Number of landmarks in an observation, nearest first, missing ones as zeros; `None` for all, in order. Good
+    /// agents also observe the goal.
     pub num_landmark_neighbors: Option<usize>,
 }
 
@@ -48,13 +48,13 @@ impl Default for SimpleAdversaryConfig {
 ///
 /// | | |
 /// |---|---|
-/// | observation of a good agent | the goal, the landmarks and the other agents, relative to it; `[2 + 2 N + 2 N]`, or with numbers of neighbors instead of `N` |
-/// | observation of the adversary | the same without the goal |
-/// | reward of a good agent | the adversary's distance from the goal less that of the nearest good agent |
+/// | observation of a good agent | the goal, the landmarks and the other agents, relative to it; `[2 + 2 N + 2 N]`, with the numbers of neighbors in place of `N` if they are set |
+/// | observation of the adversary | the landmarks and the other agents, relative to it |
+/// | reward of a good agent | the adversary's distance from the goal minus that of the nearest good agent |
 /// | reward of the adversary | minus its distance from the goal |
-/// | start | goal drawn, agents and landmarks uniform in -1..1 |
+/// | start | random goal; agents and landmarks uniform in -1..1 |
 ///
-/// Actions and ends are those of every [`ParticleEnv`]. No body collides.
+/// Actions and episode ends are described at [`ParticleEnv`]. Bodies do not collide.
 pub type SimpleAdversary<A = i64> = ParticleEnv<SimpleAdversaryConfig, A>;
 
 const LANDMARK: [f64; 3] = [0.15; 3];

@@ -14,12 +14,12 @@ const BOB: usize = 1;
 const ALICE: usize = 2;
 
 common_settings! {
-    /// Settings of simple crypto, by mpe2's names.
+    /// Settings of simple crypto, named as in mpe2.
     SimpleCryptoConfig
 }
 
 /// The environment `simple_crypto_v3`: `alice_0` tells `bob_0` which of two words is the secret, by a key that both know,
-/// while `eve_0` listens without the key. All talk, and no agent moves.
+/// while `eve_0` listens without the key. All three agents talk, and none moves.
 ///
 /// | | |
 /// |---|---|
@@ -27,11 +27,11 @@ common_settings! {
 /// | observation of Bob | the key, one-hot of four, and what Alice said; `[8]` |
 /// | observation of Alice | the secret and the key, each one-hot of four; `[8]` |
 /// | error of an agent | the sum of squares between what it says and the secret, one-hot of four; 0 while it is silent |
-/// | reward of Alice and Bob | Eve's error less Bob's |
+/// | reward of Alice and Bob | Eve's error minus Bob's |
 /// | reward of Eve | minus her error |
 /// | start | secret and key drawn from the first two words, agents and landmarks uniform in -1..1 |
 ///
-/// Actions and ends are those of every [`ParticleEnv`].
+/// Actions and ends of episodes are those of every [`ParticleEnv`].
 pub type SimpleCrypto<A = i64> = ParticleEnv<SimpleCryptoConfig, A>;
 
 impl Scenario for SimpleCryptoConfig {
@@ -48,7 +48,7 @@ impl Scenario for SimpleCryptoConfig {
         World { words: WORDS, ..World::new(agents, landmarks.into()) }
     }
 
-    /// `goals` are the secret and the key.
+    /// Draws the secret and the key (`world.goals`) and places the bodies.
     fn reset(&self, world: &mut World, random: &mut NpRandom) {
         world.goals = [(); 2].map(|()| random.integers(0, 2) as usize);
         world.place_agents(random);

@@ -9,7 +9,7 @@ use super::{
 use crate::NpRandom;
 
 common_settings! {
-    /// Settings of simple push, by mpe2's names.
+    /// Settings of simple push, named as in mpe2.
     SimplePushConfig
 }
 
@@ -21,10 +21,10 @@ common_settings! {
 /// | observation of the good agent | own velocity, the goal relative to it, its own color, which is the goal's, the landmarks relative to it, their colors, the adversary relative to it; `[19]` |
 /// | observation of the adversary | own velocity, the landmarks and the good agent relative to it; `[8]` |
 /// | reward of the good agent | minus its distance from the goal |
-/// | reward of the adversary | the good agent's distance from the goal less its own |
+/// | reward of the adversary | the good agent's distance from the goal minus its own |
 /// | start | goal drawn, agents and landmarks uniform in -1..1 |
 ///
-/// Actions and ends are those of every [`ParticleEnv`].
+/// Actions and ends of episodes are those of every [`ParticleEnv`].
 pub type SimplePush<A = i64> = ParticleEnv<SimplePushConfig, A>;
 
 impl Scenario for SimplePushConfig {

@@ -12,17 +12,17 @@ use crate::NpRandom;
 
 const WORDS: usize = 10;
 
-/// Settings of simple reference, by mpe2's names.
+/// Settings of simple reference, named as in mpe2.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimpleReferenceConfig {
-    /// Share of an agent's own part in its reward, in 0..=1; the rest is the mean of both.
+    /// Weight of an agent's own part of the reward, in 0..=1; the mean over both agents has the rest.
     pub local_ratio: f64,
-    /// Steps after which all agents are truncated.
+    /// Number of steps after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action is five pushes and ten words in 0..=1 instead of one choice of fifty.
+    /// Whether an action is five pushes and ten words, each in 0..=1, instead of one choice of fifty.
     pub continuous_actions: bool,
-    /// Whether bodies in pictures are larger when all are near the middle.
+    /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
 }
 
@@ -42,7 +42,7 @@ impl Default for SimpleReferenceConfig {
 /// | reward | `(1 - local_ratio)` times the mean of both parts plus `local_ratio` times the own part |
 /// | start | goals drawn, agents and landmarks uniform in -1..1 |
 ///
-/// Actions and ends are those of every [`ParticleEnv`]. No body collides.
+/// Actions and ends of episodes are those of every [`ParticleEnv`]. No body collides.
 pub type SimpleReference<A = i64> = ParticleEnv<SimpleReferenceConfig, A>;
 
 impl Scenario for SimpleReferenceConfig {
@@ -62,7 +62,7 @@ impl Scenario for SimpleReferenceConfig {
         World { words: WORDS, ..World::new(agents, colors.map(Body::landmark).into()) }
     }
 
-    /// `goals[i]` is what agent `i` knows: where the other one has to go.
+    /// Draws for each agent `i` the landmark that the other agent has to reach (`goals[i]`), and places the bodies.
     fn reset(&self, world: &mut World, random: &mut NpRandom) {
         world.goals = [(); 2].map(|()| random.integers(0, 3) as usize);
         world.place_agents(random);

@@ -13,12 +13,12 @@ const SPEAKER: usize = 0;
 const LISTENER: usize = 1;
 
 common_settings! {
-    /// Settings of simple speaker listener, by mpe2's names.
+    /// Settings of simple speaker listener, named as in mpe2.
     SimpleSpeakerListenerConfig
 }
 
-/// The environment `simple_speaker_listener_v4`: `speaker_0` knows to which of three landmarks `listener_0` has to go. One
-/// only talks, the other one only moves.
+/// The environment `simple_speaker_listener_v4`: `speaker_0` knows to which of three landmarks `listener_0` has to go. The
+/// speaker only talks, and the listener only moves.
 ///
 /// | | |
 /// |---|---|
@@ -27,7 +27,7 @@ common_settings! {
 /// | reward | of both, minus the square of the listener's distance from the goal |
 /// | start | goal drawn, agents and landmarks uniform in -1..1 |
 ///
-/// Actions and ends are those of every [`ParticleEnv`]. No body collides.
+/// Actions and ends of episodes are those of every [`ParticleEnv`]. No body collides.
 pub type SimpleSpeakerListener<A = i64> = ParticleEnv<SimpleSpeakerListenerConfig, A>;
 
 impl Scenario for SimpleSpeakerListenerConfig {

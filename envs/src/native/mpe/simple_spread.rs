@@ -1,4 +1,4 @@
-//! Simple spread: agents cover landmarks together and keep off each other.
+//! Simple spread: agents cover landmarks together and avoid collisions.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,32 +10,31 @@ use super::{
     world::{Body, World, least},
 };
 
-/// An agent nearer than this covers a landmark.
+/// Distance below which an agent covers a landmark.
 const CAPTURE_RADIUS: f64 = 0.1;
 
-/// Settings of simple spread, by mpe2's names.
+/// Settings of simple spread, named as in mpe2.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimpleSpreadConfig {
-    /// Number of agents, and of landmarks.
+    /// Number of agents, and number of landmarks.
     #[serde(rename = "N")]
     pub n: usize,
-    /// Share of an agent's own collisions in its reward, in 0..=1; the rest is the distance all have in common.
+    /// Weight of an agent's own collisions in its reward, in 0..=1; the distance that all agents share has the rest.
     pub local_ratio: f64,
-    /// Steps after which all agents are truncated.
+    /// Number of steps after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action is five pushes in 0..=1 instead of one of five directions.
+    /// Whether an action is five pushes in 0..=1 instead of one choice of five directions.
     pub continuous_actions: bool,
-    /// Whether bodies in pictures are larger when all are near the middle.
+    /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
-    /// Whether collisions cost nothing until
-    /// [`set_curriculum_stage`](SimpleSpread::set_curriculum_stage) says so.
+    /// Whether collisions are free until [`set_curriculum_stage`](SimpleSpread::set_curriculum_stage) goes to stage 1.
     pub curriculum: bool,
     /// Whether all agents terminate when every landmark has an agent nearer than 0.1.
     pub terminate_on_success: bool,
-    /// Other agents that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    /// Number of other agents that an agent observes, nearest first, padded with zeros; `None`: all, by index.
     pub num_agent_neighbors: Option<usize>,
-    /// Landmarks that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    /// Number of landmarks that an agent observes, nearest first, padded with zeros; `None`: all, by index.
     pub num_landmark_neighbors: Option<usize>,
 }
 
@@ -55,7 +54,7 @@ impl Default for SimpleSpreadConfig {
     }
 }
 
-/// The environment `simple_spread_v3`: `agent_0`, `agent_1`, ... cover as many landmarks.
+/// The environment `simple_spread_v3`: `agent_0`, `agent_1`, ... cover landmarks, of which there are as many as agents.
 ///
 /// | | |
 /// |---|---|
@@ -64,24 +63,24 @@ impl Default for SimpleSpreadConfig {
 /// | start | agents and landmarks uniform in -1..1, at rest |
 /// | terminated | with `terminate_on_success`: all agents, when every landmark is covered |
 ///
-/// Actions and other ends are those of every [`ParticleEnv`].
+/// Actions and other ends of episodes are those of every [`ParticleEnv`].
 pub type SimpleSpread<A = i64> = ParticleEnv<SimpleSpreadConfig, A>;
 
 impl<A: ParticleAction> SimpleSpread<A> {
-    /// The stage of the curriculum: 0, where collisions cost nothing, or 1. Without `curriculum` they always cost. (mpe2
+    /// Stage of the curriculum: at 0 collisions are free, at 1 they cost. Without `curriculum` collisions always cost. (mpe2
     /// 1.1.1 has both stages, but stays at 0: its `set_curriculum_stage` does nothing.)
     pub fn curriculum_stage(&self) -> usize {
         self.stage()
     }
 
-    /// Goes to a stage of the curriculum; the last one for larger numbers.
+    /// Sets the stage of the curriculum; numbers above 1 mean 1.
     pub fn set_curriculum_stage(&mut self, stage: usize) {
         self.set_stage(stage);
     }
 }
 
 impl SimpleSpreadConfig {
-    /// Distance of a landmark from the nearest agent.
+    /// Distance between a landmark and the agent nearest to it.
     fn distance(world: &World, landmark: &Body) -> f64 {
         least(world.agents.iter().map(|agent| agent.distance(landmark)))
     }
@@ -90,7 +89,7 @@ impl SimpleSpreadConfig {
 impl Scenario for SimpleSpreadConfig {
     const ID: &'static str = "simple_spread_v3";
     const NAME: &'static str = "SimpleSpread";
-    /// The stage at which collisions cost.
+    /// The stage at which collisions begin to cost.
     const LAST_STAGE: usize = 1;
 
     common!();

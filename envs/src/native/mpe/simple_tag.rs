@@ -13,10 +13,10 @@ use crate::NpRandom;
 
 const PREY_ACCEL: f64 = 4.0;
 const PREY_MAX_SPEED: f64 = 1.3;
-/// What the stages of the curriculum make of the prey's speed.
+/// The prey's share of its full speed, by stage of the curriculum.
 const PREY_SPEEDS: [f64; 3] = [0.5, 0.75, 1.0];
 
-/// Settings of simple tag, by mpe2's names.
+/// Settings of simple tag, named as in mpe2.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimpleTagConfig {
@@ -26,19 +26,19 @@ pub struct SimpleTagConfig {
     pub num_adversaries: usize,
     /// Number of obstacles.
     pub num_obstacles: usize,
-    /// Steps after which all agents are truncated.
+    /// Number of steps after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action is five pushes in 0..=1 instead of one of five directions.
+    /// Whether an action is five pushes in 0..=1 instead of one choice of five directions.
     pub continuous_actions: bool,
-    /// Whether bodies in pictures are larger when all are near the middle.
+    /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
-    /// Whether the prey is slower until [`set_curriculum_stage`](SimpleTag::set_curriculum_stage) says otherwise.
+    /// Whether the prey is slower until [`set_curriculum_stage`](SimpleTag::set_curriculum_stage) goes to a later stage.
     pub curriculum: bool,
     /// Whether all agents terminate when every good agent touches an adversary.
     pub terminate_on_success: bool,
-    /// Other agents that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    /// Number of other agents that an agent observes, nearest first, padded with zeros; `None`: all, by index.
     pub num_agent_neighbors: Option<usize>,
-    /// Obstacles that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    /// Number of obstacles that an agent observes, nearest first, padded with zeros; `None`: all, by index.
     pub num_landmark_neighbors: Option<usize>,
 }
 
@@ -59,28 +59,29 @@ impl Default for SimpleTagConfig {
     }
 }
 
-/// The environment `simple_tag_v3`: `adversary_0`, `adversary_1`, ... catch `agent_0`, ..., which is faster.
+/// The environment `simple_tag_v3`: `adversary_0`, `adversary_1`, ... catch the good agents `agent_0`, ..., which are
+/// faster.
 ///
 /// | | |
 /// |---|---|
 /// | observation | own velocity and position, obstacles and other agents relative to it, velocities of the other good agents; with `num_agent_neighbors`, a velocity for each neighbor, zeros for adversaries |
-/// | reward of a good agent | -10 for each adversary that touches it, and less beyond 0.9 from the middle, up to 10 along each axis |
+/// | reward of a good agent | -10 for each adversary that touches it, minus up to 10 along each axis when it is beyond 0.9
+/// from the middle |
 /// | reward of an adversary | 10 for each pair of a good agent and an adversary that touch |
 /// | start | agents uniform in -1..1, obstacles in -0.9..0.9 |
 /// | terminated | with `terminate_on_success`: all agents, when every good agent touches an adversary |
 ///
-/// Actions and other ends are those of every [`ParticleEnv`].
+/// Actions and other ends of episodes are those of every [`ParticleEnv`].
 pub type SimpleTag<A = i64> = ParticleEnv<SimpleTagConfig, A>;
 
 impl<A: ParticleAction> SimpleTag<A> {
-    /// The stage of the curriculum: 0, 1 or 2, where the prey has half, three quarters or all of its speed. Without
-    /// `curriculum` it always has all. (mpe2 1.1.1 has these stages, but stays at 0: its `set_curriculum_stage` does
-    /// nothing.)
+    /// Stage of the curriculum: at 0, 1 or 2 the prey has half, three quarters or all of its speed. Without `curriculum` the
+    /// prey always has all of it. (mpe2 1.1.1 has these stages, but stays at 0: its `set_curriculum_stage` does nothing.)
     pub fn curriculum_stage(&self) -> usize {
         self.stage()
     }
 
-    /// Goes to a stage of the curriculum from the next reset on; the last one for larger numbers.
+    /// Sets the stage of the curriculum, which takes effect at the next reset; numbers above 2 mean 2.
     pub fn set_curriculum_stage(&mut self, stage: usize) {
         self.set_stage(stage);
     }

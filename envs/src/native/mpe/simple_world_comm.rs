@@ -11,28 +11,28 @@ use super::{
 use crate::NpRandom;
 
 const WORDS: usize = 4;
-/// The agent that talks, and that sees into forests.
+/// Index of the adversaries' leader, the only agent that talks and that sees into every forest.
 const LEADER: usize = 0;
 
-/// Settings of simple world comm, by mpe2's names.
+/// Settings of simple world comm, named as in mpe2.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SimpleWorldCommConfig {
     /// Number of good agents, the prey; at least 1.
     pub num_good: usize,
-    /// Number of adversaries, the hunters, with their leader.
+    /// Number of adversaries, the hunters; their leader is one of them.
     pub num_adversaries: usize,
     /// Number of obstacles.
     pub num_obstacles: usize,
-    /// Number of places with food; at least 1.
+    /// Number of pieces of food; at least 1.
     pub num_food: usize,
-    /// Steps after which all agents are truncated.
+    /// Number of steps after which all agents are truncated.
     pub max_cycles: usize,
     /// Number of forests.
     pub num_forests: usize,
-    /// Whether an action is five pushes in 0..=1, and four words of the leader, instead of one choice.
+    /// Whether an action is five pushes in 0..=1 (for the leader also four words) instead of one choice.
     pub continuous_actions: bool,
-    /// Whether bodies in pictures are larger when all are near the middle.
+    /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
 }
 
@@ -56,13 +56,16 @@ impl Default for SimpleWorldCommConfig {
 /// | | |
 /// |---|---|
 /// | observation of an adversary | own velocity and position, landmarks (obstacles, food, forests) and other agents relative to it, velocities of the other good agents, 1 or -1 for each forest it is in or not, the four words of the leader |
-/// | observation of a good agent | the same with the forests before the velocities, and without the words |
-/// | hidden agents | zeros, unless both are in one forest or both in none; the leader sees all |
-/// | reward of a good agent | -5 for each adversary that touches it, 2 for each food it touches, less 0.05 of the distance from the nearest food, and less beyond 0.9 from the middle, up to 20 along each axis |
-/// | reward of an adversary | 5 for each pair of a good agent and an adversary that touch, less 0.1 of its distance from the nearest good agent |
+/// | observation of a good agent | the same, with the forests before the velocities and without the words |
+/// | hidden agents | another agent is observed as zeros unless both are in the same forest or both are in none; the leader
+/// sees all |
+/// | reward of a good agent | -5 for each adversary that touches it, 2 for each food it touches, minus 0.05 of the distance
+/// from the nearest food, minus up to 20 along each axis when it is beyond 0.9 from the middle |
+/// | reward of an adversary | 5 for each pair of a good agent and an adversary that touch, minus 0.1 of its distance from
+/// the nearest good agent |
 /// | start | agents uniform in -1..1, landmarks in -0.9..0.9 |
 ///
-/// Actions and ends are those of every [`ParticleEnv`].
+/// Actions and ends of episodes are those of every [`ParticleEnv`].
 pub type SimpleWorldComm<A = i64> = ParticleEnv<SimpleWorldCommConfig, A>;
 
 impl SimpleWorldCommConfig {
@@ -74,7 +77,7 @@ impl SimpleWorldCommConfig {
         &world.landmarks[self.num_obstacles + self.num_food..]
     }
 
-    /// Whether `me`, the leader or not, sees `other`.
+    /// Whether the agent `me` sees the agent `other`; `leads` says that `me` is the leader.
     fn sees(&self, world: &World, me: &Body, leads: bool, other: &Body) -> bool {
         let forests = self.forests(world).iter().map(|forest| (me.touches(forest), other.touches(forest)));
         let together = forests.clone().any(|(mine, others)| mine && others);
@@ -125,7 +128,7 @@ impl Scenario for SimpleWorldCommConfig {
         World { words: WORDS, ..World::new(agents, landmarks) }
     }
 
-    /// Food and forests are placed twice.
+    /// Places all bodies. Food and forests are placed twice, as in mpe2, so that the random stream is the same.
     fn reset(&self, world: &mut World, random: &mut NpRandom) {
         world.place_agents(random);
         world.place_landmarks(0.9, random);

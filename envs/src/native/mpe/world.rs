@@ -1,4 +1,4 @@
-//! A plane with agents that move, push each other and talk, and landmarks that stay.
+//! The world of an MPE scenario: a plane with agents that move, push each other and talk, and landmarks that stay.
 
 use crate::NpRandom;
 
@@ -6,37 +6,37 @@ const DT: f64 = 0.1;
 const DAMPING: f64 = 0.25;
 const CONTACT_FORCE: f64 = 100.0;
 const CONTACT_MARGIN: f64 = 1e-3;
-/// The largest vocabulary of a scenario.
+/// Size of the largest vocabulary that a scenario has.
 const MOST_WORDS: usize = 10;
 
 pub(super) type Point = [f64; 2];
 pub(super) type Color = [f64; 3];
 
-/// An agent or a landmark.
+/// An agent or a landmark, with its place and properties.
 #[derive(Clone, Copy, Debug)]
 pub struct Body {
     pub(super) position: Point,
     pub(super) velocity: Point,
-    /// What the agent's action and its contacts do to it in this step.
+    /// Force of this step: the agent's action plus its contacts.
     pub(super) force: Point,
     pub(super) size: f64,
-    /// Whether it pushes other bodies that collide, and is pushed.
+    /// Whether it pushes other colliding bodies, and is pushed by them.
     pub(super) collides: bool,
     pub(super) movable: bool,
-    /// Whether it has no words to say.
+    /// Whether the agent cannot talk.
     pub(super) silent: bool,
-    /// Whether it plays against the good agents.
+    /// Whether the agent plays against the good agents.
     pub(super) adversary: bool,
-    /// Force of an action.
+    /// Force of a push of strength 1.
     pub(super) accel: f64,
     pub(super) max_speed: f64,
-    /// How loud each word of the vocabulary is said, then zeros.
+    /// Loudness of each word of the scenario's vocabulary; the rest are zeros.
     pub(super) speech: [f64; MOST_WORDS],
     pub(super) color: Color,
 }
 
 impl Body {
-    /// An agent that moves, collides and says nothing.
+    /// Makes an agent that moves, collides and says nothing.
     pub(super) fn agent(color: Color) -> Self {
         Self {
             position: [0.0; 2],
@@ -54,7 +54,7 @@ impl Body {
         }
     }
 
-    /// A landmark that stays where it is, and that agents walk through.
+    /// Makes a landmark that does not move, and that agents walk through.
     pub(super) fn landmark(color: Color) -> Self {
         Self { collides: false, movable: false, ..Self::agent(color) }
     }
@@ -72,7 +72,7 @@ impl Body {
         self.distance(other) < self.size + other.size
     }
 
-    /// What an agent pays for leaving the picture, so that it cannot flee for ever.
+    /// Cost of leaving the picture along each axis, at most 10, so that an agent cannot flee for ever.
     pub(super) fn cost_of_leaving(&self) -> [f64; 2] {
         self.position.map(|x| {
             let x = x.abs();
@@ -87,15 +87,15 @@ impl Body {
     }
 }
 
-/// All bodies, and what else an episode has.
+/// All bodies of a scenario, and the state of its episode.
 #[derive(Clone, Debug)]
 pub struct World {
     pub(super) names: Vec<String>,
     pub(super) agents: Vec<Body>,
     pub(super) landmarks: Vec<Body>,
-    /// Size of the vocabulary.
+    /// Number of words in the vocabulary.
     pub(super) words: usize,
-    /// Indices of landmarks that mean something in this episode; what they mean is the scenario's.
+    /// Indices of the landmarks that have a meaning in this episode; the scenario defines the meaning.
     pub(super) goals: [usize; 2],
     pub(super) curriculum_stage: usize,
 }
@@ -106,12 +106,12 @@ impl World {
         Self { names, agents, landmarks, words: 0, goals: [0; 2], curriculum_stage: 0 }
     }
 
-    /// Puts the agents anywhere in -1..1, at rest and silent.
+    /// Puts the agents at random points in -1..1 on both axes, at rest and silent.
     pub(super) fn place_agents(&mut self, random: &mut NpRandom) {
         place(&mut self.agents, 1.0, random);
     }
 
-    /// Puts the landmarks anywhere in `-range..range`.
+    /// Puts the landmarks at random points in `-range..range` on both axes.
     pub(super) fn place_landmarks(&mut self, range: f64, random: &mut NpRandom) {
         place(&mut self.landmarks, range, random);
     }
@@ -128,18 +128,18 @@ impl World {
         self.agents.iter().enumerate().filter(move |(i, _)| *i != agent).map(|(_, other)| other)
     }
 
-    /// The landmark of [`goals`](Self::goals) at `i`.
+    /// The landmark that [`goals`](Self::goals) names at `i`.
     pub(super) fn goal(&self, i: usize) -> &Body {
         &self.landmarks[self.goals[i]]
     }
 
-    /// Greatest distance of a body from an axis.
+    /// Greatest absolute coordinate of any body.
     pub(super) fn range(&self) -> f64 {
         let points = self.agents.iter().chain(&self.landmarks).map(|body| body.position);
         points.flatten().fold(0.0, |most, x| x.abs().max(most))
     }
 
-    /// Moves the agents, whose forces are those of their actions, by one step.
+    /// Moves the agents by one step; their `force` holds those of the actions and gets those of the contacts.
     pub(super) fn step(&mut self) {
         self.push_apart();
         for Body { position, velocity, force, max_speed, .. } in self.agents.iter_mut().filter(|a| a.movable)
@@ -179,7 +179,7 @@ impl World {
     }
 }
 
-/// Anywhere in `-range..range`, at rest and silent.
+/// Puts the bodies at random points in `-range..range` on both axes, at rest and silent.
 pub(super) fn place(bodies: &mut [Body], range: f64, random: &mut NpRandom) {
     for body in bodies {
         body.position = [random.uniform(-range, range), random.uniform(-range, range)];
@@ -188,7 +188,7 @@ pub(super) fn place(bodies: &mut [Body], range: f64, random: &mut NpRandom) {
     }
 }
 
-/// What `b` does to `a`.
+/// Force of `b` on `a` while both touch or nearly touch.
 fn contact_force(a: &Body, b: &Body) -> Point {
     let delta = minus(a.position, b.position);
     let distance = norm(delta);
@@ -205,12 +205,12 @@ pub(super) fn norm([x, y]: Point) -> f64 {
     (x * x + y * y).sqrt()
 }
 
-/// The least of some distances.
+/// The smallest distance; infinite if there are none.
 pub(super) fn least(distances: impl Iterator<Item = f64>) -> f64 {
     distances.fold(f64::INFINITY, f64::min)
 }
 
-/// numpy's `logaddexp(0, x)`.
+/// Computes numpy's `logaddexp(0, x)`.
 fn log_add_exp_0(x: f64) -> f64 {
     if x == 0.0 {
         std::f64::consts::LN_2

@@ -27,7 +27,7 @@ settings! {
     }
 }
 
-/// A body of the model.
+/// A body of the model, by index or by name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Body {
@@ -83,7 +83,7 @@ impl Task for Ant {
         }
     }
 
-    /// Of the body as the last stage of the integration left it, which the state does not determine.
+    /// Position of the main body after the last stage of the integration, which the state alone does not determine.
     fn position(&self, sim: &Sim<'_>) -> [f64; 2] {
         let [x, y, _] = match self.main_body {
             Body::Index(index) => {

@@ -1,4 +1,4 @@
-//! Arms: Reacher, Pusher.
+//! Robot arms: Reacher, Pusher.
 
 use super::{
     layout::Field,
@@ -24,7 +24,7 @@ settings! {
     }
 }
 
-/// Minus the distance between two bodies.
+/// Minus the distance between two points.
 fn nearness(a: [f64; 3], b: [f64; 3]) -> f64 {
     -norm(&[a[0] - b[0], a[1] - b[1], a[2] - b[2]])
 }

@@ -1,9 +1,9 @@
 //! Simulations of one model that share one `mjData`: a safe wrapper around MuJoCo's batches (`mjb_*`).
 //!
-//! A batch keeps a row of state per simulation and loads it into the `mjData` for as long as [`Batch::step`] or
-//! [`Batch::start`] works on it. What a task reads besides the state is copied out before the next one's turn. An error
-//! of the engine is caught by `mjb_apply` and leaves the callback by `longjmp`, so the callbacks hold nothing that would
-//! have to be dropped. The functions outside of `mjb_apply` that are called here report their errors.
+//! A batch keeps a row of state per simulation and loads it into the `mjData` while [`Batch::step`] or [`Batch::start`]
+//! works on it. Other arrays that a task reads are copied out before the next simulation is loaded. `mjb_apply` catches
+//! errors of the engine, which leave the callback by `longjmp`, so the callbacks hold nothing that would have to be dropped.
+//! Functions called here outside of `mjb_apply` report their errors by themselves.
 
 use std::{
     ffi::{CStr, CString, c_int, c_void},
@@ -22,42 +22,42 @@ use super::{
 const STATE_QPOS: c_int = 1 << 1;
 const STATE_QVEL: c_int = 1 << 2;
 const STATE_CTRL: c_int = 1 << 6;
-/// Counters of warnings per simulation, and those that say that it diverged: a bad position, velocity or acceleration.
+/// Number of warning counters per simulation. Those in `DIVERGED` count bad positions, velocities and accelerations.
 const WARNINGS: usize = 7;
 const DIVERGED: Range<usize> = 3..6;
 
-/// Where a model comes from.
+/// Where a model comes from: XML text or the path of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source<'a> {
     Text(&'a CStr),
     File(&'a str),
 }
 
-/// A simulation that failed, and what MuJoCo says.
+/// Index of a simulation that failed, and MuJoCo's message.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) sim: usize,
     pub(super) message: String,
 }
 
-/// Simulations of one model.
+/// Simulations of one model that share one `mjData`.
 pub(super) struct Batch {
     raw: Raw,
     num_envs: usize,
     pub(super) facts: Facts,
-    /// Rows of state, `[num_envs, state_width]`, which belong to MuJoCo.
+    /// Rows of state, `[num_envs, state_width]`, in memory of MuJoCo.
     states: *mut f64,
     state_width: usize,
     qpos: Range<usize>,
     qvel: Range<usize>,
     ctrl: Range<usize>,
-    /// What was copied out, `[num_envs, field_width]`.
+    /// Arrays copied out after every step, `[num_envs, field_width]`.
     fields: Vec<f64>,
     field_width: usize,
     copies: Vec<CopyOut>,
 }
 
-/// An array of `mjData`: the offset of its pointer in bytes, its length, and its place in a row of fields.
+/// An array of `mjData`: the offset of its pointer in bytes, its length, and where it begins in a row of `Batch::fields`.
 #[derive(Clone, Copy, Debug)]
 struct CopyOut {
     offset: usize,
@@ -65,11 +65,11 @@ struct CopyOut {
     place: usize,
 }
 
-/// What the callbacks are told.
+/// Arguments of the callbacks `advance` and `begin`.
 struct Job<'a> {
     functions: &'a Functions,
     frame_skip: usize,
-    /// Positions, then velocities.
+    /// Positions, then velocities, of the start of an episode.
     start: *const f64,
     fields: *mut f64,
     field_width: usize,
@@ -78,13 +78,14 @@ struct Job<'a> {
 }
 
 // SAFETY: a batch of one thread runs in the thread that calls it and keeps nothing of that thread; `&mut self` keeps two
-// threads from calling at once, and what takes `&self` only reads memory that no one writes meanwhile.
+// threads from calling at once, and methods with `&self` only read memory that no one writes meanwhile.
 #[allow(unsafe_code)]
 unsafe impl Send for Batch {}
 
 #[allow(unsafe_code)]
 impl Batch {
-    /// `num_envs` simulations of a model. After every step the `fields` of each are copied out; `bodies` are looked up.
+    /// Makes `num_envs` simulations of a model. After every step the arrays `fields` of each are copied out; `bodies` are
+    /// looked up by name.
     pub(super) fn new(
         library: &'static Library,
         source: Source<'_>,
@@ -143,7 +144,7 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Asks MuJoCo for the positions and reads them where the table of offsets says: they must be the same.
+    /// Checks the table of offsets: the positions read at the table's offset must be those that MuJoCo returns.
     fn check_layout(&self) -> Result<(), String> {
         struct Check<'a> {
             library: &'a Library,
@@ -152,7 +153,8 @@ impl Batch {
             len: usize,
         }
         unsafe extern "C-unwind" fn check(model: Model, data: Data, _: c_int, check: *mut c_void) {
-            // SAFETY: `check` is the struct below. The offset is that of a pointer to `len` numbers in this version.
+            // SAFETY: `check` points to the struct `Check`. The offset is that of a pointer to `len` numbers in this
+            // version.
             unsafe {
                 let check = &*check.cast::<Check<'_>>();
                 (check.library.functions.get_state)(model, data, check.asked, STATE_QPOS);
@@ -176,28 +178,28 @@ impl Batch {
         Ok(())
     }
 
-    /// All of one simulation's state.
+    /// The whole state of one simulation, `[state_width]`.
     pub(super) fn state(&self, sim: usize) -> &[f64] {
         assert!(sim < self.num_envs, "no simulation {sim} of {}", self.num_envs);
-        // SAFETY: MuJoCo holds so many rows of this width as long as the batch lives, and writes them in calls with
-        // `&mut self` only.
+        // SAFETY: MuJoCo holds `num_envs` rows of this width as long as the batch lives, and writes them in calls with `&mut
+        // self` only.
         unsafe { std::slice::from_raw_parts(self.states.add(sim * self.state_width), self.state_width) }
     }
 
-    /// All of one simulation's state.
+    /// The whole state of one simulation, `[state_width]`, to be written.
     pub(super) fn state_mut(&mut self, sim: usize) -> &mut [f64] {
         assert!(sim < self.num_envs, "no simulation {sim} of {}", self.num_envs);
         // SAFETY: as in `state`; `&mut self` lets no one else read it.
         unsafe { std::slice::from_raw_parts_mut(self.states.add(sim * self.state_width), self.state_width) }
     }
 
-    /// The controls of one simulation, for the next steps.
+    /// The controls of one simulation, which its next steps use.
     pub(super) fn ctrl_mut(&mut self, sim: usize) -> &mut [f64] {
         let ctrl = self.ctrl.clone();
         &mut self.state_mut(sim)[ctrl]
     }
 
-    /// What a task reads.
+    /// The view of one simulation that a task reads.
     pub(super) fn sim(&self, sim: usize) -> Sim<'_> {
         let state = self.state(sim);
         Sim {
@@ -209,10 +211,10 @@ impl Batch {
         }
     }
 
-    /// Moves all simulations `frame_skip` steps of MuJoCo.
+    /// Advances all simulations by `frame_skip` steps of MuJoCo each. Fails if one of them diverged.
     pub(super) fn step(&mut self, frame_skip: usize) -> Result<(), Failure> {
         self.apply(None, advance, frame_skip, &[])?;
-        // SAFETY: so many counters belong to the batch.
+        // SAFETY: the batch owns `num_envs * WARNINGS` counters.
         let warnings = unsafe {
             let first = (self.raw.library.functions.warnings)(self.raw.pointer);
             std::slice::from_raw_parts::<WarningStat>(first, self.num_envs * WARNINGS)
@@ -229,7 +231,7 @@ impl Batch {
         }
     }
 
-    /// Puts one simulation back to its beginning, with these positions and velocities.
+    /// Resets one simulation, with these positions and velocities.
     pub(super) fn start(&mut self, sim: usize, positions_and_velocities: &[f64]) -> Result<(), Failure> {
         assert_eq!(positions_and_velocities.len(), self.qpos.len() + self.qvel.len(), "numbers of a state");
         self.apply(Some(sim), begin, 0, positions_and_velocities)
@@ -261,7 +263,7 @@ impl Batch {
         if failed == 0 {
             return Ok(());
         }
-        // SAFETY: a status belongs to each simulation, and the message ends with a zero.
+        // SAFETY: MuJoCo keeps one status per simulation, and the message ends with a zero.
         unsafe {
             let status = std::slice::from_raw_parts((functions.status)(self.raw.pointer), self.num_envs);
             let sim = status.iter().position(|&status| status != 0).unwrap_or(0);
@@ -270,7 +272,7 @@ impl Batch {
         }
     }
 
-    /// What can be drawn.
+    /// The shapes of the model, for rendering.
     pub(super) fn shapes(&self) -> Result<Shapes, String> {
         Shapes::new(self.raw.probe()?, &self.raw.probe()?)
     }
@@ -285,12 +287,12 @@ impl std::fmt::Debug for Batch {
     }
 }
 
-/// A model of MuJoCo's language, compiled.
+/// Compiles a model from MuJoCo's XML.
 #[allow(unsafe_code)]
 fn compile(library: &Library, source: Source<'_>) -> Result<Model, String> {
     let functions = &library.functions;
     let mut error = [0; 1000];
-    // SAFETY: the texts end with a zero, and the buffer is as long as is said.
+    // SAFETY: the texts end with a zero, and the buffer has the length given to MuJoCo, 1000.
     let spec = unsafe {
         match source {
             Source::Text(xml) => {
@@ -316,7 +318,8 @@ fn compile(library: &Library, source: Source<'_>) -> Result<Model, String> {
     }
 }
 
-/// A step of a task: some of MuJoCo's, then the forces on the bodies, which these leave out.
+/// Callback for a step of a task: steps MuJoCo `frame_skip` times, then computes the forces on bodies, which `mj_step`
+/// leaves out.
 #[allow(unsafe_code)]
 unsafe extern "C-unwind" fn advance(model: Model, data: Data, sim: c_int, job: *mut c_void) {
     // SAFETY: `mjb_apply` hands over a model and its data, and `job` is what `Batch::apply` gave it. Nothing here has to
@@ -331,8 +334,8 @@ unsafe extern "C-unwind" fn advance(model: Model, data: Data, sim: c_int, job: *
     }
 }
 
-/// The beginning of an episode. The data is put back, because fields that no function writes again would be another
-/// simulation's.
+/// Callback for the start of an episode. It resets the `mjData` first, because it would otherwise keep fields of another
+/// simulation that no later call writes.
 #[allow(unsafe_code)]
 unsafe extern "C-unwind" fn begin(model: Model, data: Data, sim: c_int, job: *mut c_void) {
     // SAFETY: as in `advance`; `start` holds the positions and velocities of the model.
@@ -345,11 +348,13 @@ unsafe extern "C-unwind" fn begin(model: Model, data: Data, sim: c_int, job: *mu
     }
 }
 
+/// Copies the arrays of `job.copies` from `data` into the row of simulation `sim`.
+///
 /// # Safety
-/// `data` is of the version that the offsets are of, and `job` has a row for `sim`.
+/// `data` must be of the MuJoCo version whose offsets are in `job`, and `job.fields` must have a row for `sim`.
 #[allow(unsafe_code)]
 unsafe fn copy_out(data: Data, sim: c_int, job: &Job<'_>) {
-    // SAFETY: each offset is that of a pointer to so many numbers, which do not overlap the row.
+    // SAFETY: each offset is that of a pointer to `len` numbers, which do not overlap the row.
     unsafe {
         let row = job.fields.add(sim as usize * job.field_width);
         for i in 0..job.num_copies {

@@ -29,7 +29,7 @@ settings! {
 
 settings! {
     HumanoidStandup("humanoidstandup.xml", 5) {
-        /// Gymnasium's class takes it and leaves it unused.
+        /// Accepted and unused, as in Gymnasium's class.
         uph_cost_weight: f64 = 1.0,
         ctrl_cost_weight: f64 = 0.1,
         impact_cost_weight: f64 = 5e-7,
@@ -43,7 +43,7 @@ settings! {
     }
 }
 
-/// What both have alike.
+/// Methods of `Task` that both environments share.
 macro_rules! body {
     () => {
         fn common(&self) -> &Common {
@@ -59,7 +59,8 @@ macro_rules! body {
             add_uniform(qvel, self.reset_noise_scale, random);
         }
 
-        /// Without the parts of the world (body 0) and of the free joint (the first six forces).
+        /// Observes the state and the arrays, without the parts of the world (body 0) and of the free joint (the first six
+        /// forces).
         fn observe(&self, sim: &Sim<'_>, obs: &mut Vec<f64>) {
             let skipped = 2 * usize::from(self.exclude_current_positions_from_observation);
             obs.extend_from_slice(&sim.qpos[skipped..]);
@@ -89,7 +90,7 @@ impl Task for Humanoid {
         Camera { distance: 4.0, azimuth: 90.0, elevation: -20.0, height: Some(1.2), body: Some(1) }
     }
 
-    /// The centre of mass, as the last stage of the integration left it, which the state does not determine.
+    /// The centre of mass after the last stage of the integration, which the state alone does not determine.
     fn position(&self, sim: &Sim<'_>) -> [f64; 2] {
         let (mass, xipos) = (&sim.facts.body_mass, sim.field(Field::Xipos));
         let total = sum(mass.len(), |body| mass[body]);

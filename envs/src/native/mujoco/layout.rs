@@ -1,7 +1,7 @@
-//! Where libmujoco keeps what it computes: offsets into `mjData` for each version.
+//! Offsets of arrays in MuJoCo's `mjData`, for each known version of libmujoco.
 //!
 //! MuJoCo promises no binary interface from one version to the next, and has no function that gives these arrays by name
-//! while a step is being looked at. The numbers are `offsetof(mjData, field)` of the headers of each version.
+//! during a step. The numbers are `offsetof(mjData, field)` in the headers of each version.
 
 /// An array of `mjData` that a task reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +20,15 @@ pub(super) enum Field {
     QfrcActuator,
     /// Forces of the constraints, `[degrees of freedom]`.
     QfrcConstraint,
-    /// Forces on the bodies from outside, `[bodies, 6]`.
+    /// External forces on the bodies, `[bodies, 6]`.
     CfrcExt,
 }
 
-/// As many as there are of [`Field`].
+/// Number of variants of [`Field`].
 pub(super) const FIELDS: usize = 8;
 
 impl Field {
-    /// The name in MuJoCo.
+    /// Name of the array in MuJoCo.
     pub(super) fn name(self) -> &'static std::ffi::CStr {
         [
             c"xpos",
@@ -43,19 +43,19 @@ impl Field {
     }
 }
 
-/// One version's offsets.
+/// Offsets of one MuJoCo version.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// What `mj_version` returns.
+    /// Version number that `mj_version` returns.
     pub(super) number: i32,
     pub(super) version: &'static str,
-    /// Offset of `qpos` in bytes, which the self-check of every batch reads.
+    /// Offset of `qpos` in bytes, used by the self-check of every batch.
     pub(super) qpos: usize,
-    /// Offsets of the fields in bytes, in the order of [`Field`].
+    /// Offsets of the arrays in bytes, in the order of [`Field`].
     pub(super) fields: [usize; FIELDS],
 }
 
-/// The versions that are known, newest last.
+/// The known versions, newest last.
 pub(super) static LAYOUTS: [Layout; 2] = [
     Layout {
         number: 3_017_000,
@@ -71,7 +71,7 @@ pub(super) static LAYOUTS: [Layout; 2] = [
     },
 ];
 
-/// "3.17.0 or 4.0.0".
+/// The known versions for messages: "3.17.0 or 4.0.0".
 pub(super) fn known_versions() -> String {
     LAYOUTS.each_ref().map(|layout| layout.version).join(" or ")
 }

@@ -1,4 +1,4 @@
-//! libmujoco, opened at run time: where it is looked for, which versions are taken, and its functions.
+//! libmujoco, opened at run time: where it is searched, which versions are accepted, and its functions.
 
 use std::{
     collections::BTreeMap,
@@ -13,35 +13,35 @@ use std::{
 
 use super::layout::{LAYOUTS, Layout, known_versions};
 
-/// Prints where the mujoco package lies, without the second that importing it takes.
+/// Python program that prints the directory of the package `mujoco` without importing it, which takes a second.
 const FIND_MUJOCO: &str = "import importlib.util as u\ns = u.find_spec('mujoco')\n\
                            print(s.submodule_search_locations[0] if s and s.submodule_search_locations else '')";
 
-/// Pointers to structs of MuJoCo, none of whose fields is read by name here.
+/// Opaque pointers to structs of MuJoCo.
 pub(super) type Model = *mut c_void;
 pub(super) type Data = *mut c_void;
 pub(super) type BatchPointer = *mut c_void;
 type Spec = *mut c_void;
 
-/// What `mjb_apply` calls for each simulation.
+/// Type of the callback that `mjb_apply` calls for each simulation.
 pub(super) type Apply = unsafe extern "C-unwind" fn(Model, Data, c_int, *mut c_void);
 
-/// `mjBatchConfig`.
+/// MuJoCo's `mjBatchConfig`.
 #[repr(C)]
 pub(super) struct BatchConfig {
     pub(super) threads: c_int,
-    /// One `mjData` per simulation instead of one per thread.
+    /// Whether each simulation has its own `mjData`, instead of each thread.
     pub(super) persistent: bool,
 }
 
-/// `mjWarningStat`.
+/// MuJoCo's `mjWarningStat`.
 #[repr(C)]
 pub(super) struct WarningStat {
     _last_info: c_int,
     pub(super) number: c_int,
 }
 
-/// The beginning of `mjLogMessage`.
+/// The first fields of MuJoCo's `mjLogMessage`.
 #[repr(C)]
 struct LogMessage {
     level: c_int,
@@ -51,12 +51,14 @@ struct LogMessage {
 
 macro_rules! functions {
     ($($name:ident = $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions of libmujoco that are called here; errors inside of them leave by `longjmp`.
+        /// The functions of libmujoco that pavlov calls. Errors inside them leave by `longjmp`.
         pub(super) struct Functions {
             $(pub(super) $name: unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?,)*
         }
 
         impl Functions {
+            /// Looks up every function by its symbol.
+            ///
             /// # Safety
             /// `library` must be a libmujoco of a version in the table of layouts, and stay open.
             unsafe fn of(library: &libloading::Library) -> Result<Self, libloading::Error> {
@@ -100,7 +102,7 @@ functions! {
     expand = b"mjb_expand\0" (BatchPointer, *const c_char, *mut c_int, *mut c_int) -> *mut c_void;
 }
 
-/// An open libmujoco; it stays open as long as the process lives.
+/// An opened libmujoco, which stays open as long as the process lives.
 pub(super) struct Library {
     pub(super) functions: Functions,
     pub(super) layout: &'static Layout,
@@ -116,17 +118,17 @@ impl std::fmt::Debug for Library {
     }
 }
 
-/// What was opened so far, by its path and by the Python that it was asked of.
+/// The libraries opened so far, by their path and by the Python executable that named them.
 fn open_libraries() -> MutexGuard<'static, BTreeMap<PathBuf, &'static Library>> {
     static OPEN: Mutex<BTreeMap<PathBuf, &'static Library>> = Mutex::new(BTreeMap::new());
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens the libmujoco of the Python `python`, if one is given; else that of `PAVLOV_MUJOCO`, else that of the active
-/// Python, else that of the cache.
+/// Opens libmujoco: that of the Python executable `python` if one is given; else the one in `PAVLOV_MUJOCO`, else that of
+/// the active Python, else the one in the cache.
 ///
 /// # Errors
-/// A sentence that says what was found in each place, and the way out.
+/// A sentence that says why each place failed, and how to install MuJoCo.
 pub(super) fn find(python: Option<&str>) -> Result<&'static Library, String> {
     if let Some(python) = python {
         return in_python(python)
@@ -177,7 +179,7 @@ fn in_python(python: &str) -> Result<&'static Library, String> {
     Ok(library)
 }
 
-/// `$XDG_CACHE_HOME/pavlov`, or `~/.cache/pavlov`: what `cargo xtask setup --mujoco` fills.
+/// Opens libmujoco in `$XDG_CACHE_HOME/pavlov` or `~/.cache/pavlov`, where `cargo xtask setup --mujoco` puts it.
 fn in_cache() -> Result<&'static Library, String> {
     let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
@@ -189,7 +191,7 @@ fn in_cache() -> Result<&'static Library, String> {
     }
 }
 
-/// Opens a libmujoco, or the one in a directory.
+/// Opens the libmujoco at `path`, which is the library or a directory that holds it.
 fn at(path: &Path) -> Result<&'static Library, String> {
     let file = if path.is_dir() { in_directory(path)? } else { path.to_owned() };
     let file = file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?;
@@ -203,7 +205,7 @@ fn at(path: &Path) -> Result<&'static Library, String> {
     Ok(library)
 }
 
-/// libmujoco.so.3.17.0, libmujoco.3.17.0.dylib: one of a known version rather than another.
+/// Path of the libmujoco in a directory, such as `libmujoco.so.3.17.0` or `libmujoco.3.17.0.dylib`; known versions first.
 fn in_directory(directory: &Path) -> Result<PathBuf, String> {
     let entries = fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -227,13 +229,13 @@ fn load(file: &Path) -> Result<&'static Library, String> {
     // SAFETY: `mj_version` has had this type since it exists; a library without it is refused.
     let version = unsafe { library.get::<unsafe extern "C" fn() -> c_int>(b"mj_version\0") };
     let version = version.map_err(|_| broken(&"it has no function `mj_version`, so it is not libmujoco"))?;
-    // SAFETY: it takes nothing and returns a number.
+    // SAFETY: `mj_version` has no arguments and returns a number.
     let number = unsafe { version() };
     let Some(layout) = LAYOUTS.iter().find(|layout| layout.number == number) else {
         let found = version_name(number);
         return Err(broken(&format!("it is MuJoCo {found}, but {} is needed", known_versions())));
     };
-    // SAFETY: the version was looked up, and the library is leaked below.
+    // SAFETY: the types are those of this version, which was looked up, and the library is leaked below.
     let functions = unsafe { Functions::of(&library) }.map_err(|error| broken(&error))?;
     // SAFETY: `log` has the type of a handler and can be called from every thread.
     unsafe {
@@ -245,7 +247,7 @@ fn load(file: &Path) -> Result<&'static Library, String> {
     Ok(Box::leak(Box::new(Library { functions, layout, path: file.to_owned() })))
 }
 
-/// MuJoCo counts 3.17.0 as 3,017,000, and did count 3.3.2 as 332.
+/// Name of a version: newer libraries encode 3.17.0 as 3,017,000, older ones 3.3.2 as 332.
 fn version_name(number: i32) -> String {
     let [major, minor, patch] = if number >= 1_000_000 {
         [number / 1_000_000, number / 1000 % 1000, number % 1000]
@@ -255,8 +257,8 @@ fn version_name(number: i32) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
-/// The system's loader maps a file that was cut short all the same, and the process dies when it touches what is
-/// missing. The headers of an ELF file lie at its end and say where that is.
+/// Checks that a library file is not cut short: the loader would map it all the same, and the process would die when it
+/// touches the missing part. The section headers of an ELF file are at its end, and the file header says where.
 fn check_whole(file: &Path) -> Result<(), String> {
     let mut header = Vec::new();
     let opened = fs::File::open(file).and_then(|file| {
@@ -269,7 +271,7 @@ fn check_whole(file: &Path) -> Result<(), String> {
     }
     let number =
         |at: usize, size: usize| header[at..at + size].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
-    // Offset, size and number of the section headers.
+    // Offset, size and number of the ELF section headers.
     let end = if header.len() < 64 {
         64
     } else {
@@ -278,23 +280,23 @@ fn check_whole(file: &Path) -> Result<(), String> {
     if end > len { Err(format!("it is cut short: {len} bytes of {end}")) } else { Ok(()) }
 }
 
-/// MuJoCo would write to MUJOCO_LOG.TXT in the working directory.
+/// Forwards MuJoCo's log to `tracing`; without this handler MuJoCo writes MUJOCO_LOG.TXT in the working directory.
 #[allow(unsafe_code)]
 unsafe extern "C" fn log(message: *const LogMessage) {
     // SAFETY: MuJoCo hands over a message that lives during the call and whose subject ends with a zero.
     let (level, subject) = unsafe { ((*message).level, text((*message).subject.as_ptr())) };
     match level {
         3 => tracing::error!("MuJoCo: {subject}"),
-        // Of an old attribute in Gymnasium's model of HalfCheetah, at every start.
+        // Gymnasium's model of HalfCheetah has a deprecated attribute, which MuJoCo reports at every start.
         2 if !subject.contains("deprecated") => tracing::warn!("MuJoCo: {subject}"),
         _ => tracing::debug!("MuJoCo: {subject}"),
     }
 }
 
-/// A copy of a text of C's.
+/// Copies a C string; empty for a null pointer.
 ///
 /// # Safety
-/// `text` is null, or points to bytes of which one is zero.
+/// `text` must be null, or point to bytes that end with a zero.
 #[allow(unsafe_code)]
 pub(super) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {

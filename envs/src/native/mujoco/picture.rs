@@ -1,7 +1,7 @@
-//! Pictures of simulations, drawn without a graphics library: one ray per pixel.
+//! Pictures of MuJoCo simulations, drawn without a graphics library: one ray per pixel.
 //!
-//! Spheres, capsules, cylinders, ellipsoids, boxes and planes appear in the colors of the model; planes are chequered.
-//! They are to be recognised; MuJoCo's own pictures, which need OpenGL, have shadows and textures besides.
+//! Spheres, capsules, cylinders, ellipsoids, boxes and planes appear in the colors of the model; planes are chequered. The
+//! pictures are simple; MuJoCo's own renderer, which needs OpenGL, also draws shadows and textures.
 
 use super::{
     settings::Camera,
@@ -18,26 +18,26 @@ const ELLIPSOID: i32 = 4;
 const CYLINDER: i32 = 5;
 const BOX: i32 = 6;
 
-/// MuJoCo's default field of view, top to bottom, in degrees.
+/// Vertical field of view in degrees, MuJoCo's default.
 const VIEW: f64 = 45.0;
-/// Side of a chequer, in metres.
+/// Side of a square of the chequered floor, in metres.
 const CHEQUER: f64 = 1.0;
 const FLOOR: [Vector; 2] = [[0.2, 0.3, 0.4], [0.1, 0.2, 0.3]];
 const SKY: [Vector; 2] = [[0.75, 0.82, 0.9], [0.4, 0.55, 0.75]];
 
-/// One shape in its place: a ray is turned into the shape's own axes.
+/// One shape with its position and orientation; rays are rotated into the shape's own axes.
 struct Shape {
     kind: i32,
     size: Vector,
     color: Vector,
     position: Vector,
-    /// Rows are MuJoCo's: columns are the axes of the shape.
+    /// Rotation matrix as MuJoCo stores it: its columns are the axes of the shape.
     turn: [Vector; 3],
 }
 
 struct Hit {
     distance: f64,
-    /// In the shape's own axes.
+    /// Surface normal in the shape's own axes.
     normal: Vector,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn draw(
     Frame { width, height, rgb }
 }
 
-/// What is drawn; shapes that cannot be seen are left out, and so are meshes and height fields.
+/// The shape with index `i`, or `None` if it is not drawn: invisible shapes, meshes and height fields.
 fn shape(shapes: &Shapes, places: &Places, i: usize) -> Option<Shape> {
     let three = |values: &[f64], at: usize| [values[at], values[at + 1], values[at + 2]];
     let rgba = &shapes.colors[4 * i..][..4];
@@ -92,7 +92,7 @@ fn color_of(shapes: &[Shape], eye: Vector, ray: Vector) -> Vector {
         }
         let at = add(from, scale(along, hit.distance));
         let normal = shape.turn.map(|row| dot(row, hit.normal));
-        // A lamp at the eye, and light from above.
+        // A lamp at the eye, plus light from above.
         let light = 0.35 + 0.4 * dot(normal, ray).abs() + 0.25 * normal[2].max(0.0);
         nearest = Some((hit.distance, scale(shape.color_at(at), light)));
     }
@@ -116,14 +116,14 @@ impl Shape {
         FLOOR[usize::from(chequer.rem_euclid(2.0) >= 1.0)]
     }
 
-    /// Where a ray meets the shape first, in the shape's own axes.
+    /// First point where a ray meets the shape; `from` and `along` are in the shape's own axes.
     fn hit(&self, from: Vector, along: Vector) -> Option<Hit> {
         let [a, b, c] = self.size;
         match self.kind {
             PLANE => {
                 let distance = -from[2] / along[2];
                 let at = add(from, scale(along, distance));
-                // A size of 0 means no end.
+                // A half-size of 0 means that the plane is infinite in that direction.
                 let inside = (a <= 0.0 || at[0].abs() <= a) && (b <= 0.0 || at[1].abs() <= b);
                 (distance > 0.0 && along[2] < 0.0 && inside)
                     .then_some(Hit { distance, normal: [0.0, 0.0, 1.0] })
@@ -147,7 +147,7 @@ fn first(hits: impl Iterator<Item = Option<Hit>>) -> Option<Hit> {
     hits.flatten().min_by(|a, b| a.distance.total_cmp(&b.distance))
 }
 
-/// The lesser positive root of `a x^2 + 2 b x + c`.
+/// The smaller root of `a x^2 + 2 b x + c`, if it is real and positive.
 fn root(a: f64, b: f64, c: f64) -> Option<f64> {
     let discriminant = b * b - a * c;
     let root = (-b - discriminant.max(0.0).sqrt()) / a;
@@ -161,7 +161,7 @@ fn ellipsoid(from: Vector, along: Vector, radii: Vector) -> Option<Hit> {
     Some(Hit { distance, normal: unit(squeezed(add(p, scale(d, distance)))) })
 }
 
-/// The round side of a cylinder along the z axis.
+/// Where a ray hits the round side of a cylinder along the z axis with half-length `half`.
 fn tube(from: Vector, along: Vector, radius: f64, half: f64) -> Option<Hit> {
     let flat = |v: Vector| [v[0], v[1], 0.0];
     let (p, d) = (flat(from), flat(along));

@@ -1,4 +1,4 @@
-//! What runs, hops, walks or swims in a plane: HalfCheetah, Hopper, Walker2d, Swimmer.
+//! Robots that run, hop, walk or swim in a plane: HalfCheetah, Hopper, Walker2d, Swimmer.
 
 use super::{
     numpy::{clip, control_cost, one_if},
@@ -146,7 +146,7 @@ impl Task for Swimmer {
     }
 }
 
-/// Hopper and Walker2d differ in what is healthy.
+/// Implements `Task` for Hopper and Walker2d, which differ only in the condition for being healthy.
 macro_rules! upright {
     ($name:ident, $healthy:expr) => {
         impl Task for $name {

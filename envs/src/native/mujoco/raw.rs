@@ -1,4 +1,4 @@
-//! A batch of MuJoCo's (`mjb_*`) with one thread, and what can be asked of it by name.
+//! Owner of a MuJoCo batch (`mjb_*`) with one thread, with look-ups by name.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -9,7 +9,7 @@ use super::library::{self, BatchConfig, BatchPointer, Library, Model};
 
 const OBJECT_BODY: c_int = 1;
 
-/// A batch of MuJoCo's with one thread.
+/// A MuJoCo batch with one thread.
 pub(super) struct Raw {
     pub(super) library: &'static Library,
     pub(super) pointer: BatchPointer,
@@ -17,8 +17,10 @@ pub(super) struct Raw {
 
 #[allow(unsafe_code)]
 impl Raw {
+    /// Makes a batch of `num_envs` simulations. It copies the model.
+    ///
     /// # Safety
-    /// `model` is one of `library`. The batch copies it.
+    /// `model` must be a model of `library`.
     pub(super) unsafe fn new(
         library: &'static Library,
         model: Model,
@@ -27,7 +29,7 @@ impl Raw {
         let count = c_int::try_from(num_envs).map_err(|_| format!("{num_envs} copies are too many"))?;
         let config = BatchConfig { threads: 1, persistent: false };
         let mut error = [0; 1000];
-        // SAFETY: the model is whole, and the buffer as long as is said.
+        // SAFETY: the model is whole, and the buffer has the length given to MuJoCo, 1000.
         let pointer =
             unsafe { (library.functions.make_batch)(model, count, &config, error.as_mut_ptr(), 1000) };
         if pointer.is_null() {
@@ -37,18 +39,18 @@ impl Raw {
         Ok(Self { library, pointer })
     }
 
-    /// One simulation of the same model, for questions and pictures.
+    /// Makes a batch of one simulation of the same model, for look-ups and rendering.
     pub(super) fn probe(&self) -> Result<Self, String> {
         // SAFETY: the model belongs to this batch, which lives longer than the call.
         unsafe { Self::new(self.library, (self.library.functions.batch_model)(self.pointer), 1) }
     }
 
-    /// A constant of the model by its name. The batch has it for each simulation from then on: for probes.
+    /// A constant of the model, by name. Use it on probes: the batch stores the array per simulation afterwards.
     pub(super) fn constant<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
         self.array(name, self.library.functions.expand)
     }
 
-    /// A result by its name, as the last `mjb_forward` left it.
+    /// A computed array, by name, with the values of the last `mjb_forward`.
     pub(super) fn output<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
         self.array(name, self.library.functions.output)
     }
@@ -64,11 +66,11 @@ impl Raw {
         if array.is_null() || size as usize != size_of::<T>() || !array.is_aligned() {
             return Err(format!("it has no array {name:?} of {} bytes each", size_of::<T>()));
         }
-        // SAFETY: MuJoCo says that so many elements of this size lie there; any bits are a `T`.
+        // SAFETY: MuJoCo reports `len` elements of this size at `array`; any bits are a `T`.
         Ok(unsafe { std::slice::from_raw_parts(array, len as usize) }.to_vec())
     }
 
-    /// The place of a component in a row of state; a component that the model lacks has an empty one.
+    /// Range of a component in a row of state; empty if the model lacks that component.
     pub(super) fn component(&self, component: c_int) -> Range<usize> {
         let mut len = 0;
         let functions = &self.library.functions;
@@ -98,7 +100,7 @@ impl Raw {
 #[allow(unsafe_code)]
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: it was made once and is not used any more.
+        // SAFETY: the batch was made once and is not used any more.
         unsafe { (self.library.functions.delete_batch)(self.pointer) }
     }
 }

@@ -1,21 +1,21 @@
-//! Settings that all environments share, and how those of one are declared.
+//! Settings that all MuJoCo environments share, and the macro that declares the settings of one.
 
 use serde::{Deserialize, Serialize};
 
-/// What Gymnasium's classes share, and what is ours.
+/// Settings that all MuJoCo environments share: Gymnasium's, and pavlov's own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Common {
-    /// The file of another model in MuJoCo's language; the name of Gymnasium's own stands for the one in this library.
+    /// Path of a model in MuJoCo's XML format. A file name of Gymnasium's models means the copy built into pavlov.
     pub(super) xml_file: String,
-    /// Steps of MuJoCo per step.
+    /// Steps of MuJoCo per step of the environment.
     pub(super) frame_skip: usize,
     pub(super) default_camera_config: CameraConfig,
-    /// Of pictures, in pixels.
+    /// Width of rendered pictures, in pixels.
     pub(super) width: u32,
     pub(super) height: u32,
-    /// The Python whose `mujoco` is taken, as for `py:` environments.
+    /// Python executable whose package `mujoco` is used, as for `py:` environments.
     pub(super) python: Option<String>,
-    /// Threads that step the copies, each with its share.
+    /// Number of threads that step the copies, each an equal share.
     pub(super) num_threads: usize,
 }
 
@@ -35,7 +35,7 @@ impl Common {
     }
 }
 
-/// Two bounds; `null` in JSON, or `inf` in TOML, is none.
+/// A lower and an upper bound; `null` in JSON, or `inf` in TOML, means no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[Option<f64>; 2]", into = "[Option<f64>; 2]")]
 pub(super) struct Range {
@@ -48,7 +48,7 @@ pub(super) const fn range(low: f64, high: f64) -> Range {
 }
 
 impl Range {
-    /// Whether a number lies between the bounds, which do not belong to it.
+    /// Whether a number is strictly between the bounds.
     pub(super) fn holds(self, value: f64) -> bool {
         self.low < value && value < self.high
     }
@@ -70,22 +70,22 @@ impl From<Range> for [Option<f64>; 2] {
     }
 }
 
-/// Where a picture is seen from: MuJoCo's free camera, which looks at a point or follows a body.
+/// Camera of a picture: MuJoCo's free camera, which looks at a point or follows a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Camera {
-    /// From the point that it looks at, in metres.
+    /// Distance from the point that the camera looks at, in metres.
     pub(super) distance: f64,
-    /// Degrees around the vertical axis; at 90 the x axis points to the right.
+    /// Angle around the vertical axis, in degrees; at 90 the x axis points to the right.
     pub(super) azimuth: f64,
-    /// Degrees above the horizon, negative when it looks down.
+    /// Angle above the horizon, in degrees; negative when the camera looks down.
     pub(super) elevation: f64,
-    /// Height of the point; with a body, the point is where the body is, but at this height.
+    /// Height of the point that the camera looks at; `None`: the height of the body, or 0 without one.
     pub(super) height: Option<f64>,
     pub(super) body: Option<usize>,
 }
 
 impl Camera {
-    /// The point that it looks at; `bodies` are their positions.
+    /// The point that the camera looks at; `bodies` holds the positions of all bodies, `[bodies, 3]`.
     pub(super) fn target(&self, bodies: &[f64]) -> [f64; 3] {
         let body = self.body.and_then(|body| bodies.get(3 * body..3 * body + 3));
         let [x, y, z] = body.map_or([0.0; 3], |at| [at[0], at[1], at[2]]);
@@ -93,21 +93,21 @@ impl Camera {
     }
 }
 
-/// What of the camera differs from the environment's own, by Gymnasium's names.
+/// Overrides of the environment's default camera, by Gymnasium's names.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct CameraConfig {
     distance: Option<f64>,
     azimuth: Option<f64>,
     elevation: Option<f64>,
-    /// A point that does not move; a body to follow goes before.
+    /// Fixed point that the camera looks at; ignored if a body is followed.
     lookat: Option<[f64; 3]>,
-    /// Negative: none is followed.
+    /// Index of the body to follow; negative: none.
     trackbodyid: Option<i64>,
 }
 
 impl CameraConfig {
-    /// The camera, and the point that it looks at.
+    /// Applies the overrides to `camera`; returns the camera and the point that it looks at.
     pub(super) fn over(&self, camera: Camera, bodies: &[f64]) -> (Camera, [f64; 3]) {
         let mut camera = Camera {
             distance: self.distance.unwrap_or(camera.distance),

@@ -1,28 +1,29 @@
-//! Shapes of a model in their places, for pictures.
+//! Shapes of a MuJoCo model with their positions and orientations, for rendering.
 
 use std::{ffi::c_int, ptr};
 
 use super::{library, raw::Raw};
 
-/// `mjSTAGE_POS`: places are computed, velocities are not.
+/// MuJoCo's `mjSTAGE_POS`: positions are computed, velocities are not.
 const STAGE_POSITION: c_int = 1;
 
-/// The shapes of a model, and a simulation that puts them in their places.
+/// The shapes of a model, and a simulation that computes their positions and orientations.
 pub(super) struct Shapes {
     raw: Raw,
-    /// `mjtGeom` of each.
+    /// Kind of each shape, a MuJoCo `mjtGeom`.
     pub(super) kinds: Vec<i32>,
-    /// `[shapes, 3]`.
+    /// Sizes, `[shapes, 3]`.
     pub(super) sizes: Vec<f64>,
-    /// `[shapes, 4]`.
+    /// Colors as red, green, blue and opacity, `[shapes, 4]`.
     pub(super) colors: Vec<f32>,
 }
 
-// SAFETY: as for `Batch`.
+// SAFETY: as for `Batch`, whose `Send` has the reasons.
 #[allow(unsafe_code)]
 unsafe impl Send for Shapes {}
 
-/// Positions and turns of the shapes, and positions of the bodies, `[n, 3]` or `[n, 9]`.
+/// Positions of the shapes `[shapes, 3]`, rotation matrices of the shapes `[shapes, 9]`, and positions of the bodies
+/// `[bodies, 3]`.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) positions: Vec<f64>,
@@ -32,7 +33,8 @@ pub(super) struct Places {
 
 #[allow(unsafe_code)]
 impl Shapes {
-    /// `raw` is kept, for the places; `questions` is another simulation of the model, for what is constant.
+    /// Reads the shapes of a model. `raw` is kept to compute positions; `questions` is another simulation of the model, for
+    /// constants.
     pub(super) fn new(raw: Raw, questions: &Raw) -> Result<Self, String> {
         Ok(Self {
             kinds: questions.constant(c"geom_type")?,
@@ -42,12 +44,12 @@ impl Shapes {
         })
     }
 
-    /// Where everything is in a row of `Batch::state`.
+    /// Computes the positions of all shapes and bodies for a row of `Batch::state`.
     pub(super) fn places(&mut self, state: &[f64]) -> Result<Places, String> {
         let functions = &self.raw.library.functions;
-        // Asked for beforehand, so that the next call writes them.
+        // MuJoCo computes an output only after it was requested once.
         self.read()?;
-        // SAFETY: the simulation has a row of state of this width, since it is one of the same model.
+        // SAFETY: the simulation has a row of state of this width, since it has the same model.
         let failed = unsafe {
             ptr::copy_nonoverlapping(state.as_ptr(), (functions.state_rows)(self.raw.pointer), state.len());
             (functions.batch_forward)(self.raw.pointer, ptr::null(), 1, STAGE_POSITION)

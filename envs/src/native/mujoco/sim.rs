@@ -1,27 +1,27 @@
-//! A simulation as a task sees it.
+//! A MuJoCo simulation as a task sees it.
 
 use std::ops::Range;
 
 use super::layout::{FIELDS, Field};
 
-/// What is constant in a model, and where a task finds what it reads.
+/// Constants of a model, and the ranges of the arrays that a task reads.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
-    /// Seconds per `mj_step`.
+    /// Simulated seconds per `mj_step`.
     pub(super) timestep: f64,
     pub(super) body_mass: Vec<f64>,
-    /// Low and high, actuator by actuator.
+    /// Lower and upper control bound of each actuator, interleaved.
     pub(super) ctrl_range: Vec<f64>,
-    /// The positions of the model, and velocities of 0.
+    /// Initial positions of the model; the initial velocities are 0.
     pub(super) init_qpos: Vec<f64>,
     pub(super) init_qvel: Vec<f64>,
     /// Indices of the bodies that the task named.
     pub(super) bodies: Vec<usize>,
-    /// Places in the row of fields; empty for a field that the task does not read.
+    /// Range of each field in the row of fields; empty for a field that the task does not read.
     pub(super) places: [Range<usize>; FIELDS],
 }
 
-/// One simulation at some moment.
+/// State of one simulation at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sim<'a> {
     pub(super) facts: &'a Facts,
@@ -32,19 +32,19 @@ pub(super) struct Sim<'a> {
 }
 
 impl<'a> Sim<'a> {
-    /// Of the fields that a task reads; another one is empty.
+    /// Values of a field; empty if the task does not declare it in `Task::fields`.
     pub(super) fn field(&self, field: Field) -> &'a [f64] {
         &self.fields[self.facts.places[field as usize].clone()]
     }
 
-    /// The position of one of the bodies that a task reads.
+    /// Position of a body; `index` counts the bodies that `Task::bodies` names.
     pub(super) fn body(&self, index: usize) -> [f64; 3] {
         let at = 3 * self.facts.bodies[index];
         let xpos = self.field(Field::Xpos);
         [xpos[at], xpos[at + 1], xpos[at + 2]]
     }
 
-    /// `np.linalg.norm(qpos[0:2])`.
+    /// Distance from the origin in the plane, `np.linalg.norm(qpos[0:2])`.
     pub(super) fn distance_from_origin(&self) -> f64 {
         super::numpy::norm(&self.qpos[..2])
     }

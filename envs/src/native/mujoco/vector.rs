@@ -14,43 +14,43 @@ use crate::{
     vector::check_actions,
 };
 
-/// The side of a picture, in pixels.
+/// Largest width and height of a picture, in pixels.
 const MOST_PIXELS: u32 = 4096;
 
-/// `n` copies, each equal to Gymnasium's bit for bit.
+/// Copies of a MuJoCo environment, each equal to Gymnasium's bit for bit.
 ///
-/// Numbers of `info` are those of the last step; of a step that ended an episode they are the ended episode's.
+/// Values of `info` are those of the last step; if it ended an episode, they are the ended episode's.
 #[derive(Debug)]
 pub(super) struct MujocoVector {
     id: &'static str,
     task: Arc<dyn Task>,
     batch: Batch,
-    /// What the library calls its version.
+    /// Version of MuJoCo, for the tag of saved states.
     version: &'static str,
     observation_space: Space,
     action_space: Space,
     limit: u32,
-    /// Seconds per step.
+    /// Simulated seconds per step of the environment.
     dt: f64,
     random: Vec<NpRandom>,
-    /// Of the running episodes.
+    /// Seed of each copy's running episode.
     seeds: Vec<Option<u64>>,
     steps: Vec<u32>,
-    /// [`Task::position`] after the last step.
+    /// [`Task::position`] of each copy after the last step.
     positions: Vec<[f64; 2]>,
-    /// One row of `num_envs` per key.
+    /// Values of `info`: one row of `num_envs` per key.
     info: Vec<f64>,
     autoreset: bool,
-    /// Whether there was a first reset, and no error since.
+    /// True after a reset, until an error.
     running: bool,
     shapes: Option<Shapes>,
-    /// One copy's on their way.
+    /// Buffers for one copy's values of `info`, observation and first state.
     info_row: Vec<f64>,
     obs_row: Vec<f64>,
     start_row: Vec<f64>,
 }
 
-/// Copies of `id`, in as many threads as the settings say.
+/// Makes `num_envs` copies of `id`, divided among the number of threads in the settings.
 pub(super) fn make(
     id: &'static str,
     limit: u32,
@@ -102,7 +102,7 @@ impl MujocoVector {
         if facts.ctrl_range.is_empty() {
             return Err(bad_model("the model has no actuators, so there is nothing to decide".into()));
         }
-        // As Gymnasium, in single precision.
+        // In single precision, as in Gymnasium.
         let bounds = |side: usize| -> Vec<f64> {
             facts.ctrl_range.iter().skip(side).step_by(2).map(|&bound| f64::from(bound as f32)).collect()
         };
@@ -157,7 +157,7 @@ impl MujocoVector {
         Ok(())
     }
 
-    /// Puts `info_row` into the rows of the keys.
+    /// Copies `info_row` into column `i` of `info`.
     fn keep_info(&mut self, i: usize) {
         let num_envs = self.steps.len();
         for (row, value) in self.info.chunks_exact_mut(num_envs).zip(&self.info_row) {
@@ -264,8 +264,8 @@ impl VectorEnv for MujocoVector {
         true
     }
 
-    /// The state of the simulations, and the places that velocities are measured from: for Ant and Humanoid the state
-    /// does not say where they are.
+    /// Saves the simulations and the last positions. Ant and Humanoid measure velocities from positions that the
+    /// simulation's state does not determine.
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         let mut out = StateWriter::new(&self.tag());
         out.u64(self.steps.len() as u64);
@@ -284,7 +284,7 @@ impl VectorEnv for MujocoVector {
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut input = StateReader::new(&self.tag(), state)?;
         input.count("copies", self.steps.len())?;
-        // In an unspecified state until everything has been read.
+        // The copies are in an unspecified state until everything has been read.
         self.running = false;
         for i in 0..self.steps.len() {
             let row = input.row::<f64>()?;

@@ -1,22 +1,22 @@
-//! The ball of Breakout and Pong, a square of 2 x 2, and how paddles send it back.
+//! The ball of Breakout and Pong, a square of 2 x 2, and how it bounces off paddles.
 
 use serde::{Deserialize, Serialize};
 
 use super::screen::{BLACK, Color, SIDE, Screen, WHITE};
 
-/// Squares along each side of the ball.
+/// Side of the ball, in squares.
 pub(super) const BALL: i32 = 2;
-/// Length of a paddle.
+/// Length of a paddle, in squares.
 pub(super) const PADDLE: i32 = 8;
-/// The ball moves by single squares, so often in a step.
+/// Number of moves by one square within a step.
 pub(super) const MOVES: i32 = 2;
-/// The rows above it show lives or points.
+/// First row of the playing field; the rows above show lives or points.
 pub(super) const CEILING: i32 = 3;
 
-/// Where the ball was before the last step: one picture shows where it goes.
+/// Color of the ball's trail, which shows its last place, so that one picture shows its direction.
 const TRAIL: Color = Color::new(90, 90, 90);
 
-/// Place and speed in squares and squares per step.
+/// Position in squares, and velocity in squares per step.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Ball {
     pub(super) at: [i32; 2],
@@ -29,18 +29,19 @@ impl Ball {
         Self { at, speed, before: at }
     }
 
-    /// Begins a step.
+    /// Begins a step: the trail moves to the ball's current position.
     pub(super) fn leave_trail(&mut self) {
         self.before = self.at;
     }
 
-    /// By how much the ball moves along `axis` in the move `of_step`, from 0: a speed of 1 is one of two moves.
+    /// Distance that the ball moves along `axis` in move `of_step` of the step (from 0): a ball with speed 1 moves in the
+    /// first of two moves only.
     pub(super) fn way(&self, axis: usize, of_step: i32) -> i32 {
         let speed = self.speed[axis];
         if speed.abs() > of_step { speed.signum() } else { 0 }
     }
 
-    /// Where the ball would be after a move along `axis`.
+    /// Position of the ball after a move by `way` along `axis`.
     pub(super) fn moved(&self, axis: usize, way: i32) -> [i32; 2] {
         let mut at = self.at;
         at[axis] += way;
@@ -61,7 +62,7 @@ impl Ball {
         screen.fill(self.at, [BALL, BALL], WHITE);
     }
 
-    /// Whether the numbers are such as a game makes them.
+    /// Whether position and speed are possible in a game, for checking saved states.
     pub(super) fn is_sound(&self) -> bool {
         let near = |place: &i32| (-MOVES..=SIDE + MOVES).contains(place);
         let speeds = self.speed.iter().all(|speed| (1..=MOVES).contains(&speed.abs()));
@@ -69,10 +70,11 @@ impl Ball {
     }
 }
 
-/// The speed of a ball along a paddle after the paddle returned it, if it does: `None` where the two do not meet. The
-/// ball is at `ball` along the paddle, the paddle at `paddle`.
+/// New speed along the paddle of a ball that meets a paddle; `None` if the ball misses it. `ball` and `paddle` are their
+/// positions along the paddle.
 ///
-/// The outer squares of the paddle send the ball off at 2, the inner ones at 1, to their side; the middle keeps the side.
+/// The outer squares of the paddle give the ball speed 2 towards their side, the inner ones 1; the middle keeps the
+/// direction, with speed 1.
 pub(super) fn returned(ball: i32, paddle: i32, speed: i32) -> Option<i32> {
     let off_middle = ball + BALL / 2 - (paddle + PADDLE / 2);
     match off_middle {
@@ -85,12 +87,12 @@ pub(super) fn returned(ball: i32, paddle: i32, speed: i32) -> Option<i32> {
     }
 }
 
-/// Marks above the ceiling from `left` on: lives or points.
+/// Draws marks for lives or points in the top row, from column `left` on.
 pub(super) fn draw_marks(screen: &mut Screen, left: i32, marks: u32, color: Color) {
     (0..marks as i32).for_each(|mark| screen.fill([left + 4 * mark, 0], [BALL, 1], color));
 }
 
-/// The line that balls do not pass.
+/// Draws the line below the marks, off which balls bounce.
 pub(super) fn draw_ceiling(screen: &mut Screen) {
     screen.fill([0, CEILING - 1], [SIDE, 1], TRAIL);
 }

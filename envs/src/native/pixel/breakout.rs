@@ -9,22 +9,22 @@ use super::{
 };
 use crate::NpRandom;
 
-/// Break a wall of bricks with a ball that must not be lost.
+/// The game Breakout: break a wall of bricks with a ball that must not be lost.
 ///
 /// | | |
 /// |---|---|
-/// | actions | 0 stay, 1 left, 2 right: by 3 squares |
+/// | actions | 0 stay, 1 left, 2 right; a move is 3 squares |
 /// | reward | 1 per brick |
-/// | score | 0 to 42 |
+/// | score of an episode | 0 to 42 |
 /// | terminated | after the third lost ball, or when no brick is left |
 /// | `info("lives")` | balls left, the one in play included |
 ///
-/// The picture has 42 x 42 squares. Six rows of seven bricks, each of 6 x 2, begin in row 8; the paddle is 8 wide and
-/// moves along row 38. The ball is 2 x 2 and leaves a dim trail where it was a step ago. It moves 2 up or down in a step,
-/// and 1 or 2 to a side; it bounces off the sides, the ceiling and bricks, which break. Where it meets the paddle decides
-/// how it flies off: the outer two squares at either end send it 2 to their side, the inner ones 1, and the middle keeps
-/// its side. A ball that leaves at the bottom is lost; the next one falls from row 22 at a random place, 1 to a random side.
-/// Marks at the top are the lives. A perfect game breaks all bricks.
+/// The picture has 42 x 42 squares. Six rows of seven bricks, each of 6 x 2, begin in row 8; the paddle is 8 wide and moves
+/// along row 38. The ball is 2 x 2 and leaves a dim trail where it was a step ago. It moves 2 up or down in a step, and 1 or
+/// 2 to a side; it bounces off the sides, the ceiling and bricks, which break. Where it meets the paddle decides its new
+/// direction: the outer two squares at either end send it 2 to their side, the inner ones 1, and the middle keeps its side.
+/// A ball that leaves at the bottom is lost; the next one falls from row 22 at a random place, 1 to a random side. Marks at
+/// the top show the lives. A perfect game breaks all bricks.
 pub type PixelBreakout = PixelGame<Breakout>;
 
 const LIVES: u32 = 3;
@@ -40,12 +40,12 @@ const SERVED_FROM: i32 = 22;
 const BRICKS: [Color; 2] = [Color::new(200, 72, 72), Color::new(180, 122, 48)];
 const PADDLE_COLOR: Color = Color::new(100, 200, 255);
 
-/// The rules of [`PixelBreakout`].
+/// The rules and state of [`PixelBreakout`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Breakout {
     ball: Ball,
     paddle: i32,
-    /// Bit `COLUMNS * row + column` for each brick that is left.
+    /// Remaining bricks: bit `COLUMNS * row + column` for each.
     bricks: u64,
     lives: u32,
 }
@@ -56,7 +56,7 @@ fn serve(random: &mut NpRandom) -> Ball {
     Ball::new([x, SERVED_FROM], [side, MOVES])
 }
 
-/// Index and top left corner of the brick that belongs at a square.
+/// Index and top left corner of the brick whose place includes a square, broken or not.
 fn brick_at([x, y]: [i32; 2]) -> Option<(i32, [i32; 2])> {
     let (row, column) = ((y - WALL_TOP).div_euclid(BRICK[1]), x.div_euclid(BRICK[0]));
     let is_there = (0..ROWS).contains(&row) && (0..COLUMNS).contains(&column);
@@ -64,7 +64,7 @@ fn brick_at([x, y]: [i32; 2]) -> Option<(i32, [i32; 2])> {
 }
 
 impl Breakout {
-    /// Breaks the bricks that a ball at `ball` touches; gives their number.
+    /// Breaks the bricks that a ball at `[x, y]` touches; returns their number.
     fn break_bricks(&mut self, [x, y]: [i32; 2], screen: &mut Screen) -> u32 {
         let mut broken = 0;
         for corner in [[x, y], [x + BALL - 1, y], [x, y + BALL - 1], [x + BALL - 1, y + BALL - 1]] {
@@ -79,7 +79,7 @@ impl Breakout {
         broken
     }
 
-    /// One move of the ball; gives the number of broken bricks.
+    /// Makes move `of_step` of the ball within a step; returns the number of broken bricks.
     fn move_ball(&mut self, of_step: i32, screen: &mut Screen) -> u32 {
         let way = self.ball.way(0, of_step);
         let aside = self.ball.moved(0, way);

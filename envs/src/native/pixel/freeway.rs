@@ -8,30 +8,30 @@ use super::{
 };
 use crate::NpRandom;
 
-/// Cross a road of eight lanes as often as you can.
+/// The game Freeway: cross a road of eight lanes as often as you can.
 ///
 /// | | |
 /// |---|---|
-/// | actions | 0 stay, 1 up, 2 down: by one lane |
+/// | actions | 0 stay, 1 up, 2 down; a move is one lane |
 /// | reward | 1 for each crossing |
-/// | score | 0 to 55 in the 500 steps of `PixelFreeway-v0` |
+/// | score of an episode | 0 to 55 in the 500 steps of `PixelFreeway-v0` |
 /// | terminated | never |
 ///
 /// The picture has 42 x 42 squares. The chicken is 2 x 2, starts in row 38 and walks up and down in columns 20 and 21; in
 /// row 2 it has crossed, and starts again. Between are eight lanes, 4 rows high, with a car of 8 x 2 in each. The upper four
-/// cars go to the right, the lower four to the left, by 2/4, 3/4, 4/4 and 6/4 squares per step from the verges to the middle of
-/// the road. What leaves at one side comes back at the other: the way around is 48 squares long. An episode begins with every
-/// car at a random place. A car that touches the chicken throws it back by one lane.
+/// cars go to the right, the lower four to the left, by 2/4, 3/4, 4/4 and 6/4 squares per step from the verges to the middle
+/// of the road. A car that leaves at one side comes back at the other: its round is 48 squares long. An episode begins with
+/// every car at a random place. A car that touches the chicken throws it back by one lane.
 pub type PixelFreeway = PixelGame<Freeway>;
 
 const LANES: usize = 8;
 const LANE: i32 = 4;
 const LANES_TOP: i32 = 5;
-/// Quarters of a square per step.
+/// Speed of the car in each lane, in quarters of a square per step; positive is to the right.
 const SPEEDS: [i32; LANES] = [2, 3, 4, 6, -6, -4, -3, -2];
 const QUARTERS: i32 = 4;
 const CAR: [i32; 2] = [8, 2];
-/// Once around, in quarters of a square.
+/// Length of a car's round, in quarters of a square.
 const AROUND: i32 = 48 * QUARTERS;
 
 const CHICKEN: [i32; 2] = [2, 2];
@@ -42,16 +42,16 @@ const GOAL: i32 = 2;
 const PAVEMENT: Color = Color::new(80, 80, 80);
 const CARS: [Color; 2] = [Color::new(220, 180, 60), Color::new(70, 150, 220)];
 
-/// The rules of [`PixelFreeway`].
+/// The rules and state of [`PixelFreeway`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Freeway {
-    /// Top of the chicken.
+    /// Row of the chicken's top.
     chicken: i32,
-    /// How far the car of each lane is from column 0, in quarters of a square.
+    /// Distance of each lane's car from column 0, in quarters of a square.
     cars: [i32; LANES],
 }
 
-/// Top left corners of the car of a lane, which leaves at one side while it comes in at the other.
+/// Top left corners of a lane's car: it is drawn twice, since it leaves at one side while it enters at the other.
 fn places(lane: usize, quarters: i32) -> [[i32; 2]; 2] {
     let top = LANES_TOP + LANE * lane as i32 + 1;
     [0, AROUND].map(|around| [(quarters - around).div_euclid(QUARTERS), top])

@@ -9,44 +9,44 @@ use super::{
 };
 use crate::NpRandom;
 
-/// Get the ball past an opponent who is slower than you.
+/// The game Pong: get the ball past an opponent that is slower than you.
 ///
 /// | | |
 /// |---|---|
-/// | actions | 0 stay, 1 up, 2 down: by 2 squares |
+/// | actions | 0 stay, 1 up, 2 down; a move is 2 squares |
 /// | reward | 1 for a ball that the opponent missed, -1 for one that you missed |
-/// | score | -5 to 5 |
+/// | score of an episode | -5 to 5 |
 /// | terminated | when one side has 5 points |
 ///
 /// The picture has 42 x 42 squares. You are the paddle on the right, 8 high, with its face in column 38; the opponent's face
-/// is in column 3. The opponent moves 1 square per step, always to where the ball is at the middle of its paddle. The ball is
-/// 2 x 2 and leaves a dim trail where it was a step ago. It moves 2 left or right in a step, and 1 or 2 up or down; it
-/// bounces off the floor and the ceiling. Where it meets a paddle decides how it flies off: the outer two squares at either
-/// end send it 2 to their side, the inner ones 1, and the middle keeps its side. Balls come from the middle at a random
-/// height, 1 up or down, towards the side that missed the last one; the first goes to a random side. Marks at the top are the
+/// is in column 3. The opponent moves 1 square per step, always to bring the middle of its paddle to the ball. The ball is 2
+/// x 2 and leaves a dim trail where it was a step ago. It moves 2 left or right in a step, and 1 or 2 up or down; it bounces
+/// off the floor and the ceiling. Where it meets a paddle decides its new direction: the outer two squares at either end
+/// send it 2 to their side, the inner ones 1, and the middle keeps its side. Balls come from the middle at a random height,
+/// 1 up or down, towards the side that missed the last one; the first goes to a random side. Marks at the top show the
 /// points. The opponent cannot keep up with a ball that moves 2 up or down.
 pub type PixelPong = PixelGame<Pong>;
 
 const POINTS: u32 = 5;
 const OPPONENT: usize = 0;
 const AGENT: usize = 1;
-/// Squares per step.
+/// Speeds of the opponent's paddle and of the agent's, in squares per step.
 const PADDLE_MOVES: [i32; 2] = [1, 2];
-/// Left edges of the paddles, which are 2 wide.
+/// Left columns of the paddles, which are 2 wide: the opponent's, then the agent's.
 const PADDLES_AT: [i32; 2] = [2, 38];
 const COLORS: [Color; 2] = [Color::new(230, 110, 40), Color::new(100, 200, 255)];
 const MARKS_AT: [i32; 2] = [1, 23];
 
-/// The rules of [`PixelPong`].
+/// The rules and state of [`PixelPong`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pong {
     ball: Ball,
-    /// Tops of the paddles: the opponent's, then the agent's.
+    /// Top rows of the paddles: the opponent's, then the agent's.
     paddles: [i32; 2],
     points: [u32; 2],
 }
 
-/// Towards one side.
+/// A new ball that flies towards `side`.
 fn serve(side: usize, random: &mut NpRandom) -> Ball {
     let y = random.integers(10, 31) as i32;
     let slope = if random.integers(0, 2) == 0 { -1 } else { 1 };

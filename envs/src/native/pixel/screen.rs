@@ -1,11 +1,11 @@
-//! A picture of 42 x 42 squares in plain colours, written into a row of bytes as large as the settings say.
+//! The screen of the games in pixels: 42 x 42 squares in plain colours, with their pixels.
 
 use crate::Frame;
 
-/// Squares along each side; games count places in them, from the top left.
+/// Number of squares along each side of the screen. Games give positions in squares from the top left.
 pub(super) const SIDE: i32 = 42;
 
-/// A colour, and what is seen of it without colours.
+/// A colour, and its grey for screens of one channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Color {
     rgb: [u8; 3],
@@ -13,7 +13,7 @@ pub(super) struct Color {
 }
 
 impl Color {
-    /// The grey is the luma of ITU-R BT.601, rounded.
+    /// Makes a colour; its grey is the luma of ITU-R BT.601, rounded.
     pub(super) const fn new(red: u8, green: u8, blue: u8) -> Self {
         let luma = 299 * red as u32 + 587 * green as u32 + 114 * blue as u32;
         Self { rgb: [red, green, blue], grey: ((luma + 500) / 1000) as u8 }
@@ -23,18 +23,18 @@ impl Color {
 pub(super) const BLACK: Color = Color::new(0, 0, 0);
 pub(super) const WHITE: Color = Color::new(255, 255, 255);
 
-/// Pixels that are changed where the game changed.
+/// The pixels of a game, of which a step redraws only those that change.
 #[derive(Clone, Debug)]
 pub struct Screen {
-    /// Pixels along each side of a square.
+    /// Number of pixels along each side of a square.
     scale: usize,
-    /// Bytes per pixel: 1 for greys, 3 for colours.
+    /// Number of bytes per pixel: 1 for greyscale, 3 for RGB.
     channels: usize,
     pixels: Vec<u8>,
 }
 
 impl Screen {
-    /// A black screen.
+    /// Makes a black screen.
     pub(super) fn new(scale: usize, channels: usize) -> Self {
         let side = SIDE as usize * scale;
         Self { scale, channels, pixels: vec![0; side * side * channels] }
@@ -44,12 +44,12 @@ impl Screen {
         self.pixels.fill(0);
     }
 
-    /// Row by row from the top, the bytes of a pixel together.
+    /// The bytes of the pixels, row by row from the top, `[height, width, channels]`.
     pub(super) fn pixels(&self) -> &[u8] {
         &self.pixels
     }
 
-    /// Colours the rectangle whose top left corner is `at`; what lies outside of the screen is left out.
+    /// Fills the rectangle whose top left corner is `at`; parts outside of the screen are ignored.
     pub(super) fn fill(&mut self, at: [i32; 2], size: [i32; 2], color: Color) {
         let edge = |place: i32| place.clamp(0, SIDE) as usize * self.scale;
         let (left, right) = (edge(at[0]), edge(at[0] + size[0]));
@@ -68,7 +68,7 @@ impl Screen {
         }
     }
 
-    /// A screen of three channels as a picture.
+    /// Converts a screen of three channels to a frame.
     pub(super) fn into_frame(self) -> Frame {
         let side = SIDE as usize * self.scale;
         Frame { width: side, height: side, rgb: self.pixels }

@@ -10,44 +10,44 @@ use super::{
 };
 use crate::NpRandom;
 
-/// Eat, grow, and do not bite yourself.
+/// The game Snake: eat, grow, and do not bite yourself.
 ///
 /// | | |
 /// |---|---|
-/// | actions | 0 up, 1 right, 2 down, 3 left; to turn back is to go on |
+/// | actions | 0 up, 1 right, 2 down, 3 left; the opposite of the current direction keeps the direction |
 /// | reward | 1 for food, -1 for death |
-/// | score | -1 to 97 |
+/// | score of an episode | -1 to 97 |
 /// | terminated | when the snake dies, or fills the field |
 ///
 /// The picture has 42 x 42 squares: a wall of 1 around a field of 10 x 10 cells, 4 squares wide each. The snake begins with
-/// three cells in the middle, going right, and moves by one cell per step. Food lies in a random free cell. Where the head
-/// meets food, the snake grows by that cell, and there is new food; it dies where its head meets the wall or its body. The
-/// tail moves first: its cell is free for the head.
+/// three cells in the middle, going right, and moves by one cell per step. Food lies in a random free cell. When the head
+/// reaches the food, the snake grows by that cell, and new food appears; the snake dies when its head hits the wall or its
+/// body. The tail moves first: its cell is free for the head.
 pub type PixelSnake = PixelGame<Snake>;
 
 const FIELD: i32 = 10;
 const CELLS: usize = (FIELD * FIELD) as usize;
 const CELL: i32 = 4;
-/// Up, right, down, left: columns and rows.
+/// Columns and rows of a move up, right, down and left.
 const WAYS: [[i32; 2]; 4] = [[0, -1], [1, 0], [0, 1], [-1, 0]];
 const RIGHT: usize = 1;
-/// Columns 3 to 5 of row 5.
+/// Cells of the body at the start: columns 3 to 5 of row 5.
 const FIRST_BODY: RangeInclusive<u8> = 53..=55;
 
 const WALL: Color = Color::new(80, 80, 80);
 const BODY: Color = Color::new(80, 160, 80);
 const FOOD: Color = Color::new(230, 190, 90);
 
-/// The rules of [`PixelSnake`].
+/// The rules and state of [`PixelSnake`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Snake {
-    /// Cells from the tail to the head, `FIELD * row + column`.
+    /// Cells of the body from the tail to the head, each `FIELD * row + column`.
     body: VecDeque<u8>,
-    /// A bit for each cell of the body.
+    /// Cells of the body as a set: one bit per cell.
     taken: u128,
-    /// Of the last step.
+    /// Direction of the last step, an index into `WAYS`.
     way: usize,
-    /// `None` when the snake fills the field.
+    /// Cell of the food; `None` when the snake fills the field.
     food: Option<u8>,
 }
 
@@ -65,7 +65,7 @@ impl Snake {
         self.body.back().copied().unwrap_or_default()
     }
 
-    /// The cell in front of the head; `None` is the wall.
+    /// The cell in front of the head; `None` if that is the wall.
     fn ahead(&self) -> Option<u8> {
         let (head, [columns, rows]) = (i32::from(self.head()), WAYS[self.way]);
         let (column, row) = (head % FIELD + columns, head / FIELD + rows);

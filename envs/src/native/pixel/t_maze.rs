@@ -1,4 +1,4 @@
-//! A T-maze: a cue at the start says which way is right at the end.
+//! A T-maze: a cue at the start shows which end is the right one.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,20 +8,20 @@ use super::{
 };
 use crate::NpRandom;
 
-/// Remember a cue until the end of a corridor.
+/// The game T-maze: remember a cue until the end of a corridor.
 ///
 /// | | |
 /// |---|---|
-/// | actions | 0 up, 1 right, 2 down, 3 left; into a wall is to stay |
+/// | actions | 0 up, 1 right, 2 down, 3 left; a move into a wall does nothing |
 /// | reward | 1 at the right end, -1 at the wrong one, and -0.01 for every step |
-/// | score | -2 to 0.93 in the 100 steps of `PixelTMaze-v0` |
+/// | score of an episode | -2 to 0.93 in the 100 steps of `PixelTMaze-v0` |
 /// | terminated | at either end |
 ///
-/// The picture has 42 x 42 squares, 14 x 14 cells of 3. A corridor leads to the right; it is 5 to 10 cells long, as each
-/// episode draws anew. At its end an arm of three cells goes up and another one goes down. While you stand in the
-/// first cell, a cue lights up above or below it, where the right end is; from the second cell on nothing shows it. A policy
-/// without memory therefore chooses an arm at random, whatever it sees, and gets 0 less what its steps cost: about -0.1. One
-/// that remembers gets about 0.9.
+/// The picture has 42 x 42 squares, 14 x 14 cells of 3. A corridor leads to the right; its length is drawn for each episode,
+/// 5 to 10 cells. At its end an arm of three cells goes up and another one goes down. While the agent is in the first cell,
+/// a cue is lit above or below it, on the side of the right end; from the second cell on, nothing shows the side. A policy
+/// without memory therefore chooses an arm at random, and gets about -0.1: 0 minus the cost of its steps. A policy with
+/// memory gets about 0.9.
 pub type PixelTMaze = PixelGame<TMaze>;
 
 const CELL: i32 = 3;
@@ -31,20 +31,20 @@ const ARM: i32 = 3;
 /// Shortest and longest corridor, in cells.
 const LENGTHS: [i32; 2] = [5, 10];
 const STEP_COST: f64 = 0.01;
-/// Up, right, down, left: columns and rows.
+/// Columns and rows of a move up, right, down and left.
 const WAYS: [[i32; 2]; 4] = [[0, -1], [1, 0], [0, 1], [-1, 0]];
 
 const FLOOR: Color = Color::new(80, 80, 80);
 const END: Color = Color::new(80, 160, 80);
 const CUE: Color = Color::new(230, 190, 90);
 
-/// The rules of [`PixelTMaze`].
+/// The rules and state of [`PixelTMaze`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TMaze {
     /// Column and row of the cell in which the agent is.
     agent: [i32; 2],
     length: i32,
-    /// The right end is above.
+    /// Whether the right end is the upper one.
     is_up: bool,
 }
 
@@ -70,7 +70,7 @@ impl TMaze {
         paint(screen, cell, if self.is_end(cell) { END } else { FLOOR });
     }
 
-    /// The cue, which only the first cell shows.
+    /// Paints the cue, which is visible only while the agent is in the first cell.
     fn paint_cue(&self, screen: &mut Screen) {
         let is_shown = self.agent == [FIRST_COLUMN, CORRIDOR_ROW];
         let side = if self.is_up { -1 } else { 1 };

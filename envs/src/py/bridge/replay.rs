@@ -1,4 +1,4 @@
-//! The state of the copies: the seeds and actions of their episodes, which bring new copies to the same place.
+//! Saves the copies of a Python environment as the seeds and actions of their episodes, and loads them by replaying these.
 
 use serde_json::json;
 

@@ -1,17 +1,17 @@
-//! One bracket of successive halving.
+//! One HyperBand bracket: trials that go through successive halving together.
 
 use super::HyperBandConfig;
 
-/// Trials that are compared with each other at each milestone.
+/// Bracket of trials that are compared with each other at each milestone.
 #[derive(Debug)]
 pub(super) struct Bracket {
-    /// Those that have not ended, in the order they joined.
+    /// Trials that have not ended, in the order in which they joined.
     live: Vec<Member>,
-    /// How many trials there is room for.
+    /// Number of trials with which the bracket is full.
     size: usize,
-    /// The time to which they run before the next halving.
+    /// Time up to which the trials run before the next halving.
     milestone: f64,
-    /// Halvings still to come.
+    /// Number of halvings still to come.
     halvings: usize,
     max_t: f64,
     factor: f64,
@@ -20,17 +20,18 @@ pub(super) struct Bracket {
     done_work: f64,
 }
 
+/// A trial of the bracket with its newest result.
 #[derive(Clone, Debug)]
 struct Member {
     trial_id: String,
-    /// Of its newest result; 0: none.
+    /// Time of its newest result; 0 without one.
     time: f64,
-    /// Of its newest result, higher is better; NaN: none.
+    /// Score of its newest result, higher is better; NaN without one.
     score: f64,
 }
 
 impl Bracket {
-    /// Bracket `s`; `None` if its first milestone would be 0. `brackets`: how many there are in a band.
+    /// Makes bracket number `s` of a band with `brackets` brackets; `None` if its first milestone would be 0.
     pub(super) fn new(config: &HyperBandConfig, brackets: usize, s: usize) -> Option<Self> {
         let factor = config.reduction_factor;
         let size = (brackets as f64 / (s as f64 + 1.0) * factor.powf(s as f64)).ceil();
@@ -52,13 +53,14 @@ impl Bracket {
         self.live.push(Member { trial_id: trial_id.into(), time: 0.0, score: f64::NAN });
     }
 
-    /// Whether it was there.
+    /// Removes a trial; returns whether the bracket contained it.
     pub(super) fn remove(&mut self, trial_id: &str) -> bool {
         let before = self.live.len();
         self.live.retain(|member| member.trial_id != trial_id);
         self.live.len() < before
     }
 
+    /// Stores the newest result of a trial.
     pub(super) fn update(&mut self, trial_id: &str, time: f64, score: f64) {
         if let Some(member) = self.live.iter_mut().find(|member| member.trial_id == trial_id) {
             self.done_work += time - member.time;
@@ -66,31 +68,34 @@ impl Bracket {
         }
     }
 
-    /// The trials that have not ended.
+    /// Returns the ids of the trials that have not ended.
     pub(super) fn live(&self) -> impl Iterator<Item = &str> {
         self.live.iter().map(|member| member.trial_id.as_str())
     }
 
+    /// Whether the bracket is full.
     pub(super) fn filled(&self) -> bool {
         self.live.len() == self.size
     }
 
-    /// Whether all have come to the milestone.
+    /// Whether every trial has reached the milestone.
     pub(super) fn all_there(&self) -> bool {
         self.live.iter().all(|member| member.time >= self.milestone)
     }
 
+    /// Whether every trial has reached the last milestone, at which all of them end.
     pub(super) fn finished(&self) -> bool {
         self.stop_last_trials && self.halvings == 0 && self.all_there()
     }
 
-    /// Whether a trial need not wait for the others.
+    /// Whether the trial may continue without waiting for the others.
     pub(super) fn goes_on(&self, trial_id: &str) -> bool {
         !self.stop_last_trials && self.halvings == 0
             || self.live.iter().any(|member| member.trial_id == trial_id && member.time < self.milestone)
     }
 
-    /// Sets the next milestone and says who stays and who goes, the worst first.
+    /// Sets the next milestone, and returns the ids of the trials that stay and of those that end, each list from worst
+    /// to best.
     pub(super) fn halve(&mut self) -> (Vec<String>, Vec<String>) {
         if self.halvings == 0 {
             return (self.live().map(String::from).collect(), Vec::new());
@@ -106,7 +111,7 @@ impl Bracket {
         (ids(good), ids(bad))
     }
 
-    /// The share of the work that is done, at most 1.
+    /// Returns the share of the bracket's work that is done, at most 1.
     pub(super) fn progress(&self) -> f64 {
         if self.finished() { 1.0 } else { (self.done_work / self.total_work).min(1.0) }
     }
@@ -119,7 +124,7 @@ impl std::fmt::Display for Bracket {
     }
 }
 
-/// What [`Bracket::progress`] is a share of: trials times time, summed over the halvings as Ray sums it.
+/// Total work of a bracket, as Ray computes it: number of trials times time, summed over the halvings.
 fn total_work(mut size: f64, first: f64, halvings: usize, factor: f64, max_t: f64) -> f64 {
     let mut work = 0.0;
     let mut time = first;

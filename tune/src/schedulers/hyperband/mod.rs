@@ -1,4 +1,4 @@
-//! HyperBand.
+//! HyperBand, and its variant for BOHB.
 
 mod bracket;
 
@@ -15,17 +15,17 @@ use bracket::Bracket;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HyperBandConfig {
-    /// The key of the results that measures progress; it grows with every result.
+    /// Key of the results that measures progress, e.g. `training_iteration`; its value must grow with every result.
     pub time_attr: String,
     /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
-    /// The last milestone of every bracket, in units of `time_attr`. It must be 1 or more.
+    /// Upper limit of the milestones, in units of `time_attr`. Must be 1 or more.
     pub max_t: f64,
-    /// One of so many trials goes on at a milestone, and the next milestone is so many times as far. It must be above
-    /// 1.
+    /// Reduction factor (eta): at a milestone the best `1 / reduction_factor` of the trials continue, up to a milestone
+    /// `reduction_factor` times as far. Must be above 1.
     pub reduction_factor: f64,
-    /// Whether trials end at the last milestone.
+    /// Whether trials are stopped at the last milestone.
     pub stop_last_trials: bool,
 }
 
@@ -41,21 +41,21 @@ impl Default for HyperBandConfig {
     }
 }
 
-/// HyperBand: trials of a bracket wait for each other at milestones, where the worse ones end.
+/// HyperBand: the trials of a bracket wait for each other at milestones, where the worse ones are stopped.
 ///
-/// [Li et al. 2018, Hyperband](https://arxiv.org/abs/1603.06560), in the form of Ray Tune. With factor `f`, a band has
-/// `round(ln(max_t) / ln(f)) + 1` brackets. Bracket `s` takes `ceil(brackets / (s + 1) * f^s)` trials to
-/// `floor(max_t / f^s)`; there all pause until the last has come or ended, the best `1/f` go on to the milestone `f`
-/// times as far, and so on, `s` times. Milestones are whole numbers and at most `max_t`, which the last one misses
-/// where `max_t` is no power of `f`: 100 with factor 3 ends at 81, except in the brackets that start near it. Trials
-/// fill bracket 0 first; a bracket that is not full does not wait for more. The bracket with the least progress is
-/// served first.
+/// This is the algorithm of [Li et al. 2018, Hyperband](https://arxiv.org/abs/1603.06560) in Ray Tune's form. With
+/// factor `f`, a band has `round(ln(max_t) / ln(f)) + 1` brackets. Bracket `s` runs `ceil(brackets / (s + 1) * f^s)`
+/// trials to `floor(max_t / f^s)`. There each trial pauses until the last one has arrived or ended. The best `1/f`
+/// continue to a milestone `f` times as far, and so on, `s` times. Milestones are whole numbers and at most `max_t`.
+/// The last one is below `max_t` if that is not a power of `f`: 100 with factor 3 ends at 81, except in the brackets
+/// that start near it. Bracket 0 is filled first, and a bracket that is not full does not wait for more trials. The
+/// bracket with the least progress runs first.
 ///
-/// A metric that is `null` at a milestone is worse than any number. Where the last trial that a bracket waits for
-/// fails or ends by itself, Ray halves the bracket only the first time and then waits forever; here it goes on. Ray
-/// also halves a bracket whose only trials failed before others joined; here nothing happens to an empty bracket. And
-/// where all that stay have already passed the next milestone (they report seldom), Ray waits forever; here they are
-/// halved again once nothing else runs.
+/// A metric that is `null` at a milestone counts as worse than any number. There are three differences from Ray. If the
+/// last trial that a bracket waits for fails or ends by itself, Ray halves the bracket only the first time and then
+/// waits forever; here the bracket continues. Ray halves a bracket whose only trials failed before others joined; here
+/// an empty bracket is left alone. If all remaining trials have already passed the next milestone (because they report
+/// rarely), Ray waits forever; here they are halved again once nothing else runs.
 ///
 /// [`for_bohb`](HyperBandScheduler::for_bohb) is Ray's `HyperBandForBOHB`.
 #[derive(Debug)]
@@ -64,11 +64,11 @@ pub struct HyperBandScheduler {
     variant: Variant,
     config: HyperBandConfig,
     comparison: Comparison,
-    /// Brackets in a full band.
+    /// Number of brackets in a full band.
     brackets: usize,
-    /// In the order they were made; `None` stands for one whose first milestone would be 0.
+    /// Bands in the order in which they were made; `None` stands for a bracket whose first milestone would be 0.
     bands: Vec<Vec<Option<Bracket>>>,
-    /// Trial → its bracket.
+    /// Bracket of each trial, by trial id.
     places: HashMap<String, BracketIndex>,
     num_stopped: usize,
 }
@@ -99,7 +99,7 @@ impl Variant {
 }
 
 impl HyperBandScheduler {
-    /// A scheduler that has seen no results yet.
+    /// Makes a scheduler that has seen no results yet.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `max_t` or `reduction_factor` is out of range.
@@ -185,15 +185,15 @@ impl TrialScheduler for HyperBandScheduler {
         chosen.or_else(|| trials.iter().position(|trial| pending.contains_key(trial.trial_id.as_str())))
     }
 
-    /// Halves each bracket in which trials wait once, until a trial can run. Where that changes nothing but the next
-    /// milestones, the brackets are halved again.
+    /// Halves once each bracket whose trials wait, until some trial can run. If only milestones have changed, the
+    /// brackets are halved again.
     fn on_idle(&mut self, trials: &[Trial]) -> Result<Vec<Order>> {
         let waits = |bracket: &Bracket| {
             bracket.all_there()
                 && members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused)
         };
         let mut orders = Vec::new();
-        // Each halving leaves one less to come.
+        // The loop ends, because each halving reduces the number of halvings to come.
         while orders.is_empty() {
             let waiting: Vec<BracketIndex> =
                 self.places().into_iter().filter(|&place| self.bracket(place).is_some_and(waits)).collect();
@@ -218,18 +218,18 @@ impl TrialScheduler for HyperBandScheduler {
     }
 }
 
-/// Band and bracket in it.
+/// Index of a band, and index of a bracket in it.
 type BracketIndex = (usize, usize);
 
-/// What becomes of a trial at a milestone.
+/// Fate of a trial at a milestone.
 enum AtMilestone {
     Ends,
-    /// It is further than the next milestone already.
+    /// The trial has already passed the next milestone, so it waits there.
     Waits,
     GoesOn,
 }
 
-/// Bands of brackets, filled one after the other.
+/// Bands of brackets, filled one after the other; the common part of both schedulers.
 impl HyperBandScheduler {
     fn of(variant: Variant, config: HyperBandConfig) -> Result<Self> {
         let name = variant.name();
@@ -262,6 +262,7 @@ impl HyperBandScheduler {
         self.bands.get_mut(band)?.get_mut(bracket)?.as_mut()
     }
 
+    /// Lists the indices of all brackets.
     fn places(&self) -> Vec<BracketIndex> {
         let band = |band: usize| (0..self.bands[band].len()).map(move |bracket| (band, bracket));
         (0..self.bands.len()).flat_map(band).collect()
@@ -285,7 +286,7 @@ impl HyperBandScheduler {
                 let bracket = Bracket::new(&self.config, self.brackets, s);
                 let has_milestone = bracket.is_some();
                 self.bands[band].push(bracket);
-                // Bracket 0 always has a milestone, so this ends.
+                // Bracket 0 always has a milestone, so the loop ends.
                 if has_milestone {
                     break;
                 }
@@ -298,7 +299,7 @@ impl HyperBandScheduler {
         self.places.insert(trial.trial_id.clone(), place);
     }
 
-    /// Notes a result. The trial's bracket, if it has to wait there; `None`: it goes on.
+    /// Stores a result. Returns the trial's bracket if the trial has to wait there, `None` if it continues.
     fn update(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<BracketIndex>> {
         let time_attr = &self.config.time_attr;
         let time = number(result, time_attr)?.filter(|time| !time.is_nan());
@@ -317,7 +318,8 @@ impl HyperBandScheduler {
         }
     }
 
-    /// Halves a bracket that waits for no trial any more, and says what becomes of `current`, which runs.
+    /// Halves the bracket if all its trials have reached the milestone, and ends it if that was the last one. Returns
+    /// the decision for `current`, the running trial, and adds orders for the others.
     fn process(
         &mut self,
         place: BracketIndex,
@@ -334,7 +336,8 @@ impl HyperBandScheduler {
             bracket.live().map(|trial_id| (trial_id.to_string(), AtMilestone::Ends)).collect()
         } else {
             let (good, bad) = bracket.halve();
-            // The bracket is finished when those that stay have come to the milestone, however far the others are.
+            // The bracket is finished if the remaining trials have reached the milestone, no matter how far the stopped
+            // ones got.
             for trial_id in &bad {
                 bracket.remove(trial_id);
             }
@@ -377,7 +380,7 @@ impl HyperBandScheduler {
     }
 }
 
-/// The live trials of a bracket.
+/// Returns the trials of a bracket that have not ended, with their ids.
 fn members<'a>(bracket: &'a Bracket, trials: &'a [Trial]) -> impl Iterator<Item = (&'a str, &'a Trial)> {
     let by_id: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.trial_id.as_str(), trial)).collect();
     bracket.live().filter_map(move |trial_id| Some((trial_id, *by_id.get(trial_id)?)))

@@ -1,4 +1,4 @@
-//! How the settings of a good trial become those of another: perturbed, or drawn anew.
+//! Explore step of population based training: perturbs or resamples the settings of a good trial.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use crate::schedulers::draws::Draws;
 use crate::search::{Domain, same};
 use crate::{Config, Error, Result};
 
-/// From a number in `[0, 1)` to a value of a setting: with uniform numbers, a distribution.
+/// Function from a number in `[0, 1)` to a value of a setting; with uniform numbers it samples a distribution.
 pub(super) type Sample = Arc<dyn Fn(f64) -> Value + Send + Sync>;
 
-/// What may become of one setting.
+/// The possible changes of one setting.
 #[derive(Clone)]
 pub(super) enum Mutation {
-    /// One of these; perturbed to a neighbour.
+    /// One of these values; a perturbation moves to a neighbour in the list.
     List(Vec<Value>),
-    /// Drawn from here; perturbed by a factor.
+    /// A value sampled by this function; a perturbation multiplies by a factor.
     Sample(Sample),
-    /// An object with such settings.
+    /// An object whose settings have mutations.
     Nested(Mutations),
 }
 
-/// By the name of the setting, in the order given.
+/// Mutations by the name of the setting, in the given order.
 pub(super) type Mutations = Vec<(String, Mutation)>;
 
 impl fmt::Debug for Mutation {
@@ -36,7 +36,7 @@ impl fmt::Debug for Mutation {
     }
 }
 
-/// Lists, domains and objects with such, from their JSON form; `path` names it in errors.
+/// Parses mutations from JSON: lists, domains, and objects that contain them. `path` is their key in error messages.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if a value is anything else.
@@ -62,7 +62,7 @@ pub(super) fn parse(path: &str, tree: &Config) -> Result<Mutations> {
     tree.iter().map(parse).collect()
 }
 
-/// The draws from a domain; `None`: it is none.
+/// Returns the sampling function of a domain; `None` if `value` is not a domain.
 fn domain(path: &str, value: &Value) -> Result<Option<Sample>> {
     let list = "a list of the values stands for steps between them";
     match Domain::parse(path, value)? {
@@ -83,7 +83,7 @@ fn domain(path: &str, value: &Value) -> Result<Option<Sample>> {
     }
 }
 
-/// Puts a distribution at a dotted path, over what is there.
+/// Sets the distribution of the setting at a dotted path, replacing an existing mutation.
 pub(super) fn insert(mutations: &mut Mutations, path: &str, sample: Sample) {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     let index = mutations.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
@@ -103,7 +103,7 @@ pub(super) fn insert(mutations: &mut Mutations, path: &str, sample: Sample) {
     }
 }
 
-/// Draws the settings that `config` lacks.
+/// Samples the settings that `config` lacks.
 pub(super) fn fill(config: &mut Config, mutations: &Mutations, draws: &mut Draws) {
     for (name, mutation) in mutations {
         match mutation {
@@ -124,7 +124,7 @@ pub(super) fn fill(config: &mut Config, mutations: &Mutations, draws: &mut Draws
     }
 }
 
-/// How likely a setting is drawn anew, and what else happens to it.
+/// How settings are resampled and perturbed.
 #[derive(Clone, Debug)]
 pub(super) struct Explore {
     pub(super) resample_probability: f64,
@@ -132,10 +132,10 @@ pub(super) struct Explore {
 }
 
 impl Explore {
-    /// `config` with its mutable settings changed.
+    /// Returns `config` with every setting that has a mutation changed.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting is missing, or if no factor can be applied to it.
+    /// Returns [`Error::Config`] if a setting is missing, or cannot be multiplied by a factor.
     pub(super) fn explore(
         &self,
         config: &Config,
@@ -165,6 +165,7 @@ impl Explore {
         Ok(new)
     }
 
+    /// Resamples a value from a list, or moves it to a neighbour.
     fn in_list(&self, old: &Value, values: &[Value], draws: &mut Draws) -> Value {
         let resample = draws.unit() < self.resample_probability;
         match values.iter().position(|value| same(value, old)).filter(|_| !resample) {
@@ -174,6 +175,7 @@ impl Explore {
         }
     }
 
+    /// Resamples a value, or multiplies it by a random factor.
     fn by_factor(&self, name: &str, old: &Value, sample: &Sample, draws: &mut Draws) -> Result<Value> {
         let new = if draws.unit() < self.resample_probability {
             draws.value(sample.as_ref())
@@ -188,7 +190,7 @@ impl Explore {
                 }
             }
         };
-        // Whole numbers stay whole.
+        // Integers stay integers.
         Ok(match (old, new.as_f64()) {
             (Value::Number(old), Some(number)) if !old.is_f64() => {
                 Value::from(number.round_ties_even() as i64)

@@ -1,4 +1,4 @@
-//! Population based training.
+//! Population based training (PBT).
 
 mod explore;
 mod replay;
@@ -20,40 +20,46 @@ use explore::{Explore, Mutations};
 
 pub use replay::{PbtReplayConfig, PopulationBasedTrainingReplay};
 
+/// Name of the scheduler in error messages.
 const NAME: &str = "PopulationBasedTraining";
 
 /// Settings of [`PopulationBasedTraining`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PbtConfig {
-    /// The key of the results that measures progress; it grows with every result.
+    /// Key of the results that measures progress, e.g. `time_total_s`; its value must grow with every result.
     pub time_attr: String,
     /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
-    /// How far a trial gets from one look at it to the next, in units of `time_attr`. Each look may save it.
+    /// Time between two perturbation steps of a trial, in units of `time_attr`. At each step the trial may be saved or
+    /// exploit another one.
     pub perturbation_interval: f64,
-    /// How far a trial gets before the first look at it, in units of `time_attr`.
+    /// Time before the first perturbation step of a trial, in units of `time_attr`.
     pub burn_in_period: f64,
-    /// The settings that may change: for each name a list of its values, a domain of a search space such as
-    /// `{"loguniform": [1e-4, 1e-2]}`, or an object with such. A domain is perturbed by factors even if it is a
-    /// `choice`; a list by steps to the next value. Settings that a trial lacks at first are drawn from here, single
-    /// ones of an object too. (Ray draws only objects that are missing altogether. A trial that lacks a single setting of
-    /// an object ends the whole sweep there with a `KeyError` at its first exploit.)
+    /// Settings that may change. The value of each is a list of values, a domain of a search space such as
+    /// `{"loguniform": [1e-4, 1e-2]}`, or an object of these. A list is perturbed by a step to a neighbour; a domain is
+    /// perturbed by factors, even if it is a `choice`.
+    ///
+    /// Settings that a trial lacks at its start are sampled from here, including single keys of an object. Ray samples
+    /// only objects that are missing altogether: there, a trial that lacks a single key ends the sweep with a
+    /// `KeyError` at its first exploit.
     pub hyperparam_mutations: Config,
-    /// The share of the trials, the worst ones, that takes over from as many of the best. From 0 (never) to 0.5.
+    /// Share of the trials that counts as the worst, and as the best: each of the worst copies one of the best. From 0
+    /// (no exploits) to 0.5.
     pub quantile_fraction: f64,
-    /// The probability that a setting is drawn anew instead of perturbed.
+    /// Probability, from 0 to 1, that a setting is resampled instead of perturbed.
     pub resample_probability: f64,
-    /// The factors that perturb a number: it is multiplied by one of them, drawn by chance.
+    /// Factors that perturb a number; it is multiplied by a randomly chosen one.
     pub perturbation_factors: Vec<f64>,
-    /// Whether exploits are written to `pbt_global.txt` and `pbt_policy_<trial id>.txt`.
+    /// Whether to write exploits to `pbt_global.txt` and `pbt_policy_<trial id>.txt`.
     pub log_config: bool,
-    /// Whether a result without metric or time is an error. Otherwise the trial just goes on.
+    /// Whether a result that lacks the metric or the time is an error. Otherwise it is ignored, and the trial
+    /// continues.
     pub require_attrs: bool,
     /// Whether trials wait for each other at multiples of the interval.
     pub synch: bool,
-    /// The seed of the draws: which trial is exploited, and what the new settings are.
+    /// Seed of the random choices: which trial is exploited, and the new settings.
     pub seed: u64,
 }
 
@@ -76,26 +82,28 @@ impl Default for PbtConfig {
     }
 }
 
+/// The user's function that changes new settings.
 type CustomExplore = Arc<dyn Fn(Config) -> Result<Config> + Send + Sync>;
 
-/// Population based training: bad trials go on with the state of good ones and with changed settings.
+/// Population based training: bad trials continue with the state of good ones and with changed settings.
 ///
-/// [Jaderberg et al. 2017, Population Based Training of Neural Networks](https://arxiv.org/abs/1711.09846), in the
-/// form of Ray Tune: every `perturbation_interval` a trial is looked at. If it is among the best `quantile_fraction`
-/// of the living (`n * quantile_fraction`, rounded up, at most half), it is saved; if among the worst, it takes over
-/// the saved state of one of the best by chance, and the settings of that one, each perturbed or drawn anew. Scores
-/// are those at each trial's latest look. A best trial that was not saved since it became one is not taken over.
+/// This is the algorithm of [Jaderberg et al. 2017, Population Based Training of Neural
+/// Networks](https://arxiv.org/abs/1711.09846) in Ray Tune's form. Every `perturbation_interval`, a trial is compared
+/// with the others. The best and the worst `quantile_fraction` of the living trials are `n * quantile_fraction` each,
+/// rounded up, and at most half. A trial among the best is saved. A trial among the worst copies the saved state of a
+/// random one of the best, and its settings, each perturbed or resampled. The score of a trial is the one at its latest
+/// perturbation step. One of the best that was not saved at its latest step is not copied.
 ///
-/// There may be more trials than run at once: a trial pauses after its look if others wait, and who has trained least
-/// runs next. With `synch` all wait until the last has reached the interval, and all are then looked at, best first;
-/// if the last ends before, the others go on (Ray waits forever).
+/// There may be more trials than can run at once. A trial then pauses after its step if others wait, and the trial that
+/// has trained least runs next. With `synch`, all trials wait until the last one has reached the interval, and then
+/// have their steps together, best first. If the last one ends before, the others continue (Ray waits forever).
 pub struct PopulationBasedTraining {
     config: PbtConfig,
     comparison: Comparison,
     mutations: Mutations,
     explore: Explore,
     custom_explore: Option<CustomExplore>,
-    /// Trial → what is known of it.
+    /// State of each trial, by trial id.
     states: HashMap<String, TrialState>,
     next_sync: f64,
     draws: Draws,
@@ -103,13 +111,14 @@ pub struct PopulationBasedTraining {
     num_perturbations: usize,
 }
 
+/// What the scheduler knows about one trial.
 #[derive(Clone, Debug)]
 struct TrialState {
-    /// The tag before any exploit.
+    /// Tag of the trial before any exploit.
     tag: String,
-    /// At the latest look; higher is better.
+    /// Score at the latest perturbation step, higher is better.
     score: Option<f64>,
-    /// Whether an [`Order::Save`] was given at the latest look.
+    /// Whether the latest perturbation step gave an [`Order::Save`].
     saved: bool,
     last_perturbation: f64,
     last_train: f64,
@@ -125,11 +134,11 @@ impl fmt::Debug for PopulationBasedTraining {
 }
 
 impl PopulationBasedTraining {
-    /// A scheduler that has seen no results yet.
+    /// Makes a scheduler that has seen no results yet.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a setting is out of range, or if a mutation is neither a list of values, a domain,
-    /// nor an object with such.
+    /// nor an object of these.
     pub fn new(config: PbtConfig) -> Result<Self> {
         positive(NAME, "perturbation_interval", config.perturbation_interval)?;
         not_negative(NAME, "burn_in_period", config.burn_in_period)?;
@@ -162,15 +171,14 @@ impl PopulationBasedTraining {
         })
     }
 
-    /// Draws the setting at the dotted `path` by a function of a uniform number in `[0, 1)`, as one would give a
-    /// closure instead of a domain.
+    /// Samples the setting at the dotted `path` with a function of a uniform number in `[0, 1)`, in place of a domain.
     #[must_use]
     pub fn sample_from(mut self, path: &str, sample: impl Fn(f64) -> Value + Send + Sync + 'static) -> Self {
         explore::insert(&mut self.mutations, path, Arc::new(sample));
         self
     }
 
-    /// Gives `explore` the last word on new settings, after the mutations.
+    /// Sets a function that changes new settings after the mutations, e.g. to enforce limits.
     #[must_use]
     pub fn custom_explore_fn(
         mut self,
@@ -180,7 +188,7 @@ impl PopulationBasedTraining {
         self
     }
 
-    /// The living trials that have a score, the worst and the best part; indices in `trials`.
+    /// Ranks the living trials that have a score, and returns the worst and the best part, as indices in `trials`.
     fn quantiles(&self, trials: &[Trial]) -> (Vec<usize>, Vec<usize>) {
         let score = |trial: &Trial| {
             let score = self.states.get(&trial.trial_id)?.score?;
@@ -198,7 +206,7 @@ impl PopulationBasedTraining {
         (indices(&ranking[..size]), indices(&ranking[ranking.len() - size..]))
     }
 
-    /// Saves a good trial, exploits one for a bad; whether it was exploited.
+    /// Saves a good trial, or lets a bad one exploit a good one; returns whether it exploited one.
     fn save_or_exploit(
         &mut self,
         trial: usize,
@@ -225,6 +233,7 @@ impl PopulationBasedTraining {
         }
     }
 
+    /// Orders `trial` to continue with the state of `source` and with changed settings.
     fn exploit(
         &mut self,
         trial: &Trial,
@@ -273,7 +282,7 @@ impl PopulationBasedTraining {
         Ok(())
     }
 
-    /// Whether a living trial other than `besides` has not come to the point where all wait.
+    /// Whether a living trial other than `besides` has not reached the time at which all trials wait.
     fn waits_for_others(&self, besides: &Trial, trials: &[Trial]) -> bool {
         trials.iter().any(|trial| {
             let behind = |state: &TrialState| state.last_train < self.next_sync;
@@ -301,7 +310,7 @@ impl PopulationBasedTraining {
         Ok(orders)
     }
 
-    /// The time and score of a result that has both.
+    /// Returns the time and the score of a result; `None` if it lacks one of them and `require_attrs` is off.
     fn measure(&self, trial: &Trial, result: &Metrics) -> Result<Option<(f64, f64)>> {
         let time_attr = &self.config.time_attr;
         let time = number(result, time_attr)?.filter(|time| !time.is_nan());
@@ -380,7 +389,7 @@ impl TrialScheduler for PopulationBasedTraining {
         self.on_trial_remove(trial, trials)
     }
 
-    /// With `synch`, perhaps all others waited for it.
+    /// Forgets the trial's score. With `synch`, all others may have waited for this trial alone.
     fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
         if let Some(state) = self.states.get_mut(&trial.trial_id) {
             state.score = None;
@@ -413,7 +422,7 @@ impl TrialScheduler for PopulationBasedTraining {
     }
 }
 
-/// The tag of a trial with changed settings: `4_lr=0.0010@perturbed[lr=0.0012]`.
+/// Returns the tag of a trial with changed settings: `4_lr=0.0010@perturbed[lr=0.0012]`.
 fn perturbed_tag(tag: &str, changed: &[(String, Value)]) -> String {
     format!("{tag}@perturbed[{}]", format_vars(changed))
 }

@@ -1,4 +1,4 @@
-//! The schedule that population based training found, for one trial.
+//! Replays the schedule of settings that population based training found, with a single trial.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -10,27 +10,28 @@ use crate::schedulers::policy_log::PolicyStep;
 use crate::schedulers::{Answer, Decision, Order, TrialScheduler};
 use crate::{Config, Error, Metrics, Result, Trial, read_file};
 
+/// Name of the scheduler in error messages.
 const NAME: &str = "PopulationBasedTrainingReplay";
 
 /// Settings of [`PopulationBasedTrainingReplay`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PbtReplayConfig {
-    /// The file `pbt_policy_<trial id>.txt` of the run to replay. A leading `~/` is the home directory.
+    /// Path of `pbt_policy_<trial id>.txt` of the run to replay. A leading `~/` stands for the home directory.
     pub policy_file: PathBuf,
 }
 
-/// Trains one trial with the changes of settings that population based training made on the way to another.
+/// Trains one trial with the changes of settings that led to a trial of population based training.
 ///
-/// The trial starts with the settings that the history in `policy_file` started with, and changes them after the
-/// recorded iterations, each time from its own state. Where the history is empty, the trial keeps its settings.
+/// The trial starts with the settings with which the history in `policy_file` starts. It changes them after the
+/// recorded iterations, each time continuing from its own state. If the history is empty, the trial keeps its settings.
 #[derive(Debug)]
 pub struct PopulationBasedTrainingReplay {
-    /// `replay_<file name>`: what the tags start with.
+    /// Prefix of the trial's tags: `replay_<file name>`.
     tag: String,
-    /// `None`: the history is empty.
+    /// Settings with which the history starts; `None` if it is empty.
     initial: Option<Config>,
-    /// Iterations, and the settings from then on.
+    /// Iterations at which the settings change, and the new settings.
     changes: VecDeque<(u64, Config)>,
     trial_id: Option<String>,
     step: u64,
@@ -38,11 +39,11 @@ pub struct PopulationBasedTrainingReplay {
 }
 
 impl PopulationBasedTrainingReplay {
-    /// Reads the history in `policy_file`.
+    /// Makes a scheduler from the history in `policy_file`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if no file is named, or if a line of it is no step of a policy log, and [`Error::Io`]
-    /// if the file cannot be read.
+    /// Returns [`Error::Config`] if no file is named, or if one of its lines is not a step of a policy log, and
+    /// [`Error::Io`] if the file cannot be read.
     pub fn new(config: PbtReplayConfig) -> Result<Self> {
         if config.policy_file.as_os_str().is_empty() {
             let rule = "it must name the pbt_policy_<trial id>.txt of a run";
@@ -53,7 +54,7 @@ impl PopulationBasedTrainingReplay {
             _ => config.policy_file,
         };
         let steps = read(&file)?;
-        // Each step took over the history of its source, so the steps before it are the source's.
+        // Each step copied the history of its source, so the steps before it are the source's.
         let mut changes = VecDeque::new();
         let mut initial = None;
         let mut source: Option<&str> = None;
@@ -77,6 +78,7 @@ impl PopulationBasedTrainingReplay {
     }
 }
 
+/// Reads the steps of a policy log, one per line.
 fn read(file: &Path) -> Result<Vec<PolicyStep>> {
     let text = read_file(file).map_err(Error::io("read", file))?;
     let parse = |(index, line): (usize, &[u8])| {

@@ -1,8 +1,8 @@
-//! Arithmetic with CPUs and GPUs in bundles.
+//! Arithmetic with the CPUs and GPUs of bundles.
 
 use crate::Bundle;
 
-/// CPUs and GPUs.
+/// Numbers of CPUs and GPUs; other resources are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Amounts {
     pub(super) cpus: f64,
@@ -19,7 +19,7 @@ impl Amounts {
         bundles.iter().map(Amounts::of).fold(Self::default(), |sum, bundle| sum.plus(bundle, 1.0))
     }
 
-    /// `self + times * other`.
+    /// Returns `self + times * other`.
     pub(super) fn plus(self, other: Self, times: f64) -> Self {
         Self { cpus: self.cpus + times * other.cpus, gpus: self.gpus + times * other.gpus }
     }
@@ -36,7 +36,7 @@ impl Amounts {
         Self { cpus: self.cpus.min(other.cpus), gpus: self.gpus.min(other.gpus) }
     }
 
-    /// How many whole `unit`s, which is not zero; negative where something is lacking.
+    /// Returns how many whole `unit`s fit, negative if resources are lacking. `unit` must not be zero.
     pub(super) fn units(self, unit: Self) -> i64 {
         let floor = |amount: f64, unit: f64| {
             let rest = amount.rem_euclid(unit);
@@ -50,12 +50,12 @@ impl Amounts {
     }
 }
 
-/// What a trial has beyond what it started with.
+/// Resources that a trial has in addition to those with which it started.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Added {
-    /// Bundles of its own.
+    /// Additional bundles.
     Bundles(Vec<Bundle>),
-    /// More in the one bundle.
+    /// Additional amounts in the trial's single bundle.
     Amounts(Amounts),
 }
 
@@ -67,7 +67,7 @@ impl Added {
         }
     }
 
-    /// Takes or gives `units` of `unit`; at most `limit` of them afterwards, if more are given.
+    /// Adds `units` of `unit`, or removes them if `units` is negative. After adding there are at most `limit` of them.
     pub(super) fn change(self, unit: &Bundle, units: i64, limit: Option<i64>) -> Self {
         let each = Amounts::of(unit);
         match self {

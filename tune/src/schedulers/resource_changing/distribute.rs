@@ -1,4 +1,4 @@
-//! Free CPUs and GPUs, evenly or to the best.
+//! Allocation functions that give free CPUs and GPUs to all trials evenly, or to the best trial.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,42 +7,42 @@ use super::{ResourceAllocation, Situation};
 use crate::metric::{self, Objective, number};
 use crate::{Bundle, Error, Resources, Result, Trial, limit};
 
-/// Gives free CPUs and GPUs evenly to all living trials, as Ray Tune does.
+/// Distributes free CPUs and GPUs evenly among all living trials, as Ray Tune does.
 ///
-/// A trial has at least what it started with. Where more is in use than there is, a trial that reports gives back.
-/// Other resources stay as they are (Ray drops them unless `add_bundles`).
+/// A trial never has less than it started with. If more resources are in use than exist, a trial that reports gives
+/// some back. Resources other than CPUs and GPUs stay unchanged (Ray drops them unless `add_bundles` is set).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DistributeResources {
-    /// Whether what is free comes in bundles of its own, each like the last one that a trial started with or like
-    /// `increase_by`. Otherwise the one bundle grows.
+    /// Whether a trial grows by additional bundles, each equal to `increase_by` or to the last bundle with which trials
+    /// started. Otherwise the trial's single bundle grows.
     pub add_bundles: bool,
-    /// What a trial grows by. Empty: with `add_bundles` the last bundle that trials started with; otherwise 1 GPU if
-    /// the trials have GPUs, else 1 CPU.
+    /// Increment by which a trial grows. If empty, it is the last bundle with which trials started if `add_bundles` is
+    /// set; otherwise 1 GPU if the trials have GPUs, else 1 CPU.
     pub increase_by: Bundle,
     /// How often a trial grows at most. `None`: any number of times. In a file that is 0 or below.
     #[serde(with = "limit::positive")]
     pub increase_by_times: Option<u64>,
-    /// The resources that are kept back from all trials.
+    /// Resources that are kept back from all trials.
     pub reserve_resources: Bundle,
 }
 
-/// Gives everything that is free to the best trial, as Ray Tune does; the others keep what they have.
+/// Gives all free CPUs and GPUs to the best trial, as Ray Tune does; the others keep their resources.
 ///
-/// A trial that has reported nothing yet is the worst (in Ray, with mode `max`, the best). The best trial is the best of
-/// those below `increase_by_times`, with one exception that is Ray's: with `add_bundles` and an increment of CPUs alone or
-/// GPUs alone, a trial that has got a bundle counts as below that limit for ever. What is free then stays free.
+/// A trial without a result ranks last (in Ray, with mode `max`, first). The best trial is chosen among those below
+/// `increase_by_times`, with one exception that follows Ray: with `add_bundles` and an increment of only CPUs or only
+/// GPUs, a trial that has received a bundle always counts as below that limit. The free resources then stay unused.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DistributeResourcesToTopJob {
-    /// Whether what is free comes in bundles of its own, see [`DistributeResources::add_bundles`].
+    /// Whether a trial grows by additional bundles, see [`DistributeResources::add_bundles`].
     pub add_bundles: bool,
-    /// What a trial grows by, see [`DistributeResources::increase_by`].
+    /// Increment by which a trial grows, see [`DistributeResources::increase_by`].
     pub increase_by: Bundle,
-    /// How often a trial grows at most, see [`DistributeResources::increase_by_times`].
+    /// Maximum number of increments per trial, see [`DistributeResources::increase_by_times`].
     #[serde(with = "limit::positive")]
     pub increase_by_times: Option<u64>,
-    /// The resources that are kept back from all trials.
+    /// Resources that are kept back from all trials.
     pub reserve_resources: Bundle,
     /// What the best trial is best at. `None`: the objective of the base scheduler, else of the sweep. Files have it as
     /// `metric` and `mode`.
@@ -79,25 +79,25 @@ impl ResourceAllocation for DistributeResourcesToTopJob {
     }
 }
 
-/// One decision in the making.
+/// Data for one decision: living trials, free resources and the increment.
 struct Plan<'a> {
     settings: &'a DistributeResources,
     situation: &'a Situation<'a>,
     living: Vec<&'a Trial>,
-    /// What every trial started with, without an empty head.
+    /// Bundles with which every trial started, without an empty first bundle.
     base: &'a [Bundle],
     unit: Bundle,
-    /// Without what is kept back.
+    /// Total resources of the sweep, without the reserved ones.
     total: Amounts,
     free: Amounts,
 }
 
 impl<'a> Plan<'a> {
-    /// `None`: it is too early.
+    /// Prepares a decision; `None` before the trial's first iteration.
     ///
     /// # Errors
-    /// Returns [`Error::Resources`] if the settings do not fit what the trials started with, and [`Error::Metric`] if
-    /// the result counts its iterations otherwise than by a number.
+    /// Returns [`Error::Resources`] if the settings do not fit the resources with which trials started, and
+    /// [`Error::Metric`] if `training_iteration` of the result is not a number.
     fn new(settings: &'a DistributeResources, situation: &'a Situation<'a>) -> Result<Option<Self>> {
         if number(situation.result, "training_iteration")?.is_some_and(|iteration| iteration < 1.0) {
             return Ok(None);
@@ -136,6 +136,7 @@ impl<'a> Plan<'a> {
         Amounts::of(&self.unit)
     }
 
+    /// Returns the resources that a trial has in addition to those with which it started.
     fn added(&self, trial: &Trial) -> Added {
         let bundles = trial.resources.bundles();
         let bundles = if bundles[0].is_empty() { &bundles[1..] } else { bundles };
@@ -146,19 +147,21 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// `increase_by_times`, if there is such a limit.
+    /// Returns `increase_by_times`, or `None` if there is no limit.
     fn most(&self) -> Option<i64> {
         self.settings.increase_by_times.map(|times| i64::try_from(times).unwrap_or(i64::MAX))
     }
 
-    /// What the trial has then beyond the base: what is free, up to `limit` units, or less if something lacks.
+    /// Returns the additional resources of the trial after it has taken the free units, up to `limit` units, or has
+    /// given back lacking ones.
     fn grow(&self, limit: Option<i64>) -> Added {
         let limit = limit.into_iter().chain(self.most()).min();
         let units = self.free.units(self.unit_amounts());
         self.added(self.situation.trial).change(&self.unit, units, limit)
     }
 
-    /// How many units the first of the living would get if all started anew and took turns; `None`: no limit.
+    /// Returns the number of units that the first living trial gets if all trials start again and take turns; `None`
+    /// (no limit) if that is 0.
     fn fair_share(&self) -> Option<i64> {
         let unit = self.unit_amounts();
         let mut left = self.total.plus(Amounts::sum(self.base), -(self.living.len() as f64));
@@ -175,7 +178,7 @@ impl<'a> Plan<'a> {
         Some(share).filter(|share| *share > 0)
     }
 
-    /// The best of the living that may still grow, else the best.
+    /// Returns the best of the living trials that may still grow, or else the best of all.
     fn best(&self, objective: &Objective) -> Result<&'a Trial> {
         let score = |trial: &&'a Trial| {
             let value = trial
@@ -194,7 +197,7 @@ impl<'a> Plan<'a> {
             None => true,
             Some(most) => {
                 let added = self.added(trial);
-                // Ray takes what added bundles do not have at all for below every limit, even a limit of 0.
+                // Like Ray, an amount that is 0 in the added bundles counts as below every limit, even a limit of 0.
                 let lacks =
                     |amount: f64| matches!(&added, Added::Bundles(b) if !b.is_empty()) && amount == 0.0;
                 let below = |amount: f64, unit: f64| lacks(amount) || amount < most as f64 * unit;
@@ -206,6 +209,7 @@ impl<'a> Plan<'a> {
         Ok(best.map_or(self.situation.trial, |(trial, _)| trial))
     }
 
+    /// Makes the trial's new request from the initial resources and the additional ones.
     fn resources(&self, added: Added) -> Result<Option<Resources>> {
         let mut bundles = self.situation.base.bundles().to_vec();
         match added {

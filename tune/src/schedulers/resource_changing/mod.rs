@@ -1,4 +1,4 @@
-//! Trials that grow into the resources that others leave.
+//! A scheduler that gives resources which other trials have released to the trials that continue.
 
 mod bundles;
 mod distribute;
@@ -11,31 +11,32 @@ use crate::{Bundle, Error, Metrics, Objective, Resources, Result, Trial, TrialSt
 
 pub use distribute::{DistributeResources, DistributeResourcesToTopJob};
 
+/// Name of the scheduler in error messages.
 const NAME: &str = "ResourceChangingScheduler";
 
-/// What a [`ResourceAllocation`] decides from.
+/// Information on which a [`ResourceAllocation`] decides.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// The trial that reported.
+    /// Trial that has reported.
     pub trial: &'a Trial,
-    /// The result that it reported, which is not its `last_result` yet.
+    /// Result of the trial, which is not its `last_result` yet.
     pub result: &'a Metrics,
     /// All trials of the sweep.
     pub trials: &'a [Trial],
-    /// What every trial started with.
+    /// Resources with which every trial started.
     pub base: &'a Resources,
-    /// What the sweep has altogether.
+    /// Total resources of the sweep.
     pub total: &'a Bundle,
     /// The objective of the base scheduler, else of the sweep.
     pub objective: Option<&'a Objective>,
 }
 
-/// Decides how much a trial may occupy from now on.
+/// Decides which resources a trial gets from now on.
 pub trait ResourceAllocation: Send {
-    /// The trial's new resources; `None`: as before.
+    /// Returns the trial's new resources; `None` leaves them unchanged.
     ///
     /// # Errors
-    /// Fails if the settings of the allocation do not fit the trials, or if it lacks a metric that it needs. The error
+    /// Fails if the settings of the allocation do not fit the trials, or if it needs a metric and has none. The error
     /// ends the sweep.
     fn allocate(&self, situation: &Situation<'_>) -> Result<Option<Resources>>;
 }
@@ -46,17 +47,18 @@ impl<F: Fn(&Situation<'_>) -> Result<Option<Resources>> + Send> ResourceAllocati
     }
 }
 
-/// Lets another scheduler decide, and may give other resources to the trials that go on.
+/// Wraps another scheduler, and may give different resources to the trials that continue.
 ///
-/// After each such result the allocation is asked. Where its answer differs from what the trial has, the trial is
-/// saved, paused and started again with the new resources. All trials must start with the same resources.
+/// After each result with which a trial continues, the allocation is called. If its answer differs from the trial's
+/// resources, the trial is saved, paused and restarted with the new ones. All trials must start with the same
+/// resources.
 pub struct ResourceChangingScheduler {
     base_scheduler: Box<dyn TrialScheduler>,
     allocation: Box<dyn ResourceAllocation>,
     sweep: Option<Objective>,
     total: Bundle,
     base: Option<Resources>,
-    /// Trials that wait for their new resources.
+    /// Ids of the trials that wait for their new resources.
     paused: HashSet<String>,
 }
 
@@ -68,8 +70,8 @@ impl fmt::Debug for ResourceChangingScheduler {
 }
 
 impl ResourceChangingScheduler {
-    /// A scheduler that decides as `base_scheduler` does and gives trials what `allocation` chooses. Ray's defaults are
-    /// [`FifoScheduler`](super::FifoScheduler) and [`DistributeResources`].
+    /// Makes a scheduler that decides like `base_scheduler` and gives trials the resources that `allocation` chooses.
+    /// Ray's defaults are [`FifoScheduler`](super::FifoScheduler) and [`DistributeResources`].
     pub fn new(base_scheduler: Box<dyn TrialScheduler>, allocation: Box<dyn ResourceAllocation>) -> Self {
         Self {
             base_scheduler,
@@ -141,7 +143,8 @@ impl TrialScheduler for ResourceChangingScheduler {
         self.base_scheduler.on_trial_remove(trial, trials)
     }
 
-    /// What the base scheduler chooses; else a trial that it does not know to be paused.
+    /// Returns the base scheduler's choice, or else a trial that was paused for its new resources, which the base
+    /// scheduler does not know.
     fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
         let waits = |trial: &Trial| {
             trial.status == TrialStatus::Paused && self.paused.contains(&trial.trial_id) && fits(trial)

@@ -1,4 +1,4 @@
-//! Which checkpoints are kept, here and on the storage.
+//! Deletion of surplus checkpoints, locally and on the storage, and the queueing of uploads.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::tuner::sweep::Stage;
 use crate::tuner::table::Columns;
 use crate::{Result, checkpoint, files};
 
-/// The table of all trials.
+/// File with the table of all trials.
 const RESULTS: &str = "results.csv";
 
 impl Control {
@@ -21,7 +21,7 @@ impl Control {
             }
         }
         let Some(budget) = self.run_config.checkpoint_config.max_bytes else { return Ok(()) };
-        // From the oldest trial on; each keeps its newest.
+        // Oldest trials first; each trial keeps its newest checkpoint.
         let mut oldest = 0;
         while self.unsaved.bytes > budget && oldest < self.sweep.runs.len() {
             match self.sweep.runs[oldest].checkpoints.oldest_unneeded() {
@@ -43,14 +43,15 @@ impl Control {
         if path.is_dir() { checkpoint::remove(&path) } else { Ok(()) }
     }
 
-    /// A checkpoint was written, and the journal's last line says so.
+    /// Queues the upload of a new checkpoint. The journal's last line must be the one about it.
     pub(super) fn upload(&self, i: usize, iteration: u64) {
         let Some(remote) = &self.remote else { return };
         let path = self.sweep.runs[i].dir.join(checkpoint::name(iteration));
         remote.mirror.save(&path, self.journal.length());
     }
 
-    /// The journal's last line says that a trial has ended: its files are there before it.
+    /// Queues the upload of an ended trial's files. The journal's last line, which says that the trial has ended, is
+    /// uploaded after them.
     pub(super) fn upload_files(&self, i: usize) {
         let Some(remote) = &self.remote else { return };
         remote.mirror.sync(&self.sweep.runs[i].dir, self.journal.length());
@@ -64,7 +65,7 @@ impl Control {
             let run = &self.sweep.runs[i];
             let found =
                 run.checkpoints.iter().find(|saved| run.dir.join(checkpoint::name(saved.iteration)) == path);
-            // Otherwise it was deleted meanwhile.
+            // Otherwise the checkpoint was deleted meanwhile.
             if let Some(iteration) = found.map(|saved| saved.iteration) {
                 if let Some(remote) = &mut self.remote {
                     remote.is_there(i, iteration, path);
@@ -75,7 +76,8 @@ impl Control {
         Ok(())
     }
 
-    /// Here, only what may be started from again stays of what is on the storage, unless all is to stay.
+    /// Deletes local copies of uploaded checkpoints, except those a trial may start from, unless `keep_local_checkpoints` is
+    /// set.
     pub(super) fn drop_local_surplus(&mut self, i: usize) -> Result<()> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
         let run = &self.sweep.runs[i];
@@ -91,9 +93,10 @@ impl Control {
         Ok(())
     }
 
-    /// After a replay: forgets the checkpoints that are nowhere. Where only some are to be kept, it deletes those that the
-    /// journal does not know: they were written just before the driver was killed, and no trial starts from them. `there`:
-    /// the iterations of the trial's checkpoints on the storage.
+    /// Brings a trial's checkpoints in line with the files, after a replay. Forgets checkpoints that exist neither locally
+    /// nor on the storage. If only some checkpoints are kept, deletes those that the journal does not mention: they were
+    /// written just before the driver was killed, and no trial starts from them. `there` has the iterations of the trial's
+    /// checkpoints on the storage.
     pub(super) fn restore_checkpoints(&mut self, i: usize, there: &[u64]) -> Result<()> {
         let run = &mut self.sweep.runs[i];
         let dir = run.dir.clone();
@@ -122,7 +125,8 @@ impl Control {
         found.into_iter().try_for_each(|iteration| self.delete(i, iteration))
     }
 
-    /// After a replay: what is here and perhaps not there, then the journal.
+    /// Queues uploads after a replay: first local checkpoints that the storage may lack, then the other files and the
+    /// journal.
     pub(super) fn restore_uploads(&mut self) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         if !remote.is_fresh {
@@ -136,7 +140,7 @@ impl Control {
         Ok(())
     }
 
-    /// Writes `results.csv`: a row for each trial.
+    /// Writes `results.csv`, with one row per trial.
     pub(in crate::tuner) fn write_results(&self, columns: Columns<'_>) -> Result<()> {
         if self.sweep.trials.is_empty() {
             return Ok(());
@@ -146,7 +150,7 @@ impl Control {
         files::replace_file(&path, &text)
     }
 
-    /// At the end.
+    /// Waits for outstanding uploads at the end of the sweep. If the sweep has failed, an upload error is only logged.
     pub(in crate::tuner) fn finish_uploads(&mut self, went_well: bool) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         match remote.finish() {

@@ -1,4 +1,4 @@
-//! The running sweep: draws trials, gives them resources, and acts on their reports.
+//! The control loop of a running sweep: draws trials, gives them resources, and acts on their reports.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -17,57 +17,60 @@ mod checkpoints;
 mod reports;
 mod start;
 
-/// How often an interrupt and the clock are looked at when no trial reports.
+/// Interval at which an interrupt and the time limits are checked while no trial reports.
 const TICK: Duration = Duration::from_millis(100);
 
 pub(super) struct Control {
     pub(super) sweep: Sweep,
     pub(super) journal: Journal,
     pub(super) executor: Box<dyn Executor>,
-    /// Where the storage path is a URL.
+    /// Storage of the sweep, if the storage path is a URL.
     pub(super) remote: Option<Remote>,
     pub(super) factory: TrainableFactory,
     pub(super) pool: Pool,
-    /// The pool is what the executor says, which may change.
+    /// Whether the pool's total follows the resources that the executor reports, which may change.
     pub(super) follows_executor: bool,
     pub(super) run_config: RunConfig,
     pub(super) progress: Progress,
     pub(super) prefix: String,
-    /// Trials of the whole sweep; `None`: no end.
+    /// Number of trials in the whole sweep; `None` means no limit.
     pub(super) num_samples: Option<u64>,
     pub(super) max_concurrent: usize,
-    /// Trials that may be pending; 0: each is drawn when there is room for it, knowing all results so far.
+    /// Maximum number of pending trials to draw ahead. With 0, each trial is drawn when there is room for it, so that the
+    /// searcher knows all results so far.
     pub(super) draws_ahead: usize,
     pub(super) time_budget: Option<f64>,
     pub(super) reuse_actors: bool,
     pub(super) unsaved: Unsaved,
 }
 
-/// What is forgotten when the driver dies.
+/// State that exists only in memory. After a crash it is rebuilt from the journal.
 #[derive(Default)]
 pub(super) struct Unsaved {
     started: Option<Instant>,
     elapsed_before: f64,
     next_actor: ActorId,
-    /// Actors at work, and their trials.
+    /// Running actors, with the index of each one's trial.
     actors: HashMap<ActorId, usize>,
     of_trial: HashMap<usize, ActorId>,
-    /// Actors without a trial that could become another one.
+    /// Actors without a trial, kept for reuse, with their resources and GPUs.
     parked: Vec<(ActorId, Resources, Vec<usize>)>,
     gpus: HashMap<ActorId, Vec<usize>>,
-    /// Where trials with an actor stand.
+    /// Progress of each trial that has an actor.
     at: HashMap<usize, TrialProgress>,
-    /// Trials that hold the checkpoint of another one until they have started: source and iteration.
+    /// Checkpoints of other trials from which trials are starting: index of the starting trial, then index of the other
+    /// trial and iteration.
     holds: HashMap<usize, (usize, u64)>,
-    /// Trials whose end was decided before a restore, to be trained up to there once more and saved.
+    /// Trials that were stopped before a restore without their last checkpoint; they are trained up to that point again and
+    /// saved.
     to_finish: Vec<usize>,
-    /// Nothing has changed since no trial could be started.
+    /// Whether no trial could be started and nothing has changed since.
     nothing_to_start: bool,
     exhausted: bool,
-    /// The searcher said to wait.
+    /// Whether the searcher answered that it must wait for results.
     waits: bool,
     interrupted: bool,
-    /// It was said that trials share the cores.
+    /// Whether the user was told that trials share the cores.
     told_of_cores: bool,
     bytes: u64,
 }
@@ -80,7 +83,7 @@ struct TrialProgress {
 }
 
 impl Control {
-    /// Runs to the end; `true`: it was interrupted.
+    /// Runs the sweep to its end. Returns whether it was interrupted.
     pub(super) fn run(&mut self) -> Result<bool> {
         self.unsaved.started = Some(Instant::now());
         self.unsaved.elapsed_before = self.sweep.elapsed;
@@ -126,9 +129,9 @@ impl Control {
         }
     }
 
-    /// After a replay: trials that were given up, and those that had not ended.
+    /// Decides after a replay which failed and which unfinished trials continue.
     pub(super) fn choose_what_goes_on(&mut self, which: Restore) -> Result<()> {
-        // Where everything would stop again at once, a failed trial stays a failed trial.
+        // If the whole sweep would stop again at once, failed trials are not retried.
         let retries = (which.resume_errored || which.restart_errored)
             && (self.sweep.stop_all.is_none() || self.reason_to_stop_all(self.sweep.elapsed).is_none());
         for i in 0..self.sweep.trials.len() {
@@ -152,7 +155,7 @@ impl Control {
         Ok(())
     }
 
-    /// After a replay: what was decided and not done yet.
+    /// Completes, after a replay, what was decided but not yet done.
     fn restore_progress(&mut self) -> Result<()> {
         if self.sweep.stop_all.is_some() {
             self.stop_open_trials()?;
@@ -161,7 +164,7 @@ impl Control {
         let mut there = self.remote.as_ref().map(Remote::iterations_there).unwrap_or_default();
         for i in 0..self.sweep.trials.len() {
             let there = there.remove(&self.sweep.runs[i].dir).unwrap_or_default();
-            // A trial that has ended writes no more, which would do it.
+            // A later save would delete unfinished files, but a trial that has ended does not save again.
             checkpoint::clean_up(&self.sweep.runs[i].dir);
             self.restore_checkpoints(i, &there)?;
             self.unsaved.bytes += self.sweep.runs[i].checkpoints.bytes();
@@ -187,7 +190,7 @@ impl Control {
         self.sweep.trials[i].trial_id.clone()
     }
 
-    /// Trials that ended while no actor trained them.
+    /// Completes trials that ended while they had no actor, or schedules the training that their last checkpoint needs.
     fn settle_released(&mut self) -> Result<()> {
         while let Some(i) = self.sweep.released.pop() {
             let run = &self.sweep.runs[i];
@@ -229,7 +232,7 @@ impl Control {
         }
     }
 
-    /// Why no trial goes on once the sweep has run for `elapsed` seconds.
+    /// Returns the reason to stop all trials once the sweep has run for `elapsed` seconds, if there is one.
     fn reason_to_stop_all(&self, elapsed: f64) -> Option<&'static str> {
         let stopper = self.sweep.stopper.as_ref();
         if stopper.is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed))) {
@@ -246,7 +249,7 @@ impl Control {
         self.settle_released()
     }
 
-    /// Stops the trials that have not ended. A driver that was killed in here is followed by one that stops the rest.
+    /// Stops all trials that have not ended. If the driver is killed halfway, the next one stops the rest.
     fn stop_open_trials(&mut self) -> Result<()> {
         for i in 0..self.sweep.trials.len() {
             if !self.sweep.trials[i].status.is_finished() {

@@ -1,4 +1,4 @@
-//! What actors report, and what their trials do next.
+//! Handling of the reports from actors, and the choice of what their trials do next.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{Error, Metrics, Result, TrialStatus, checkpoint};
 
 impl Control {
     pub(super) fn on_report(&mut self, actor: ActorId, report: Report) -> Result<()> {
-        // Of an actor that was dismissed.
+        // The report comes from an actor that was dismissed.
         let Some(&i) = self.unsaved.actors.get(&actor) else { return Ok(()) };
         if matches!(report, Report::Failed { .. }) {
             self.executor.alive()?;
@@ -122,7 +122,7 @@ impl Control {
         score
     }
 
-    /// What comes next for a trial that has just `trained`, or else started or saved.
+    /// Sends a trial's next request. `trained` says whether the trial has just trained, as opposed to started or saved.
     fn request_next(&mut self, i: usize, trained: bool) -> Result<()> {
         let run = &self.sweep.runs[i];
         let Some(at) = self.unsaved.at.get(&i).copied() else { return Ok(()) };
@@ -170,7 +170,7 @@ impl Control {
         self.request_next(i, false)
     }
 
-    /// Takes a trial off its actor.
+    /// Separates a trial from its actor. The actor is kept for reuse if `reuse_actors` is set, otherwise it stops.
     fn release(&mut self, i: usize) -> Result<()> {
         let Some(&actor) = self.unsaved.of_trial.get(&i) else { return Ok(()) };
         if self.reuse_actors && !self.unsaved.interrupted {
@@ -194,7 +194,7 @@ impl Control {
         self.executor.forget(actor);
     }
 
-    /// A trial has no actor any more.
+    /// Handles a trial that no longer has an actor.
     fn settled(&mut self, i: usize) -> Result<()> {
         self.sweep.runs[i].stage = Stage::Idle;
         self.unsaved.at.remove(&i);
@@ -202,12 +202,12 @@ impl Control {
             TrialStatus::Terminated if !self.unsaved.interrupted || !self.needs_training(i) => {
                 self.complete(i)
             }
-            // Interrupted: it is taken up again by a restore.
+            // The trial was interrupted; a restore continues it.
             _ => Ok(()),
         }
     }
 
-    /// Whether a trial that was stopped has not been where it was stopped, after a restore.
+    /// Whether a stopped trial lacks the checkpoint at its last result, and must train up to there again after a restore.
     pub(super) fn needs_training(&self, i: usize) -> bool {
         let run = &self.sweep.runs[i];
         run.save || (self.saves_at_end() && run.checkpoints.newest() != Some(run.seen))

@@ -1,4 +1,4 @@
-//! Trials drawn, and given resources.
+//! Drawing of trials, and starting them with resources and an actor.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::tuner::sweep::Stage;
 use crate::{Config, Error, Resources, Result, Trial, TrialStatus, checkpoint};
 
 impl Control {
-    /// Starts a trial if there is one to start; `false`: there is none now.
+    /// Starts one trial if possible. Returns `false` if none can be started now.
     pub(super) fn start_one(&mut self) -> Result<bool> {
         if self.unsaved.nothing_to_start
             || self.unsaved.interrupted
@@ -50,13 +50,13 @@ impl Control {
         !self.unsaved.exhausted && !self.unsaved.waits
     }
 
-    /// What a trial with these settings takes of what the sweep shares out.
+    /// Resources that a trial with these settings takes from the pool.
     fn resources(&self, config: &Config) -> Result<Resources> {
         let asked = self.factory.resources(config)?;
         Ok(if self.executor.is_on_ray() { asked } else { asked.without_actors() })
     }
 
-    /// Whether any resources are free at all.
+    /// Whether any resources are free, or any actor can be reused.
     fn has_room(&self) -> bool {
         self.pool.has_any_free() || !self.unsaved.parked.is_empty()
     }
@@ -83,7 +83,7 @@ impl Control {
                 || self.unsaved.parked.iter().any(|(_, parked, _)| parked == resources))
     }
 
-    /// Asks the searcher for a trial.
+    /// Asks the searcher for a trial and adds it. Returns `false` if there is none now.
     fn draw(&mut self) -> Result<bool> {
         if self.num_samples.is_some_and(|most| self.sweep.trials.len() as u64 >= most) {
             self.unsaved.exhausted = true;
@@ -120,7 +120,8 @@ impl Control {
         Ok(false)
     }
 
-    /// On restoring: a trial that goes on gets what it asks for now, unless a scheduler chose what it has.
+    /// Updates, on restoring, the resources of an unfinished trial to those that the trainable asks for now, unless a
+    /// scheduler changed them.
     pub(super) fn ask_again(&mut self, i: usize) -> Result<()> {
         let trial = &self.sweep.trials[i];
         if trial.status.is_finished() || trial.resources != self.sweep.runs[i].requested {
@@ -160,7 +161,7 @@ impl Control {
         }
     }
 
-    /// Gives a trial its resources and an actor.
+    /// Starts a trial: gives it resources and an actor.
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
         let (from, source) = self.where_to_start(i)?;
         let trial_id = self.id(i);
@@ -216,7 +217,8 @@ impl Control {
         Ok(())
     }
 
-    /// The checkpoint that a trial starts from, with its iteration; and the trial it belongs to if that is another one.
+    /// Returns the checkpoint that a trial starts from, as iteration and path, and the trial it belongs to if that is
+    /// another one.
     #[expect(clippy::type_complexity, reason = "read once, just below")]
     fn where_to_start(&mut self, i: usize) -> Result<(Option<(u64, PathBuf)>, Option<usize>)> {
         if let Some(exploit) = &self.sweep.runs[i].exploit {
@@ -245,7 +247,8 @@ impl Control {
         Ok((None, None))
     }
 
-    /// Where a checkpoint is, downloaded if need be; `None`, with a warning: it is damaged or gone.
+    /// Returns the path of a checkpoint, which is downloaded if necessary. If it is damaged or missing, logs a warning and
+    /// returns `None`.
     fn intact_checkpoint(&mut self, i: usize, iteration: u64) -> Result<Option<PathBuf>> {
         let path = self.sweep.runs[i].dir.join(checkpoint::name(iteration));
         let mut skipped = match checkpoint::verify(&path, None) {
@@ -263,11 +266,11 @@ impl Control {
         Ok(None)
     }
 
-    /// Nothing trains. `false`: nothing ever will.
+    /// Finds out how the sweep continues when no trial is running. Returns `false` if it has ended.
     pub(super) fn ask_idle_scheduler(&mut self) -> Result<bool> {
         self.unsaved.nothing_to_start = false;
         if !self.unsaved.parked.is_empty() {
-            // What they hold may be what the others wait for.
+            // The other trials may be waiting for the resources of these actors.
             self.dismiss_parked();
             return Ok(true);
         }
