@@ -108,7 +108,8 @@ fn main() -> Outcome<()> {
     let mut rates = [const { Vec::new() }; 3];
     for round in 0..=ROUNDS {
         for (driver, rates) in drivers.iter_mut().zip(&mut rates) {
-            let (start, mut steps) = (Instant::now(), 0);
+            let start = Instant::now();
+            let mut steps = 0;
             while start.elapsed().as_secs_f64() < args.seconds {
                 let result = driver.train()?;
                 let count = result.get("num_agent_steps_sampled_this_iter").and_then(|count| count.as_u64());
@@ -122,7 +123,8 @@ fn main() -> Outcome<()> {
     let [alone, one, three] = rates;
     let beside =
         |rates: &[f64]| median(&mut rates.iter().zip(&alone).map(|(a, b)| a / b).collect::<Vec<_>>());
-    let (one_beside, three_beside) = (beside(&one), beside(&three));
+    let one_beside = beside(&one);
+    let three_beside = beside(&three);
     println!("{:<44}{:>16}{:>8}", "PPO, two 64x64 tanh towers", "agent steps/s", "ratio");
     for (name, mut rates, ratio) in [
         ("one agent, `Env`", alone, 1.0),

@@ -43,8 +43,9 @@ fn measure(env: &str, copies: usize, workers: usize, seconds: f64) -> Outcome<Va
         if env == "CartPole-v1" { matched_ppo(copies, workers) } else { matched_ppo_pendulum(copies) };
     let (inputs, outputs) = if env == "CartPole-v1" { (4, 2) } else { (3, 1) };
     let flop = ppo_flop_per_step(&settings, inputs, outputs);
-    let (minibatch, epochs, width) =
-        (settings.sgd_minibatch_size, settings.num_sgd_iter, settings.common.model.fcnet_hiddens[0]);
+    let minibatch = settings.sgd_minibatch_size;
+    let epochs = settings.num_sgd_iter;
+    let width = settings.common.model.fcnet_hiddens[0];
     let mut driver = settings.builder(env).loggers(LoggerChoice::None).build()?;
     let rates = train_rounds(&mut driver, seconds)?;
     let peak = peak_mb("self")?;

@@ -101,8 +101,11 @@ fn on<'t>(layers: &[Dense], net: Net<'t>, x: Value<'t>) -> Value<'t> {
 fn beside_one_dnn(rows: usize, width: usize, products: usize, mut call: impl FnMut()) -> [f64; 3] {
     let options = (Kind::Float, Device::Cpu);
     let size = [rows, width].map(|n| n as i64);
-    let (x, weight) = (Tensor::rand(size, options), Tensor::rand([size[1]; 2], options));
-    let (x, weight, bias) = (x.to_mkldnn(), weight.to_mkldnn(), Tensor::zeros([size[1]], options));
+    let x = Tensor::rand(size, options);
+    let weight = Tensor::rand([size[1]; 2], options);
+    let x = x.to_mkldnn();
+    let weight = weight.to_mkldnn();
+    let bias = Tensor::zeros([size[1]], options);
     let _guard = torch::no_grad_guard();
     let flop = FLOP * (rows * width * width) as f64 / 1e9;
     let mut turns: [Vec<f64>; 3] = Default::default();
@@ -119,7 +122,8 @@ fn beside_one_dnn(rows: usize, width: usize, products: usize, mut call: impl FnM
 
 fn calls_per_second(call: &mut impl FnMut()) -> f64 {
     call();
-    let (start, mut calls) = (Instant::now(), 0.0);
+    let start = Instant::now();
+    let mut calls = 0.0;
     while start.elapsed().as_secs_f64() < 2e-3 {
         call();
         calls += 1.0;

@@ -26,7 +26,8 @@ fn main() -> Outcome<()> {
     let measured = measure(&dir);
     std::fs::remove_dir_all(&dir)?;
     let (mut seconds, mut peaks) = measured?;
-    let (seconds, peak) = (median(&mut seconds), median(&mut peaks));
+    let seconds = median(&mut seconds);
+    let peak = median(&mut peaks);
     if args.json {
         println!(
             "{}",
@@ -42,7 +43,8 @@ fn main() -> Outcome<()> {
 fn measure(dir: &Path) -> Outcome<(Vec<f64>, Vec<f64>)> {
     let config = dir.join("config.json");
     std::fs::write(&config, serde_json::to_vec(&to_config(&matched_ppo(8, 0))?)?)?;
-    let (mut seconds, mut peaks) = (Vec::new(), Vec::new());
+    let mut seconds = Vec::new();
+    let mut peaks = Vec::new();
     for start in 0..STARTS {
         let before = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_pavlov"))

@@ -177,8 +177,10 @@ fn dqn(workers: usize) -> Dqn {
     let mut dqn = Dqn::get_default_config();
     dqn.off_policy.replay_buffer_config.learning_starts = 200;
     let common = &mut dqn.common;
-    (common.seed, common.num_workers) = (Some(1), workers);
-    (common.num_envs_per_worker, common.rollout_fragment_length) = (4, 4);
+    common.seed = Some(1);
+    common.num_workers = workers;
+    common.num_envs_per_worker = 4;
+    common.rollout_fragment_length = 4;
     common.min_sample_timesteps_per_reporting = Some(200);
     common.model.fcnet_hiddens = vec![64, 64];
     dqn
@@ -219,7 +221,8 @@ fn sampled(
     let mut settings = matched_ppo(workers, workers);
     let common = &mut settings.common;
     common.workers = Workers { transport: TRANSPORTS[transport].1, number: None };
-    (common.rollout_fragment_length, common.train_batch_size) = (steps, steps * workers);
+    common.rollout_fragment_length = steps;
+    common.train_batch_size = steps * workers;
     settings.sgd_minibatch_size = steps * workers;
     let builder = settings.builder(sleeper).loggers(LoggerChoice::None);
     child_main(&[&builder.as_trainable()]);
@@ -249,13 +252,16 @@ fn carried(transport: usize) -> Outcome<Value> {
     let common = &mut settings.common;
     common.workers = Workers { transport: TRANSPORTS[transport].1, number: None };
     common.recreate_failed_workers = true;
-    (common.rollout_fragment_length, common.train_batch_size) = (ROWS, ROWS);
-    (common.disable_env_checking, common.model.fcnet_hiddens) = (true, vec![256]);
+    common.rollout_fragment_length = ROWS;
+    common.train_batch_size = ROWS;
+    common.disable_env_checking = true;
+    common.model.fcnet_hiddens = vec![256];
     let wide = || Idle { step: Duration::ZERO, width: WIDTH, t: 0 };
     let builder = settings.builder(wide).loggers(LoggerChoice::None);
     child_main(&[&builder.as_trainable()]);
     let driver = builder.build()?;
-    let (workers, weights) = (driver.workers()?, driver.get_weights()?);
+    let workers = driver.workers()?;
+    let weights = driver.get_weights()?;
     let request = middle(301, || Ok(workers.set_task(1)?))?;
     let fragment = middle(31, || Ok(workers.sample().map(drop)?))?;
     let sent = middle(31, || Ok(workers.set_weights(&weights)?))?;
@@ -301,7 +307,8 @@ fn tables(lines: &[Value]) {
     println!("\n{:<10}{:>14}{:>24}", "transport", "0.5 s (s)", "16 workers of linear");
     let threads = of("overhead").next().map_or(f64::NAN, |line| number(line, "call_s"));
     for line in of("overhead") {
-        let (name, call) = (text(line, "transport"), number(line, "call_s"));
+        let name = text(line, "transport");
+        let call = number(line, "call_s");
         let sps = |workers: usize| {
             let fits = |line: &&Value| line["transport"] == *name && line["workers"] == workers;
             of("scaling").find(fits).map_or(f64::NAN, |line| number(line, "sps"))

@@ -39,14 +39,17 @@ impl BaseTrainer for Linear {
         let saved = context.checkpoint.as_ref().map(Checkpoint::get_metadata).transpose()?;
         let done = saved.and_then(|metadata| metadata.get("epoch")?.as_u64()).unwrap_or(0);
         for epoch in done + 1..=self.epochs {
-            let (mut loss, mut batches) = (0.0, 0.0);
+            let mut loss = 0.0;
+            let mut batches = 0.0;
             let options = IterBatches { batch_size: 2, ..IterBatches::default() };
             for batch in context.dataset("train")?.iter_torch_batches(options, Kind::Float, Device::Cpu)? {
                 let batch = batch?;
-                let (x, y) = (batch["x"].unsqueeze(1), batch["y"].unsqueeze(1));
+                let x = batch["x"].unsqueeze(1);
+                let y = batch["y"].unsqueeze(1);
                 let batch_loss = model.forward(&x).mse_loss(&y, Reduction::Mean);
                 optimizer.backward_step(&batch_loss);
-                (loss, batches) = (loss + batch_loss.double_value(&[]), batches + 1.0);
+                loss = loss + batch_loss.double_value(&[]);
+                batches = batches + 1.0;
             }
             let dir = tempfile::tempdir().map_err(Error::other)?;
             weights.save(dir.path().join("model.safetensors")).map_err(Error::other)?;

@@ -27,7 +27,8 @@ impl BaseTrainer for Slope {
             let mut loss = 0.0;
             for batch in context.dataset("train")?.iter_batches(IterBatches::default())? {
                 let batch = batch?;
-                let (x, y) = (batch.float("x")?, batch.float("y")?);
+                let x = batch.float("x")?;
+                let y = batch.float("y")?;
                 let error = &x * w - y;
                 loss += (&error * &error).sum();
                 w -= self.lr * (&error * &x).sum();

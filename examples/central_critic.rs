@@ -20,12 +20,17 @@ const ALL: usize = 3 * OWN;
 
 fn settings() -> Ppo {
     let mut ppo = Ppo { lr: 1e-3, lambda: 0.95, clip_param: 0.2, kl_coeff: 0.0, ..Ppo::get_default_config() };
-    (ppo.sgd_minibatch_size, ppo.num_sgd_iter) = (256, 10);
+    ppo.sgd_minibatch_size = 256;
+    ppo.num_sgd_iter = 10;
     let common = &mut ppo.common;
     common.multiagent.observation_fn = Some(ObservationFn::GlobalState);
-    (common.num_workers, common.num_envs_per_worker, common.seed) = (0, 16, Some(0));
+    common.num_workers = 0;
+    common.num_envs_per_worker = 16;
+    common.seed = Some(0);
     // A copy plays two whole episodes per batch.
-    (common.rollout_fragment_length, common.train_batch_size, common.gamma) = (50, 800, 0.95);
+    common.rollout_fragment_length = 50;
+    common.train_batch_size = 800;
+    common.gamma = 0.95;
     common.model.fcnet_hiddens = vec![64, 64];
     common.model.fcnet_initializer = Initializer::Orthogonal;
     ppo

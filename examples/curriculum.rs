@@ -33,7 +33,9 @@ impl Env for Corridor {
     }
 
     fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
-        (self.length, self.at, obs[0]) = (self.next_length, 0, 0.0);
+        self.length = self.next_length;
+        self.at = 0;
+        obs[0] = 0.0;
         Ok(())
     }
 

@@ -22,20 +22,20 @@ impl Trainer for A2c {
 
     fn get_default_config() -> Self {
         let mut common = Common { num_workers: 0, num_envs_per_worker: 16, ..Common::default() };
-        (common.rollout_fragment_length, common.train_batch_size) = (8, 128);
+        common.rollout_fragment_length = 8;
+        common.train_batch_size = 128;
         common.model = ModelConfig { vf_share_layers: false, fcnet_hiddens: vec![64, 64], ..common.model };
         Self { common, lr: 1e-3, entropy_coeff: 0.01 }
     }
 
     fn validate_config(&mut self, _: &Spaces) -> Result<()> {
-        match self.lr > 0.0 {
-            true => Ok(()),
-            false => Err(Error::config("lr", self.lr, "it must be above 0")),
-        }
+        if self.lr > 0.0 { Ok(()) } else { Err(Error::config("lr", self.lr, "it must be above 0")) }
     }
 
     fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass> {
-        let (lr, entropy_coeff, common) = (self.lr, self.entropy_coeff, self.common.clone());
+        let lr = self.lr;
+        let entropy_coeff = self.entropy_coeff;
+        let common = self.common.clone();
         let grad_clip = Some(0.5);
         Ppo { common, lr, entropy_coeff, grad_clip, kl_coeff: 0.0, lambda: 1.0, ..Ppo::default() }
             .get_default_policy_class(spaces)
@@ -62,7 +62,8 @@ impl Trainer for A2c {
 
 fn main() -> Result<()> {
     let mut a2c = A2c::get_default_config();
-    (a2c.common.seed, a2c.common.min_sample_timesteps_per_reporting) = (Some(0), Some(12_800));
+    a2c.common.seed = Some(0);
+    a2c.common.min_sample_timesteps_per_reporting = Some(12_800);
     let mut trainer = a2c.builder("CartPole-v1").loggers(LoggerChoice::None).build()?;
     for _ in 0..10 {
         let result = trainer.train()?;

@@ -60,7 +60,8 @@ fn main() -> Result<()> {
 
     let mut ppo = Ppo { lr: 1e-3, num_sgd_iter: 10, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 8, seed: Some(0), ..ppo.common };
-    (ppo.common.train_batch_size, ppo.common.model.fcnet_hiddens) = (1600, vec![32, 32]);
+    ppo.common.train_batch_size = 1600;
+    ppo.common.model.fcnet_hiddens = vec![32, 32];
     let mut trainer = ppo.builder(Coin::default).loggers(LoggerChoice::None).build()?;
     for _ in 0..10 {
         let result = trainer.train()?;

@@ -49,7 +49,8 @@ impl Torso for Residual {
 fn main() -> Result<()> {
     let mut ppo = Ppo { lr: 2e-3, num_sgd_iter: 4, sgd_minibatch_size: 256, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 32, seed: Some(0), ..ppo.common };
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (32, 1024);
+    ppo.common.rollout_fragment_length = 32;
+    ppo.common.train_batch_size = 1024;
     let model = CustomModel::new(Residual::new);
     let mut trainer =
         ppo.builder(catch::Catch::new).custom_model(model).loggers(LoggerChoice::None).build()?;

@@ -34,7 +34,8 @@ impl Trainer for Munchausen {
 
     fn get_default_config() -> Self {
         let mut common = Common { num_workers: 0, num_envs_per_worker: 4, ..Common::default() };
-        (common.rollout_fragment_length, common.train_batch_size) = (4, 64);
+        common.rollout_fragment_length = 4;
+        common.train_batch_size = 64;
         common.min_sample_timesteps_per_reporting = Some(1600);
         let mut off_policy = OffPolicy { target_network_update_freq: 400, ..OffPolicy::default() };
         // Rows learned per step of the environments: a batch of 64 after every 4 steps.
@@ -70,7 +71,8 @@ impl Trainer for Munchausen {
 
     /// Two sequences in turn: fragments go into the buffer, and batches that are drawn from it are learned.
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let (off, rows) = (&self.off_policy, self.common.train_batch_size);
+        let off = &self.off_policy;
+        let rows = self.common.train_batch_size;
         let buffer = workers.replay_buffer(&off.replay_buffer_config, off.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
         let learn = replay(&buffer, rows)
@@ -104,7 +106,8 @@ impl NetPolicy for MunchausenPolicy {
     fn build(config: &Munchausen, net: &mut NetBuilder<'_>) -> Result<Self> {
         let space = &net.spec().spaces.action_space;
         let Space::Discrete { .. } = space else {
-            let (who, needs) = (Munchausen::NAME.into(), "a Discrete action space".into());
+            let who = Munchausen::NAME.into();
+            let needs = "a Discrete action space".into();
             return Err(Error::Space { who, needs, space: space.to_string() });
         };
         let dist = ActionDist::for_space(space)?;
@@ -132,7 +135,9 @@ impl NetPolicy for MunchausenPolicy {
 
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let Munchausen { temperature, munchausen_alpha, .. } = self.config;
-        let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        let s = rows.obs()?;
+        let s2 = rows.next_obs()?;
+        let discount = rows.discounts()?;
         let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
 
         // y = r + alpha [tau ln pi'(a|s)] + gamma sum pi'(a'|s') (Q'(s', a') - tau ln pi'(a'|s')), all of the target copy

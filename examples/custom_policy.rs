@@ -18,7 +18,8 @@ impl NetPolicy for Reinforce {
 
     fn build(lr: &f64, net: &mut NetBuilder<'_>) -> Result<Self> {
         let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
-        let (inputs, outputs) = (net.obs_width(), dist.num_inputs());
+        let inputs = net.obs_width();
+        let outputs = dist.num_inputs();
         let (_, (hidden, logits)) = net.group("actor", Rule::adam(*lr, 1e-8), |net| {
             let hidden = net.dense("hidden", inputs, 32, Activation::Tanh, Init::Normc(1.0));
             Ok((hidden, net.dense("out", 32, outputs, Activation::Linear, Init::Normc(0.01))))
@@ -49,7 +50,8 @@ impl NetPolicy for Reinforce {
 fn main() -> Result<()> {
     let mut ppo = Ppo { num_sgd_iter: 1, sgd_minibatch_size: 1600, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 8, seed: Some(0), ..ppo.common };
-    (ppo.common.batch_mode, ppo.common.train_batch_size) = (BatchMode::CompleteEpisodes, 1600);
+    ppo.common.batch_mode = BatchMode::CompleteEpisodes;
+    ppo.common.train_batch_size = 1600;
     let mine = PolicyClass::net::<Reinforce>("Reinforce", &1e-2);
     let mut trainer = ppo.builder("CartPole-v1").policy_class(mine).loggers(LoggerChoice::None).build()?;
     for _ in 0..60 {

@@ -53,11 +53,15 @@ impl VectorEnv for Ships {
         for i in 0..self.copies.len() {
             let (x, steps, wind) = &mut self.copies[i];
             let push = (2 * actions[i] - 1) as f64 + wind.normal();
-            (*x, *steps) = (*x + 0.1 * push as f32, *steps + 1);
-            (out.obs[i], out.rewards[i], out.terminated[i]) = (*x, 1.0, x.abs() > 1.0);
+            *x = *x + 0.1 * push as f32;
+            *steps = *steps + 1;
+            out.obs[i] = *x;
+            out.rewards[i] = 1.0;
+            out.terminated[i] = x.abs() > 1.0;
             out.truncated[i] = *steps >= 200;
             if out.terminated[i] || out.truncated[i] {
-                (out.final_obs[i], out.obs[i]) = (*x, self.reset_copy(i, seeds.map(|seeds| seeds[i])));
+                out.final_obs[i] = *x;
+                out.obs[i] = self.reset_copy(i, seeds.map(|seeds| seeds[i]));
             }
         }
         Ok(())

@@ -12,8 +12,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut ppo = Ppo { lr: 1e-3, num_sgd_iter: 4, sgd_minibatch_size: 256, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 8, seed: Some(0), ..ppo.common };
     ppo.common.train_batch_size = 1024;
-    (ppo.common.evaluation_interval, ppo.common.evaluation_duration) =
-        (Some(5), EvaluationDuration::Units(10));
+    ppo.common.evaluation_interval = Some(5);
+    ppo.common.evaluation_duration = EvaluationDuration::Units(10);
 
     // On a schedule: results of every fifth iteration carry a block `evaluation`.
     let mut trainer = ppo.clone().builder("CartPole-v1").logdir(dir.path()).build()?;
@@ -36,7 +36,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     println!("five more, played from the checkpoint: {returns:?}");
 
     // By hand: one action at a time, in an environment that is yours to step.
-    let (mut env, mut obs, mut steps) = (CartPole::new(CartPoleConfig::default()), [0.0; 4], 0);
+    let mut env = CartPole::new(CartPoleConfig::default());
+    let mut obs = [0.0; 4];
+    let mut steps = 0;
     env.reset(Some(42), &mut obs)?;
     while steps < 500 {
         let action =

@@ -9,7 +9,9 @@ use pavlov::torch::Cuda;
 /// The learner's statistics of each iteration.
 fn train<T: Trainer>(mut settings: T, env: &str, num_gpus: usize) -> Result<Vec<Metrics>> {
     let common = settings.common_mut();
-    (common.num_gpus, common.seed, common.num_workers) = (num_gpus, Some(0), 0);
+    common.num_gpus = num_gpus;
+    common.seed = Some(0);
+    common.num_workers = 0;
     let mut trainer = settings.builder(env).loggers(LoggerChoice::None).build()?;
     (0..3).map(|_| Ok(trainer.train()?)).collect()
 }
@@ -25,7 +27,8 @@ fn compare<T: Trainer>(settings: T, env: &str, names: &[&str]) -> Result<()> {
                     .as_f64()
                     .unwrap_or(f64::NAN)
             };
-            let (gpu, cpu) = (of(gpu), of(cpu));
+            let gpu = of(gpu);
+            let cpu = of(cpu);
             println!("{} iteration {} {name}: {gpu:.6} on the GPU, {cpu:.6} on the CPU", T::NAME, i + 1);
             assert!((gpu - cpu).abs() <= 0.02_f64.max(0.02 * cpu.abs()), "they differ by more than rounding");
         }

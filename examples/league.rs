@@ -16,12 +16,19 @@ const MOVES: usize = 4096;
 
 fn settings(seed: u64) -> Ppo {
     let mut ppo = Ppo { lr: 1e-3, lambda: 0.95, kl_coeff: 0.0, clip_param: 0.2, ..Ppo::get_default_config() };
-    (ppo.sgd_minibatch_size, ppo.num_sgd_iter, ppo.entropy_coeff) = (512, 6, 0.15);
+    ppo.sgd_minibatch_size = 512;
+    ppo.num_sgd_iter = 6;
+    ppo.entropy_coeff = 0.15;
     ppo.lr_schedule = Some(Piecewise(vec![(0, 1e-3), (ITERATIONS * MOVES as u64, 1e-4)]));
     let common = &mut ppo.common;
-    (common.num_workers, common.num_envs_per_worker, common.seed) = (0, 32, Some(seed));
-    (common.rollout_fragment_length, common.train_batch_size, common.gamma) = (128, MOVES, 1.0);
-    (common.mask_actions, common.model.fcnet_hiddens) = (true, vec![128, 128]);
+    common.num_workers = 0;
+    common.num_envs_per_worker = 32;
+    common.seed = Some(seed);
+    common.rollout_fragment_length = 128;
+    common.train_batch_size = MOVES;
+    common.gamma = 1.0;
+    common.mask_actions = true;
+    common.model.fcnet_hiddens = vec![128, 128];
     let multi = &mut common.multiagent;
     multi.policies = ["main", "opponent", "beginner"].map(|id| (id.to_owned(), Config::new())).into();
     multi.policies_to_train = Some(vec!["main".into()]);
@@ -32,7 +39,8 @@ fn settings(seed: u64) -> Ppo {
     common.evaluation_config.policy_mapping_fn = Some(against_beginner);
     // The best moves of a policy are always the same ones, and so would be the games.
     common.evaluation_config.explore = true;
-    (common.evaluation_interval, common.evaluation_duration) = (Some(25), EvaluationDuration::Units(500));
+    common.evaluation_interval = Some(25);
+    common.evaluation_duration = EvaluationDuration::Units(500);
     ppo
 }
 
@@ -45,7 +53,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     for iteration in 1..=ITERATIONS {
         let result = trainer.train()?;
         if iteration % 25 == 0 {
-            let (league, won) = (&result["league"], &result["evaluation"]["policy_reward_mean"]["main"]);
+            let league = &result["league"];
+            let won = &result["evaluation"]["policy_reward_mean"]["main"];
             balance = won.as_f64().ok_or("an evaluation against `beginner`")?;
             let rates = league["members"].as_array().into_iter().flatten().map(|member| &member["win_rate"]);
             let rates: Vec<String> =

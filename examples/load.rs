@@ -13,7 +13,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let mut ppo = Ppo { lr: 1e-3, num_sgd_iter: 4, sgd_minibatch_size: 256, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 8, seed: Some(0), ..ppo.common };
-    (ppo.common.train_batch_size, ppo.common.observation_filter) = (1024, ObservationFilter::MeanStdFilter);
+    ppo.common.train_batch_size = 1024;
+    ppo.common.observation_filter = ObservationFilter::MeanStdFilter;
     let mut trainer = ppo.builder("CartPole-v1").logdir(dir.path()).build()?;
     (0..10).try_for_each(|_| trainer.train().map(drop))?;
     trainer.save()?;
@@ -21,7 +22,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     // Elsewhere, the run directory is enough. One episode, stepped by hand.
     let mut policy = pavlov::load(dir.path())?;
-    let (mut env, mut obs, mut steps) = (CartPole::new(CartPoleConfig::default()), [0.0; 4], 0);
+    let mut env = CartPole::new(CartPoleConfig::default());
+    let mut obs = [0.0; 4];
+    let mut steps = 0;
     env.reset(Some(42), &mut obs)?;
     policy.reset(0)?;
     while steps < 500 {
@@ -37,7 +40,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let file = dir.path().join("policy.pt");
     policy.export(&file)?;
     let logits = CModule::load(&file)?.forward_ts(&[Tensor::from_slice(&obs).view([1, 4])])?;
-    let (exported, own) = (logits.argmax(1, false).int64_value(&[0]), policy.act(&obs)?);
+    let exported = logits.argmax(1, false).int64_value(&[0]);
+    let own = policy.act(&obs)?;
     println!("the exported file chooses {exported}, the policy {own:?}");
     if own.discrete() != Some(exported) {
         return Err("the two differ".into());

@@ -40,13 +40,15 @@ impl Trainer for PpoAndDqn {
     }
     fn policies(&self, agents: &[Agent]) -> Result<Policies> {
         let spaces = &agents[0].spaces;
-        let (ppo, dqn) =
-            (self.ppo.get_default_policy_class(spaces)?, self.dqn.get_default_policy_class(spaces)?);
+        let ppo = self.ppo.get_default_policy_class(spaces)?;
+        let dqn = self.dqn.get_default_policy_class(spaces)?;
         let by = |agent: &str| if agent == "agent_0" { "dqn" } else { "ppo" };
         Ok(Policies::new([("ppo", ppo), ("dqn", dqn)], by))
     }
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let (ppo, off, rows) = (&self.ppo, &self.dqn.off_policy, self.dqn.common.train_batch_size);
+        let ppo = &self.ppo;
+        let off = &self.dqn.off_policy;
+        let rows = self.dqn.common.train_batch_size;
         let buffer =
             workers.replay_buffer_of("dqn", &off.replay_buffer_config, off.store_buffer_in_checkpoints);
         // DQN's rows go to its buffer, and only PPO's go on.
@@ -75,14 +77,24 @@ impl Trainer for PpoAndDqn {
 
 fn settings() -> PpoAndDqn {
     let PpoAndDqn { mut ppo, mut dqn } = PpoAndDqn::get_default_config();
-    (ppo.lr, ppo.lambda, ppo.clip_param, ppo.kl_coeff) = (1e-3, 0.95, 0.2, 0.0);
-    (ppo.sgd_minibatch_size, ppo.num_sgd_iter) = (256, 10);
-    (dqn.lr, dqn.common.train_batch_size, dqn.off_policy.training_intensity) = (5e-4, 128, Some(4.0));
+    ppo.lr = 1e-3;
+    ppo.lambda = 0.95;
+    ppo.clip_param = 0.2;
+    ppo.kl_coeff = 0.0;
+    ppo.sgd_minibatch_size = 256;
+    ppo.num_sgd_iter = 10;
+    dqn.lr = 5e-4;
+    dqn.common.train_batch_size = 128;
+    dqn.off_policy.training_intensity = Some(4.0);
     dqn.off_policy.target_network_update_freq = 2000;
-    (ppo.common.num_workers, ppo.common.num_envs_per_worker, ppo.common.seed) = (0, 16, Some(0));
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (50, 800);
+    ppo.common.num_workers = 0;
+    ppo.common.num_envs_per_worker = 16;
+    ppo.common.seed = Some(0);
+    ppo.common.rollout_fragment_length = 50;
+    ppo.common.train_batch_size = 800;
     for common in [&mut ppo.common, &mut dqn.common] {
-        (common.gamma, common.model.fcnet_hiddens) = (0.95, vec![64, 64]);
+        common.gamma = 0.95;
+        common.model.fcnet_hiddens = vec![64, 64];
     }
     PpoAndDqn { ppo, dqn }
 }
@@ -101,7 +113,9 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         let result = trainer.train()?;
         if iteration % 25 == 0 {
             let of = |id: &str| result["policy_reward_mean"][id].as_f64().unwrap_or(f64::NAN);
-            let (steps, dqn, ppo) = (&result["timesteps_total"], of("dqn"), of("ppo"));
+            let steps = &result["timesteps_total"];
+            let dqn = of("dqn");
+            let ppo = of("ppo");
             println!("{steps:>7} steps: {dqn:.1} to the agent of DQN, {ppo:.1} to one of PPO");
         }
     }

@@ -29,7 +29,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     second.restore(&checkpoint)?;
     println!("restored at iteration {}", second.training_iteration());
     for _ in 0..2 {
-        let (a, b) = (straight.train()?, second.train()?);
+        let a = straight.train()?;
+        let b = second.train()?;
         for key in ["training_iteration", "timesteps_total", "episode_reward_mean"] {
             println!("{key}: {} without a stop, {} with one", a[key], b[key]);
         }

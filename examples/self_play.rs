@@ -19,14 +19,21 @@ use pavlov::trainer::{Session, rng::Stream};
 fn settings(is_small: bool, moves: u64, seed: u64) -> Ppo {
     let mut ppo = Ppo { lambda: 0.95, kl_coeff: 0.0, clip_param: 0.2, ..Ppo::get_default_config() };
     let (copies, units) = if is_small { (32, 128) } else { (64, 256) };
-    (ppo.sgd_minibatch_size, ppo.num_sgd_iter) = (16 * copies, 6);
+    ppo.sgd_minibatch_size = 16 * copies;
+    ppo.num_sgd_iter = 6;
     ppo.entropy_coeff = if is_small { 0.15 } else { 0.2 };
-    (ppo.lr, ppo.lr_schedule) = (1e-3, Some(Piecewise(vec![(0, 1e-3), (moves, 1e-4)])));
+    ppo.lr = 1e-3;
+    ppo.lr_schedule = Some(Piecewise(vec![(0, 1e-3), (moves, 1e-4)]));
     let common = &mut ppo.common;
-    (common.num_workers, common.num_envs_per_worker, common.seed) = (0, copies, Some(seed));
-    (common.rollout_fragment_length, common.train_batch_size, common.gamma) = (128, 128 * copies, 1.0);
+    common.num_workers = 0;
+    common.num_envs_per_worker = copies;
+    common.seed = Some(seed);
+    common.rollout_fragment_length = 128;
+    common.train_batch_size = 128 * copies;
+    common.gamma = 1.0;
     common.mask_actions = true;
-    (common.model.fcnet_hiddens, common.model.fcnet_activation) = (vec![units; 2], Activation::Relu);
+    common.model.fcnet_hiddens = vec![units; 2];
+    common.model.fcnet_activation = Activation::Relu;
     ppo
 }
 
@@ -43,9 +50,10 @@ fn worth(mine: u16, others: u16, known: &mut HashMap<(u16, u16), i8>) -> i8 {
         return *worth;
     }
     let moves = (0..9).filter(|square| (mine | others) >> square & 1 == 0);
-    let best = match LINES.iter().any(|line| others & line == *line) {
-        true => -1,
-        false => moves.map(|square| -worth(others, mine | 1 << square, known)).max().unwrap_or(0),
+    let best = if LINES.iter().any(|line| others & line == *line) {
+        -1
+    } else {
+        moves.map(|square| -worth(others, mine | 1 << square, known)).max().unwrap_or(0)
     };
     *known.entry((mine, others)).or_insert(best)
 }
@@ -56,7 +64,8 @@ fn games(
     policy: &mut Session,
     mut other: impl FnMut(&BoardGame, &[u8], &[i64]) -> i64,
 ) -> std::result::Result<[u32; 2], Box<dyn std::error::Error>> {
-    let (mut ends, mut rows) = ([0, 0], MultiAgentRows::new(env));
+    let mut ends = [0, 0];
+    let mut rows = MultiAgentRows::new(env);
     for game in 0..1000 {
         let seat = game % 2;
         env.reset(None, rows.out())?;
@@ -66,9 +75,10 @@ fn games(
             env.action_mask(turn, legal);
             let squares = legal.len();
             let moves: Vec<i64> = (0..).zip(&*legal).filter(|(_, legal)| **legal).map(|(i, _)| i).collect();
-            let action = match turn == seat {
-                true => policy.act(rows.obs(turn))?.discrete().ok_or("a square")?,
-                false => other(env, &rows.obs(turn)[squares..], &moves),
+            let action = if turn == seat {
+                policy.act(rows.obs(turn))?.discrete().ok_or("a square")?
+            } else {
+                other(env, &rows.obs(turn)[squares..], &moves)
             };
             env.step(&[action; 2], rows.out())?;
         }
@@ -100,7 +110,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         println!("{} moves, {} a game", result["timesteps_total"], result["episode_len_mean"]);
     }
     let mut policy = trainer.session(1)?;
-    let (mut rng, mut known) = (Stream::new(0, "opponents", 0), HashMap::new());
+    let mut rng = Stream::new(0, "opponents", 0);
+    let mut known = HashMap::new();
     let mut any = |moves: &[i64]| moves[rng.below(moves.len() as u64) as usize];
     let random = games(&mut game, &mut policy, |_, _, moves| any(moves))?;
     let better = games(&mut game, &mut policy, |game, seen, moves| {

@@ -227,7 +227,9 @@ impl Callbacks for League {
             self.add(snapshot);
         }
         let of = |member: &Member| {
-            let (iteration, elo, win_rate) = (member.iteration, member.elo, member.win_rate());
+            let iteration = member.iteration;
+            let elo = member.elo;
+            let win_rate = member.win_rate();
             json!({"iteration": iteration, "elo": elo, "win_rate": win_rate})
         };
         let members: Vec<Value> = self.book.members.iter().map(of).collect();
@@ -261,7 +263,8 @@ impl Callbacks for League {
             return Err(Error::state("the league", reason));
         }
         let weights = (0..book.members.len()).map(|i| state.nested(&format!("member_{i}")).map(Arc::new));
-        (self.weights, self.book) = (weights.collect::<Result<_>>()?, book);
+        self.weights = weights.collect::<Result<_>>()?;
+        self.book = book;
         Ok(())
     }
 }

@@ -64,7 +64,8 @@
 //!         Space::discrete(2)
 //!     }
 //!     fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
-//!         (self.0, obs[0]) = (0, 0.0);
+//!         self.0 = 0;
+//!         obs[0] = 0.0;
 //!         Ok(())
 //!     }
 //!     fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {

@@ -299,7 +299,8 @@ impl AlgorithmEntry {
 
     /// Makes a trainable for sweeps: the settings of a trial override `base`, which overrides the defaults.
     pub fn as_trainable(&self, env: EnvCreator, base: Config) -> TrainableFactory {
-        let (make, name) = (self.make, format!("{}_{}", self.name, env.name()));
+        let make = self.make;
+        let name = format!("{}_{}", self.name, env.name());
         let workers = (self.workers)(env.clone());
         TrainableFactory::new(name, move |_| make(&base, env.clone()).map_err(Into::into))
             .with_rollout_workers_of(&workers)

@@ -177,7 +177,9 @@ fn settings_that_shape_nothing_may_change() {
     let home = tempfile::tempdir().expect("a directory");
     let path = saved(home.path());
     let mut ppo = tiny_ppo();
-    (ppo.lr, ppo.num_sgd_iter, ppo.common.rollout_fragment_length) = (0.01, 3, 8);
+    ppo.lr = 0.01;
+    ppo.num_sgd_iter = 3;
+    ppo.common.rollout_fragment_length = 8;
     let mut driver = quiet(ppo, "CartPole-v1").expect("a driver");
     driver.restore(&path).expect("a checkpoint that fits");
     let result = driver.train().expect("a result");
@@ -189,7 +191,8 @@ fn settings_that_shape_nothing_may_change() {
 fn a_run_goes_on_with_fewer_workers_from_its_policy_alone() {
     let home = tempfile::tempdir().expect("a directory");
     let mut ppo = tiny_ppo();
-    (ppo.common.num_workers, ppo.common.observation_filter) = (1, ObservationFilter::MeanStdFilter);
+    ppo.common.num_workers = 1;
+    ppo.common.observation_filter = ObservationFilter::MeanStdFilter;
     let mut many = quiet(ppo.clone(), "CartPole-v1").expect("a driver");
     many.train().expect("a result");
     let path = many.save_to(home.path()).expect("a checkpoint");
@@ -204,7 +207,8 @@ fn a_run_goes_on_with_fewer_workers_from_its_policy_alone() {
 #[test]
 fn a_run_that_lost_a_worker_is_saved_and_restored() {
     let mut ppo = tiny_ppo();
-    (ppo.common.num_workers, ppo.common.ignore_worker_failures) = (2, true);
+    ppo.common.num_workers = 2;
+    ppo.common.ignore_worker_failures = true;
     ppo.common.train_batch_size = 64;
     // The first copy of the first of two workers breaks in its first episode.
     let broken = episode_seed(0, 0, 0);
@@ -346,7 +350,8 @@ fn a_disk_that_takes_no_more_is_named_and_the_previous_checkpoint_goes_on() {
     );
     let mut restored = larger(&home.path().join("other"));
     restored.restore(&path).expect("the previous checkpoint");
-    let (a, b) = (driver.train().expect("a result"), restored.train().expect("a result"));
+    let a = driver.train().expect("a result");
+    let b = restored.train().expect("a result");
     assert_eq!(difference(&a, &b), None);
 }
 

@@ -107,7 +107,9 @@ fn every_command_that_writes_says_that_a_disk_is_read_only() {
     let Some(disk) = Disk::new() else { return };
     fill(disk.content.path());
     let at = |name: &str| disk.at(name);
-    let (old, old_sweep, sweep) = (at("run"), at("sweep"), at("sweep.toml"));
+    let old = at("run");
+    let old_sweep = at("sweep");
+    let sweep = at("sweep.toml");
     let end = "Read-only file system (os error 30); give a directory on a file system that can be written to";
     let new = at("new");
     for (args, what, path) in [
@@ -131,7 +133,10 @@ fn every_command_that_writes_says_that_a_disk_is_full() {
     let Some(disk) = Disk::new() else { return };
     fill(disk.content.path());
     let at = |name: &str| disk.at(name);
-    let (new, old, old_sweep, sweep) = (at("new"), at("run"), at("sweep"), at("sweep.toml"));
+    let new = at("new");
+    let old = at("run");
+    let old_sweep = at("sweep");
+    let sweep = at("sweep.toml");
     let end = "No space left on device (os error 28); make room there, or give a directory on another disk";
     for (args, path) in [
         (vec!["train", "PPO", "--env", "CartPole-v1", "--out", text(&new)], &new),

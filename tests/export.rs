@@ -56,7 +56,8 @@ fn continuous_ppo_loads_through_libtorch_and_agrees() {
 #[test]
 fn ppo_with_shared_layers_and_free_deviations_loads_through_libtorch_and_agrees() {
     let mut ppo = tiny_ppo();
-    (ppo.common.model.vf_share_layers, ppo.common.model.free_log_std) = (true, true);
+    ppo.common.model.vf_share_layers = true;
+    ppo.common.model.free_log_std = true;
     loads_and_agrees(ppo, "Pendulum-v1");
 }
 

@@ -156,17 +156,19 @@ fn a_run_whose_directory_is_moved_or_removed_stops_with_one_sentence_and_exit_co
         let endless = ["resume", text(&out), "--json", "--stop", "training_iteration=1000000000"];
         let (child, stdout) = after_three_results(&mut command(endless));
         let elsewhere = dir.path().join("elsewhere");
-        match moves {
-            true => fs::rename(&out, &elsewhere).expect("moved"),
+        if moves {
+            fs::rename(&out, &elsewhere).expect("moved");
+        } else {
             // Again if a file appears in it meanwhile.
-            false => while out.exists() && fs::remove_dir_all(&out).is_err() {},
+            while out.exists() && fs::remove_dir_all(&out).is_err() {}
         }
         std::thread::spawn(move || std::io::copy(&mut { stdout }, &mut std::io::sink()));
         let ran = finish(child);
         assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-        let found = match moves {
-            true => format!("was moved to {0} during training", elsewhere.display()),
-            false => "was removed during training, so nothing more is saved".into(),
+        let found = if moves {
+            format!("was moved to {0} during training", elsewhere.display())
+        } else {
+            "was removed during training, so nothing more is saved".into()
         };
         assert!(
             ran.stderr.contains(&format!("the run directory {} {found}", out.display())),

@@ -21,10 +21,13 @@ use catch::Catch;
 /// PPO that learns to catch in some seconds.
 fn ppo() -> Ppo {
     let mut ppo = tiny_ppo();
-    (ppo.lr, ppo.num_sgd_iter, ppo.sgd_minibatch_size) = (2e-3, 4, 256);
+    ppo.lr = 2e-3;
+    ppo.num_sgd_iter = 4;
+    ppo.sgd_minibatch_size = 256;
     ppo.common.num_workers = 0;
     ppo.common.num_envs_per_worker = 32;
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (32, 1024);
+    ppo.common.rollout_fragment_length = 32;
+    ppo.common.train_batch_size = 1024;
     ppo
 }
 
@@ -68,7 +71,8 @@ fn read(shape: &[usize], obs: &Tensor, fused: bool) -> Vec<f64> {
 #[test]
 fn networks_read_bytes_from_0_to_1_with_the_channels_first() {
     let byte = |picture: u8, y: u8, x: u8, channel: u8| 100 * picture + 10 * (3 * y + x) + channel;
-    let (mut last, mut wanted) = (Vec::new(), Vec::new());
+    let mut last = Vec::new();
+    let mut wanted = Vec::new();
     for picture in 0..2 {
         let place = |i: u8| (i / 3, i % 3);
         last.extend((0..12).map(|i| byte(picture, place(i / 2).0, place(i / 2).1, i % 2)));
@@ -91,7 +95,8 @@ fn networks_read_bytes_from_0_to_1_with_the_channels_first() {
 #[test]
 fn batches_and_views_have_the_type_and_the_shape_of_the_space() {
     let mut dqn = tiny_dqn();
-    (dqn.common.num_envs_per_worker, dqn.common.rollout_fragment_length) = (2, 12);
+    dqn.common.num_envs_per_worker = 2;
+    dqn.common.rollout_fragment_length = 12;
     let workers = worker_set(&dqn, Catch::new).expect("workers");
     let batch = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     for column in [Column::OBS, Column::NEW_OBS] {
@@ -149,7 +154,8 @@ fn images_get_rays_convolutions_natures_or_those_of_the_settings() {
     // 7 x 9, same padding: 4 x 3 of 5; then 3 x 2 without zeros: 2 x 2 of 6.
     let own = json!({"conv_filters": [[5, 3, [2, 3]], [6, [3, 2], 1]]});
     assert_eq!(features(&[7, 9, 2], own.clone()).expect("one's own"), 24);
-    let (mut own, behind) = (own, json!([11]));
+    let mut own = own;
+    let behind = json!([11]);
     own["post_fcnet_hiddens"] = behind;
     assert_eq!(features(&[7, 9, 2], own.clone()).expect("one's own"), 11);
     // As a run's settings are saved and read again.

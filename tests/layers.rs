@@ -217,7 +217,8 @@ pub(crate) fn module(name: &str) -> Module {
 /// The code of every file of a crate by module.
 pub(crate) fn sources(folder: &str) -> Sources {
     let top = root().join(folder);
-    let (mut sources, mut waiting) = (BTreeMap::new(), vec![top.clone()]);
+    let mut sources = BTreeMap::new();
+    let mut waiting = vec![top.clone()];
     while let Some(directory) = waiting.pop() {
         for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() {
@@ -290,7 +291,8 @@ pub(crate) fn paths(tree: &str) -> Vec<(Module, String)> {
         return items(group).into_iter().flat_map(paths).collect();
     }
     let end = tree.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(tree.len());
-    let (first, rest) = (tree[..end].to_owned(), tree[end..].trim_start());
+    let first = tree[..end].to_owned();
+    let rest = tree[end..].trim_start();
     if let Some(rest) = rest.strip_prefix("::") {
         let below = paths(rest).into_iter();
         return below.map(|(path, name)| ([vec![first.clone()], path].concat(), name)).collect();
@@ -302,7 +304,9 @@ pub(crate) fn paths(tree: &str) -> Vec<(Module, String)> {
 
 /// What stands between the commas of a group whose opening brace is cut off.
 fn items(group: &str) -> Vec<&str> {
-    let (mut items, mut start, mut depth) = (vec![], 0, 0);
+    let mut items = vec![];
+    let mut start = 0;
+    let mut depth = 0;
     for (at, c) in group.char_indices() {
         match c {
             '{' => depth += 1,
@@ -345,7 +349,8 @@ fn circle(edges: &Edges) -> Option<Vec<String>> {
         left.retain(|file, _| !free.contains(file));
     }
     let on_circle = |file: &&Module| {
-        let (mut seen, mut waiting) = (BTreeSet::new(), vec![*file]);
+        let mut seen = BTreeSet::new();
+        let mut waiting = vec![*file];
         while let Some(at) = waiting.pop() {
             let next = left.get(at).into_iter().flatten().filter(|to| seen.insert(*to));
             waiting.extend(next.collect::<Vec<_>>());

@@ -176,8 +176,12 @@ fn plan() -> (String, Value) {
 fn child_learns() {
     let mut ppo = tiny_ppo();
     let common = &mut ppo.common;
-    (common.seed, common.num_envs_per_worker, common.rollout_fragment_length) = (Some(5), 8, 200);
-    (common.train_batch_size, ppo.sgd_minibatch_size, ppo.num_sgd_iter) = (1600, 800, 3);
+    common.seed = Some(5);
+    common.num_envs_per_worker = 8;
+    common.rollout_fragment_length = 200;
+    common.train_batch_size = 1600;
+    ppo.sgd_minibatch_size = 800;
+    ppo.num_sgd_iter = 3;
     let settings = plan().1;
     if !settings.is_null() {
         crate::ray::set(&mut ppo, &settings.to_string());
@@ -270,7 +274,10 @@ fn settings_of_learners_that_have_no_effect_or_cannot_be_are_refused() {
     );
     refused(with(|ppo| ppo.common.num_learners = 100), &["`num_learners` is 100, but it must be at most 64"]);
     refused(
-        with(|ppo| (ppo.common.num_learners, ppo.common.num_gpus) = (2, 1)),
+        with(|ppo| {
+            ppo.common.num_learners = 2;
+            ppo.common.num_gpus = 1;
+        }),
         &["`num_learners` is 2, but learners exchange numbers of the CPU: set `num_gpus` to 0"],
     );
     // This process has not called `child_main`.

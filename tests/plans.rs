@@ -130,7 +130,8 @@ fn every_policy_learns_from_its_own_rows_and_one_without_rows_is_skipped() {
     let both = batch([("a", rows(0, 4)), ("b", rows(10, 16)), ("idle", rows(0, 0))], 5);
     let info = train_epochs(&three.workers, 2, 2)(both).expect("a report");
     assert_eq!(ids(&info), ["a", "b"]);
-    let (a, b) = (three.take("a"), three.take("b"));
+    let a = three.take("a");
+    let b = three.take("b");
     assert_eq!(learned(&a).1, [0, 0, 1, 1, 2, 2, 3, 3].map(f64::from));
     assert_eq!(learned(&b).0.len(), 6);
     assert_eq!(three.take("idle"), []);
@@ -191,8 +192,8 @@ fn shuffling_and_cutting_keep_sequences_whole() {
 fn columns_of_sequences_follow_their_rows() {
     let memory = Tensor::from_slice(&[0.0_f32, 20.0, 50.0]).view([3, 1]);
     let all = rows(0, 9).with_sequences(vec![2, 3, 4], Column::STATE_IN, memory);
-    let (rewards, states) =
-        (|b: &SampleBatch| numbers(b, Column::REWARDS), |b: &SampleBatch| numbers(b, Column::STATE_IN));
+    let rewards = |b: &SampleBatch| numbers(b, Column::REWARDS);
+    let states = |b: &SampleBatch| numbers(b, Column::STATE_IN);
     let shuffled = all.select_sequences(vec![2, 0]);
     assert_eq!(rewards(&shuffled), [5.0, 6.0, 7.0, 8.0, 0.0, 1.0]);
     assert_eq!((states(&shuffled), shuffled.sequences()), (vec![50.0, 0.0], Some(&[4, 2][..])));
@@ -318,10 +319,12 @@ fn sac_and_td3_learn_as_often_as_training_intensity_says_with_many_copies() {
         ["num_env_steps_sampled", "num_env_steps_trained"].map(|key| number(&result, key))
     }
     let change = |off: &mut OffPolicy| {
-        (off.training_intensity, off.n_step) = (Some(4.0), 3);
+        off.training_intensity = Some(4.0);
+        off.n_step = 3;
         off.replay_buffer_config.kind = ReplayKind::PrioritizedReplayBuffer;
     };
-    let (mut sac, mut td3) = (tiny_sac(), tiny_td3());
+    let mut sac = tiny_sac();
+    let mut td3 = tiny_td3();
     change(&mut sac.off_policy);
     change(&mut td3.off_policy);
     // A round is 16 copies and 3 steps; learning starts after 16 rows.

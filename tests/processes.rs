@@ -241,7 +241,8 @@ fn child_drives() {
 
 fn spec(ppo: &Ppo) -> WorkerSpec {
     let mut ppo = ppo.clone();
-    (ppo.common.workers.number, ppo.common.num_workers) = (None, 2);
+    ppo.common.workers.number = None;
+    ppo.common.num_workers = 2;
     let mut spec = worker_spec(&ppo, Unruly::new).expect("a spec");
     let settings = to_config(&ppo).expect("an object");
     spec.names.trainable = Some("PPO_Unruly".into());
@@ -378,8 +379,10 @@ fn the_check_finds_a_transport_that_loses_repeats_or_forges_answers_and_passes_o
 fn a_run_goes_on_over_a_transport_that_loses_repeats_or_forges_answers() {
     for how in [Breaks::Loses, Breaks::Repeats, Breaks::Forges, Breaks::Delays] {
         let mut ppo = tiny_ppo();
-        (ppo.common.num_workers, ppo.common.seed) = (2, Some(SEED));
-        (ppo.common.recreate_failed_workers, ppo.common.worker_timeout_s) = (true, Some(0.5));
+        ppo.common.num_workers = 2;
+        ppo.common.seed = Some(SEED);
+        ppo.common.recreate_failed_workers = true;
+        ppo.common.worker_timeout_s = Some(0.5);
         ppo.common.worker_health_probe_timeout_s = Some(0.5);
         let spec = worker_spec(&ppo, || Clockwork::terminating(5)).expect("a spec");
         let inner = ThreadPool::new(spec.clone(), 2).expect("workers");
@@ -476,7 +479,8 @@ fn endless(ppo: &Ppo) {
             (WorkerSet::over(&spec, Device::Cpu, Box::new(pool)), pids)
         }
     };
-    let (workers, pids) = (workers.expect("workers"), pids.to_string());
+    let workers = workers.expect("workers");
+    let pids = pids.to_string();
     loop {
         workers.sample().expect("fragments");
         fs::write(home().join("pids"), &pids).expect("written");

@@ -274,8 +274,8 @@ impl Cluster {
 
     /// A machine more, at 127.0.0.`number`.
     fn join(&mut self, number: u8) {
-        let (address, own) =
-            (format!("--address={}", self.address), format!("--node-ip-address=127.0.0.{number}"));
+        let address = format!("--address={}", self.address);
+        let own = format!("--node-ip-address=127.0.0.{number}");
         let other = [&own, "--resources={\"elsewhere\": 2}", "--labels=tier=simulators", &address];
         self.ray(other.map(str::to_owned).into_iter());
     }

@@ -37,7 +37,8 @@ impl Machine {
     fn pavlov(&self, line: &str) -> (String, String) {
         let output = self.command(line).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        let stdout = text(output.stdout);
+        let stderr = text(output.stderr);
         assert!(output.status.success(), "{line}: {stderr}");
         (stdout, stderr)
     }

@@ -281,7 +281,8 @@ fn assert_continues(name: &str) {
     for workers in [if samples_ahead { "threads:1" } else { "threads:0" }, "threads:2"] {
         let workers = &json!({"workers": workers});
         let home = tempfile::tempdir().expect("a directory");
-        let (straight, stopped) = (home.path().join("straight"), home.path().join("stopped"));
+        let straight = home.path().join("straight");
+        let stopped = home.path().join("stopped");
         train_until(&mut case(name).build(workers, &straight), 2 * N, false);
         train_until(&mut case(name).build(workers, &stopped), N, false);
         let output = child(name, workers, &stopped, 2 * N).output().expect("a child");
@@ -361,7 +362,8 @@ const TIMED: [&str; 2] = ["manifest.json", "metadata.json"];
 #[track_caller]
 pub(crate) fn assert_same(left: &Path, right: &Path) {
     let newest = |dir: &Path| checkpoint::latest(dir).expect("a readable run").expect("a checkpoint");
-    let (a, b) = (newest(left), newest(right));
+    let a = newest(left);
+    let b = newest(right);
     let names = |dir: &Path| -> BTreeSet<String> {
         let manifest = checkpoint::verify(dir, None).expect("a whole checkpoint");
         manifest.files.into_iter().map(|file| file.path).collect()
@@ -427,8 +429,10 @@ fn first_difference(x: &[u8], y: &[u8]) -> String {
 /// Kills a training process again and again, each time at a random moment after it has made a new checkpoint.
 fn assert_survives_kills(name: &str, workers: usize) {
     let home = tempfile::tempdir().expect("a directory");
-    let (straight, killed) = (home.path().join("straight"), home.path().join("killed"));
-    let (iterations, seed) = (60, workers as u64);
+    let straight = home.path().join("straight");
+    let killed = home.path().join("killed");
+    let iterations = 60;
+    let seed = workers as u64;
     let workers = json!({"workers": format!("threads:{workers}")});
     train_until(&mut case(name).build(&workers, &straight), iterations, false);
     let mut rng = Stream::new(11, "moments", seed);
@@ -476,7 +480,8 @@ fn dqn_killed_at_random_moments_ends_where_it_would_have() {
 
 #[test]
 fn impala_with_a_learner_thread_goes_on_after_each_kill_and_learns() {
-    let (name, home) = ("impala_with_a_learner_thread", tempfile::tempdir().expect("a directory"));
+    let name = "impala_with_a_learner_thread";
+    let home = tempfile::tempdir().expect("a directory");
     let run = home.path().join("run");
     let mut rng = Stream::new(12, "moments", 0);
     for _ in 0..3 {
@@ -532,7 +537,8 @@ fn what_callbacks_note_of_running_episodes_is_continued() {
     straight.train().expect("a result");
     restored.restore_from_object(&straight.save_to_object().expect("an object")).expect("the same run");
     for _ in 0..4 {
-        let (a, b) = (straight.train().expect("a result"), restored.train().expect("a result"));
+        let a = straight.train().expect("a result");
+        let b = restored.train().expect("a result");
         assert_eq!(difference(&a, &b), None);
         // A step each: the count of an episode that ran while it was saved is whole.
         assert_eq!(a["custom_metrics"]["steps_mean"], a["episode_len_mean"]);
@@ -545,14 +551,18 @@ fn a_restored_run_goes_on_with_the_seed_it_was_saved_with() {
     for other in [None, Some(99)] {
         let make = |seed| {
             let mut dqn = crate::support::tiny_dqn();
-            (dqn.common.seed, dqn.noisy, dqn.common.evaluation_interval) = (seed, true, Some(1));
+            dqn.common.seed = seed;
+            dqn.noisy = true;
+            dqn.common.evaluation_interval = Some(1);
             crate::support::quiet(dqn, "CartPole-v1").expect("a driver")
         };
-        let (mut straight, mut restored) = (make(None), make(other));
+        let mut straight = make(None);
+        let mut restored = make(other);
         straight.train().expect("a result");
         restored.restore_from_object(&straight.save_to_object().expect("an object")).expect("the same run");
         for _ in 0..3 {
-            let (a, b) = (straight.train().expect("a result"), restored.train().expect("a result"));
+            let a = straight.train().expect("a result");
+            let b = restored.train().expect("a result");
             assert_eq!(difference(&a, &b), None);
         }
     }
@@ -561,7 +571,8 @@ fn a_restored_run_goes_on_with_the_seed_it_was_saved_with() {
 #[test]
 fn actions_that_a_user_asks_for_are_continued() {
     let make = || crate::support::quiet(crate::support::tiny_ppo(), "CartPole-v1").expect("a driver");
-    let (mut straight, mut restored) = (make(), make());
+    let mut straight = make();
+    let mut restored = make();
     let act = |driver: &mut Driver<Algorithm<Ppo>>| {
         let obs = [0.0_f32, 0.1, 0.0, -0.1];
         (0..20).map(|_| driver.compute_single_action(&obs, true).expect("an action")).collect::<Vec<_>>()

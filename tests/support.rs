@@ -212,7 +212,8 @@ fn tiny_replay(common: &mut Common, off_policy: &mut OffPolicy) {
 pub(crate) fn tiny_sac() -> Sac {
     let mut sac = Sac::get_default_config();
     tiny_replay(&mut sac.common, &mut sac.off_policy);
-    (sac.policy_model_config.fcnet_hiddens, sac.q_model_config.fcnet_hiddens) = (vec![8], vec![8]);
+    sac.policy_model_config.fcnet_hiddens = vec![8];
+    sac.q_model_config.fcnet_hiddens = vec![8];
     sac
 }
 
@@ -220,7 +221,8 @@ pub(crate) fn tiny_sac() -> Sac {
 pub(crate) fn tiny_ddpg() -> Ddpg {
     let mut ddpg = Ddpg::get_default_config();
     tiny_replay(&mut ddpg.common, &mut ddpg.off_policy);
-    (ddpg.actor_hiddens, ddpg.critic_hiddens) = (vec![8], vec![8]);
+    ddpg.actor_hiddens = vec![8];
+    ddpg.critic_hiddens = vec![8];
     if let ExplorationConfig::OrnsteinUhlenbeckNoise { random_timesteps, .. } =
         &mut ddpg.common.exploration_config
     {
@@ -233,7 +235,8 @@ pub(crate) fn tiny_ddpg() -> Ddpg {
 pub(crate) fn tiny_td3() -> Td3 {
     let mut td3 = Td3::get_default_config();
     tiny_replay(&mut td3.0.common, &mut td3.0.off_policy);
-    (td3.actor_hiddens, td3.critic_hiddens) = (vec![8], vec![8]);
+    td3.actor_hiddens = vec![8];
+    td3.critic_hiddens = vec![8];
     if let ExplorationConfig::GaussianNoise { random_timesteps, .. } = &mut td3.0.common.exploration_config {
         *random_timesteps = 0;
     }
@@ -317,7 +320,8 @@ impl Env for Clockwork {
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
-        (self.seed, self.t) = (seed.unwrap_or_default(), 0);
+        self.seed = seed.unwrap_or_default();
+        self.t = 0;
         obs.copy_from_slice(&clockwork_obs(self.seed, 0));
         Ok(())
     }
@@ -378,7 +382,8 @@ where
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
-        (self.seed, self.t) = (seed, 0);
+        self.seed = seed;
+        self.t = 0;
         obs.copy_from_slice(&self.reset_obs);
         Ok(())
     }
@@ -428,7 +433,8 @@ impl Env for Doors {
     }
 
     fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
-        (self.t, obs[0]) = (0, 0.0);
+        self.t = 0;
+        obs[0] = 0.0;
         Ok(())
     }
 
@@ -437,7 +443,8 @@ impl Env for Doors {
         self.t += 1;
         obs[0] = self.t as f32;
         let over = self.t == self.length;
-        let (terminated, truncated) = (over && !self.truncates, over && self.truncates);
+        let terminated = over && !self.truncates;
+        let truncated = over && self.truncates;
         Ok(Step { reward: f64::from(u8::from(legal)), terminated, truncated })
     }
 

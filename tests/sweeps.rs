@@ -249,7 +249,8 @@ fn a_sweep_whose_driver_and_trials_are_killed_ends_as_the_undisturbed_one() {
     }
     assert!(driver.wait().expect("it ends").success());
 
-    let (calm, killed) = (trials(&dir.join("calm")), trials(&dir.join("killed")));
+    let calm = trials(&dir.join("calm"));
+    let killed = trials(&dir.join("killed"));
     assert_eq!((calm.len(), killed.len()), (16, 16));
     for (calm, killed) in calm.iter().zip(&killed) {
         assert_same(&results(calm), &results(killed));
@@ -291,7 +292,8 @@ pub(crate) fn results(dir: &Path) -> Vec<Metrics> {
 pub(crate) fn assert_same(left: &[Metrics], right: &[Metrics]) {
     assert_eq!(left.len(), right.len());
     for (left, right) in left.iter().zip(right) {
-        let (mut left, mut right) = (left.clone(), right.clone());
+        let mut left = left.clone();
+        let mut right = right.clone();
         // Their own names.
         for result in [&mut left, &mut right] {
             result.remove("trial_id");

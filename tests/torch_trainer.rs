@@ -25,7 +25,8 @@ struct Sine {
 
 impl TrainLoop for Sine {
     fn train_loop_per_worker(&mut self, worker: &WorkerContext) -> Result<()> {
-        let (rank, world) = (worker.get_world_rank(), worker.get_world_size());
+        let rank = worker.get_world_rank();
+        let world = worker.get_world_size();
         // Other initial weights in each worker, until they are given those of worker 0.
         manual_seed(rank as i64);
         let mut model = VarStore::new(Device::Cpu);
@@ -44,7 +45,8 @@ impl TrainLoop for Sine {
             let shard = worker.get_dataset_shard("train")?;
             for batch in shard.iter_torch_batches(options.clone(), Kind::Float, Device::Cpu)? {
                 let batch = batch?;
-                let (x, y) = (batch["x"].unsqueeze(1), batch["y"].unsqueeze(1));
+                let x = batch["x"].unsqueeze(1);
+                let y = batch["y"].unsqueeze(1);
                 let loss = net.forward(&x).mse_loss(&y, Reduction::Mean);
                 sgd.zero_grad();
                 loss.backward();

@@ -203,7 +203,8 @@ impl Trainer for Ddpg {
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let (off, rows) = (&self.off_policy, self.common.train_batch_size);
+        let off = &self.off_policy;
+        let rows = self.common.train_batch_size;
         let buffer = workers.replay_buffer(&off.replay_buffer_config, off.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
         let learn = replay(&buffer, rows)
@@ -257,9 +258,10 @@ impl DdpgPolicy {
     /// A critic's loss for this error: Huber's, or half its square.
     fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
         let threshold = self.config.huber_threshold;
-        match self.config.use_huber {
-            true => (error / threshold).huber() * threshold.powi(2),
-            false => error.square() * 0.5,
+        if self.config.use_huber {
+            (error / threshold).huber() * threshold.powi(2)
+        } else {
+            error.square() * 0.5
         }
     }
 
@@ -292,7 +294,8 @@ impl NetPolicy for DdpgPolicy {
             fcnet_activation: config.critic_hidden_activation,
             ..HiddenLayers::default()
         };
-        let (count, rule) = (1 + usize::from(config.twin_q), adam(config.critic_lr));
+        let count = 1 + usize::from(config.twin_q);
+        let rule = adam(config.critic_lr);
         let q = Critics::new(net, count, obs + action_width, 1, &hidden, &rule)?;
         let worker = (spec.worker_index, spec.num_workers);
         Ok(Self { config: config.clone(), actor, q, actor_group, action_width, worker })
@@ -324,7 +327,9 @@ impl NetPolicy for DdpgPolicy {
     /// The losses of the critics and, when it learns, of the actor. Each loss has gradients for its own parameters
     /// only, so one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
-        let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        let s = rows.obs()?;
+        let s2 = rows.next_obs()?;
+        let discount = rows.discounts()?;
         let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
 
         // y = r + gamma min Q'(s', mu'(s') + noise)

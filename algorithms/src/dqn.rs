@@ -141,7 +141,8 @@ impl Trainer for Dqn {
                 space: other.to_string(),
             }),
         };
-        let (replay, exploration) = (&self.off_policy.replay_buffer_config, &self.common.exploration_config);
+        let replay = &self.off_policy.replay_buffer_config;
+        let exploration = &self.common.exploration_config;
         rules::all([
             discrete,
             self.off_policy.validate(&self.common),
@@ -182,8 +183,8 @@ impl Trainer for Dqn {
         memory.add_off_policy(&self.off_policy, spaces);
         let features = self.common.model.features(spaces);
         memory.add_layers("the heads", "hiddens", features, &self.hiddens);
-        let (units, actions) =
-            (self.hiddens.last().copied().unwrap_or(features), spaces.action_space.flat_width());
+        let units = self.hiddens.last().copied().unwrap_or(features);
+        let actions = spaces.action_space.flat_width();
         // Output layers: their weights with gradients and optimizer state, and the values of a batch.
         let outputs = [("num_atoms", self.num_atoms)];
         memory.add("the heads", &outputs, 16 * (units as u128) * (actions as u128));
@@ -196,7 +197,8 @@ impl Trainer for Dqn {
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let (off, rows) = (&self.off_policy, self.common.train_batch_size);
+        let off = &self.off_policy;
+        let rows = self.common.train_batch_size;
         let buffer = workers.replay_buffer(&off.replay_buffer_config, off.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
         let learn = replay(&buffer, rows)
@@ -271,14 +273,17 @@ impl DqnPolicy {
     /// distribution.
     fn td_error<'t>(&self, rows: &Rows<'t>) -> Result<(Value<'t>, Value<'t>)> {
         let [rewards, actions] = rows.columns([Column::REWARDS, Column::ACTIONS])?;
-        let (s, s2, discounts) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        let s = rows.obs()?;
+        let s2 = rows.next_obs()?;
+        let discounts = rows.discounts()?;
         if let Some(torch) = self.atoms {
             return Ok(self.cross_entropy(torch, rows, (s, s2), (actions, rewards, discounts)));
         }
         let next = self.values(rows.target(), s2);
-        let best = match self.config.double_q {
-            true => s2.masked(self.values(rows.frozen(), s2)).argmax(),
-            false => s2.masked(next).argmax(),
+        let best = if self.config.double_q {
+            s2.masked(self.values(rows.frozen(), s2)).argmax()
+        } else {
+            s2.masked(next).argmax()
         };
         let target = rewards + discounts * next.gather(best);
         let q = self.values(rows.online(), s).gather(actions);
@@ -303,9 +308,10 @@ impl DqnPolicy {
             logits.gather(1, &index, false).squeeze_dim(1)
         };
         let target = logits(rows.target(), s2);
-        let best = match double_q {
-            true => s2.masked(means(&logits(rows.frozen(), s2))).argmax(),
-            false => s2.masked(means(&target)).argmax(),
+        let best = if double_q {
+            s2.masked(means(&logits(rows.frozen(), s2))).argmax()
+        } else {
+            s2.masked(means(&target)).argmax()
         };
         let online = logits(rows.online(), s);
         let projected = tch::no_grad(|| {
@@ -331,16 +337,18 @@ impl NetPolicy for DqnPolicy {
                 return Err(Error::Space { who: Dqn::NAME.into(), needs, space: other.to_string() });
             }
         };
-        match config.worker_side_prioritization {
-            true => net.target_in_workers(),
-            false => net.target(),
+        if config.worker_side_prioritization {
+            net.target_in_workers();
+        } else {
+            net.target();
         }
         let atoms = (config.num_atoms > 1).then(|| net.on_libtorch());
         let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
         let rule = Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
         let (_, (torso, advantage, value)) = net.group("all", rule, |net| {
             let torso = net.torso("model", &config.common.model)?;
-            let (features, n) = (torso.width(), config.num_atoms);
+            let features = torso.width();
+            let n = config.num_atoms;
             let advantage = lay_out_head(net, "advantage", features, actions * n, config);
             let value = config.dueling.then(|| lay_out_head(net, "value", features, n, config));
             Ok((torso, advantage, value))
@@ -392,12 +400,14 @@ impl NetPolicy for DqnPolicy {
 /// Lays out hidden ReLU layers and an output layer; these are noisy if `noisy` is set.
 fn lay_out_head(net: &mut NetBuilder<'_>, name: &str, inputs: usize, out: usize, config: &Dqn) -> Vec<Dense> {
     let hidden = config.hiddens.iter().map(|&units| (units, Activation::Relu));
-    let (mut layers, mut width) = (Vec::new(), inputs);
+    let mut layers = Vec::new();
+    let mut width = inputs;
     for (i, (units, activation)) in hidden.chain([(out, Activation::Linear)]).enumerate() {
         let name = format!("{name}.{i}");
-        layers.push(match config.noisy {
-            true => net.noisy(&name, width, units, activation, config.sigma0),
-            false => net.dense(&name, width, units, activation, Init::Uniform),
+        layers.push(if config.noisy {
+            net.noisy(&name, width, units, activation, config.sigma0)
+        } else {
+            net.dense(&name, width, units, activation, Init::Uniform)
         });
         width = units;
     }

@@ -141,7 +141,8 @@ impl Trainer for Ppo {
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
         let fitted = self.common.fit_fragments();
-        let (minibatch, batch) = (self.sgd_minibatch_size, self.common.train_batch_size);
+        let minibatch = self.sgd_minibatch_size;
+        let batch = self.common.train_batch_size;
         let minibatches = format!("it must be in 1..={batch} (`train_batch_size`)");
         let critic = "`use_gae` needs a critic; set both or neither";
         let bootstraps =
@@ -255,13 +256,12 @@ impl NetPolicy for PpoPolicy {
         let vf_preds = values.rows();
         let targets: Vec<f32> = advantages.iter().zip(&vf_preds).map(|(a, v)| a + v).collect();
         let batch = f.rows().with_f32s(Column::VF_PREDS, &vf_preds);
-        Ok(match self.config.use_critic {
-            true => {
-                batch.with_f32s(Column::ADVANTAGES, &advantages).with_f32s(Column::VALUE_TARGETS, &targets)
-            }
-            false => batch
+        Ok(if self.config.use_critic {
+            batch.with_f32s(Column::ADVANTAGES, &advantages).with_f32s(Column::VALUE_TARGETS, &targets)
+        } else {
+            batch
                 .with_f32s(Column::ADVANTAGES, &targets)
-                .with_f32s(Column::VALUE_TARGETS, &vec![0.0; targets.len()]),
+                .with_f32s(Column::VALUE_TARGETS, &vec![0.0; targets.len()])
         })
     }
 
@@ -269,7 +269,8 @@ impl NetPolicy for PpoPolicy {
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let [actions, old_logp] = rows.columns([Column::ACTIONS, Column::ACTION_LOGP])?;
         let [advantages, targets] = rows.columns([Column::ADVANTAGES, Column::VALUE_TARGETS])?;
-        let (clip, entropy_coeff) = (self.clip.at(rows.timestep()), self.entropy.at(rows.timestep()));
+        let clip = self.clip.at(rows.timestep());
+        let entropy_coeff = self.entropy.at(rows.timestep());
 
         let (pi, values) = self.nets.pi_and_value(rows.online(), rows.obs()?);
         let log_ratio = pi.logp(actions) - old_logp;

@@ -156,7 +156,8 @@ impl Trainer for Qmix {
     }
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
-        let (common, exploration) = (&self.common, &self.common.exploration_config);
+        let common = &self.common;
+        let exploration = &self.common.exploration_config;
         rules::all([
             members_and_actions(spaces).map(drop),
             self.off_policy.validate(common),
@@ -195,7 +196,8 @@ impl Trainer for Qmix {
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let (off, rows) = (&self.off_policy, self.common.train_batch_size);
+        let off = &self.off_policy;
+        let rows = self.common.train_batch_size;
         let buffer = workers.replay_buffer(&off.replay_buffer_config, off.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
         let learn = replay(&buffer, rows)
@@ -245,7 +247,8 @@ impl Mixer {
             net.dense(&format!("mixer.{name}"), inputs, out, activation, init)
         };
         // Small initial weights: with larger ones the values of a team diverge from its rewards.
-        let (small, usual) = (Init::Orthogonal(0.01), Init::Uniform);
+        let small = Init::Orthogonal(0.01);
+        let usual = Init::Uniform;
         Self {
             embed,
             w1: of("w1", state, members * embed, Activation::Linear, small),
@@ -296,7 +299,9 @@ impl QmixPolicy {
     /// The errors `Q_tot(s, a) - target`, and the mixed values of the chosen actions.
     fn td_errors<'t>(&self, rows: &Rows<'t>) -> Result<(Vec<Value<'t>>, Vec<Value<'t>>)> {
         let [rewards, actions] = rows.columns([Column::REWARDS, Column::ACTIONS])?;
-        let (s, s2, discounts) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        let s = rows.obs()?;
+        let s2 = rows.next_obs()?;
+        let discounts = rows.discounts()?;
         let next = self.values(rows.target(), s2);
         let chooses = if self.config.double_q { self.values(rows.frozen(), s2) } else { next };
         let legal = s2.masked(chooses);
@@ -318,7 +323,8 @@ impl NetPolicy for QmixPolicy {
         net.refuse_custom_model()?;
         net.target();
         let spec = net.spec();
-        let (members, actions) = (*members, *actions);
+        let members = *members;
+        let actions = *actions;
         let rule = Rule {
             optimizer: OptimizerConfig::Rmsprop {
                 alpha: config.optim_alpha,
@@ -330,7 +336,8 @@ impl NetPolicy for QmixPolicy {
             grad_clip: config.grad_clip,
         };
         let (_, (agent, mixer)) = net.group("all", rule, |net| {
-            let (mut agent, mut width) = (Vec::new(), net.obs_width() / members);
+            let mut agent = Vec::new();
+            let mut width = net.obs_width() / members;
             let hidden = config.common.model.hidden_layers().into_iter();
             let init = config.common.model.fcnet_initializer.hidden();
             let output = (actions, Activation::Linear, Init::Uniform);
@@ -361,7 +368,8 @@ impl NetPolicy for QmixPolicy {
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let (errors, q) = self.td_errors(rows)?;
         let count = errors.len() as f64;
-        let (weights, mean_q) = (rows.weights()?, q.into_iter().sum::<Value<'t>>() / count);
+        let weights = rows.weights()?;
+        let mean_q = q.into_iter().sum::<Value<'t>>() / count;
         let squares = errors.iter().map(|error| error.square()).sum::<Value<'t>>() / count;
         let loss = (squares * weights).mean();
         let error = errors.into_iter().sum::<Value<'t>>() / count;

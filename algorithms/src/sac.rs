@@ -174,7 +174,8 @@ impl Trainer for Sac {
         memory.add_hidden_layers("policy_model_config.fcnet_hiddens", inputs, &self.policy_model_config);
         memory.add_hidden_layers("q_model_config.fcnet_hiddens", inputs, &self.q_model_config);
         let units = self.q_model_config.fcnet_hiddens.last().map_or(inputs, |units| *units) as u128;
-        let (critics, quantiles) = (self.quantiles.n_critics.unwrap_or(2), self.quantiles.n_quantiles);
+        let critics = self.quantiles.n_critics.unwrap_or(2);
+        let quantiles = self.quantiles.n_quantiles;
         memory.add("the critics", &[("n_critics", critics), ("n_quantiles", quantiles)], 16 * (units + 1));
     }
 
@@ -183,7 +184,8 @@ impl Trainer for Sac {
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let (off, rows) = (&self.off_policy, self.common.train_batch_size);
+        let off = &self.off_policy;
+        let rows = self.common.train_batch_size;
         let buffer = workers.replay_buffer(&off.replay_buffer_config, off.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
         let learn = replay(&buffer, rows)
@@ -285,9 +287,10 @@ impl SacPolicy {
 
     /// Each critic's values of the actions that were taken.
     fn values<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
-        match self.dist.is_discrete() {
-            true => self.q.on(net, s.obs()).into_iter().map(|q| q.gather(a)).collect(),
-            false => self.q.on(net, s.obs().cat(a)),
+        if self.dist.is_discrete() {
+            self.q.on(net, s.obs()).into_iter().map(|q| q.gather(a)).collect()
+        } else {
+            self.q.on(net, s.obs().cat(a))
         }
     }
 }
@@ -298,7 +301,8 @@ impl NetPolicy for SacPolicy {
     fn build(config: &Sac, net: &mut NetBuilder<'_>) -> Result<Self> {
         net.refuse_custom_model()?;
         let dist = action_dist(&net.spec().spaces.action_space)?;
-        let (obs, act) = (net.obs_width(), dist.action_width());
+        let obs = net.obs_width();
+        let act = dist.action_width();
         let (inputs, outputs, entropy) = match dist {
             ActionDist::Categorical { n } => (obs, n, SHARE_OF_ENTROPY * (n as f64).ln()),
             _ => (obs + act, config.quantiles.n_quantiles, -(act as f64)),
@@ -347,16 +351,22 @@ impl NetPolicy for SacPolicy {
 
     /// The sum of three losses. Each has gradients for its own parameters only, so one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
-        let (online, frozen, target) = (rows.online(), rows.frozen(), rows.target());
-        let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        let online = rows.online();
+        let frozen = rows.frozen();
+        let target = rows.target();
+        let s = rows.obs()?;
+        let s2 = rows.next_obs()?;
+        let discount = rows.discounts()?;
         let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
-        let (quantiles, log_alpha) = (&self.config.quantiles, self.log_alpha.on(online));
+        let quantiles = &self.config.quantiles;
+        let log_alpha = self.log_alpha.on(online);
         let alpha = log_alpha.detach().exp();
 
         // y = r + gamma (min Q'(s', a') - alpha log pi(a'|s')),  a' ~ pi(s')
         let pi2 = self.pi(frozen, s2, rows, NEXT_NOISE)?;
         let y = r + discount * pi2.mean(quantiles.target(self.q.on(target, pi2.sa)) - alpha * pi2.logp);
-        let (q, weights) = (self.values(online, s, a), rows.weights()?);
+        let q = self.values(online, s, a);
+        let weights = rows.weights()?;
         let size = |q: Value<'t>| quantiles.loss(self.config.critic_loss, q, y);
         let critic_loss = q.iter().map(|&q| (size(q) * weights).mean()).sum();
 

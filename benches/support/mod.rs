@@ -154,7 +154,8 @@ pub(crate) fn train_rounds<T: Trainer>(driver: &mut Driver<Algorithm<T>>, second
     let mut rows = Vec::new();
     for round in 0..=ROUNDS {
         let start = Instant::now();
-        let (mut sampled, mut trained) = (0, 0);
+        let mut sampled = 0;
+        let mut trained = 0;
         while start.elapsed().as_secs_f64() < seconds {
             let result = driver.train()?;
             sampled += count(&result, "num_env_steps_sampled_this_iter")?;
@@ -198,9 +199,11 @@ pub(crate) fn peak_mb(process: &str) -> Outcome<f64> {
 /// oneDNN's, on one thread and on all cores.
 pub(crate) fn gemm_ceiling(rows: i64, width: i64) -> f64 {
     let options = (Kind::Float, Device::Cpu);
-    let (x, weight) = (Tensor::rand([rows, width], options), Tensor::rand([width, width], options));
+    let x = Tensor::rand([rows, width], options);
+    let weight = Tensor::rand([width, width], options);
     let bias = Tensor::zeros([width], options);
-    let (packed_x, packed_weight) = (x.to_mkldnn(), weight.to_mkldnn());
+    let packed_x = x.to_mkldnn();
+    let packed_weight = weight.to_mkldnn();
     let flop = FLOP * (rows * width * width) as f64;
     let mut best = 0.0_f64;
     let _guard = torch::no_grad_guard();
@@ -216,7 +219,8 @@ pub(crate) fn gemm_ceiling(rows: i64, width: i64) -> f64 {
 fn seconds_per_call(mut call: impl FnMut() -> Tensor) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..20 {
-        let (start, mut calls) = (Instant::now(), 0);
+        let start = Instant::now();
+        let mut calls = 0;
         while start.elapsed() < Duration::from_millis(10) {
             let _ = black_box(call());
             calls += 1;

@@ -33,7 +33,8 @@ impl Chart<'_> {
             (fold(f64::min), fold(f64::max))
         };
         let (low, high) = range(&ticks);
-        let (x_range, y_range) = (range(&xs), (low.ln(), high.ln()));
+        let x_range = range(&xs);
+        let y_range = (low.ln(), high.ln());
         let x_at = |x: f64| place(x, x_range, (left + 20.0, right - 20.0));
         let y_at = |y: f64| place(y.ln(), y_range, (bottom, top));
 

@@ -136,12 +136,16 @@ struct Rebatch {
 
 impl Rebatch {
     fn batch(&mut self) -> Result<Option<Block>> {
-        let (mut parts, mut missing) = (vec![], self.batch_size);
+        let mut parts = vec![];
+        let mut missing = self.batch_size;
         while missing > 0 {
             let left = self.block.num_rows() - self.at;
             if left == 0 {
                 match self.blocks.next().transpose()? {
-                    Some(block) => (self.block, self.at) = (block, 0),
+                    Some(block) => {
+                        self.block = block;
+                        self.at = 0;
+                    }
                     None => break,
                 }
                 continue;

@@ -169,7 +169,8 @@ impl Block {
         let columns: Vec<(String, Column)> =
             columns.into_iter().map(|(name, column)| (name.into(), column.into())).collect();
         for (index, (name, column)) in columns.iter().enumerate() {
-            let (first, expected) = (&columns[0].0, columns[0].1.num_rows());
+            let first = &columns[0].0;
+            let expected = columns[0].1.num_rows();
             if column.num_rows() != expected {
                 let rows = column.num_rows();
                 let reason = format!("column `{name}` has {rows} rows, but column `{first}` has {expected}");

@@ -198,7 +198,9 @@ impl Dataset {
 
     /// Returns the number of values, their mean and the sum of squared deviations from it, by Welford's recurrence.
     fn moments(&self, column: &str) -> Result<(f64, f64, f64)> {
-        let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+        let mut count = 0.0;
+        let mut mean = 0.0;
+        let mut squares = 0.0;
         for block in self.blocks()? {
             let block = block?;
             for value in block.float(column)?.iter().filter(|value| !value.is_nan()) {

@@ -164,7 +164,8 @@ impl FileBlocks {
             match file.next_block(&self.schema, self.is_complete)? {
                 Some(block) => {
                     if !self.is_complete {
-                        (self.schema, self.is_complete) = (block.schema(), true);
+                        self.schema = block.schema();
+                        self.is_complete = true;
                     }
                     return Ok(Some(block));
                 }

@@ -23,7 +23,8 @@ impl Datasource for Part {
             return rows.blocks();
         }
         let Part { start: mut next, step, len, .. } = *self;
-        let (mut blocks, mut wanted) = (self.of.blocks()?, len.unwrap_or(usize::MAX));
+        let mut blocks = self.of.blocks()?;
+        let mut wanted = len.unwrap_or(usize::MAX);
         // `next` is the index of the next wanted row, counted from the first row of the next block.
         let part = move || {
             if wanted == 0 {

@@ -41,7 +41,8 @@ impl CsvFile {
     /// Infers the types of the columns that `known` lacks; returns the schema and the rows that were read for it.
     fn infer(&mut self, known: &Schema) -> Result<(Schema, VecDeque<StringRecord>)> {
         let mut guesses = vec![Guess::default(); self.header.len()];
-        let (mut sample, mut bytes) = (VecDeque::new(), 0);
+        let mut sample = VecDeque::new();
+        let mut bytes = 0;
         while sample.len() < BLOCK_ROWS && bytes < BLOCK_BYTES && self.read()? {
             for (guess, field) in guesses.iter_mut().zip(&self.record) {
                 guess.see(field);
@@ -89,7 +90,8 @@ impl CsvFile {
 impl ReadBlocks for CsvFile {
     fn next_block(&mut self, schema: &Schema, is_complete: bool) -> Result<Option<Block>> {
         let mut places = self.places(schema)?;
-        let (mut schema, mut sample) = (schema.clone(), VecDeque::new());
+        let mut schema = schema.clone();
+        let mut sample = VecDeque::new();
         if !is_complete {
             (schema, sample) = self.infer(&schema)?;
             places = self.places(&schema)?;
@@ -99,7 +101,8 @@ impl ReadBlocks for CsvFile {
             return Err(row(&self.path, 1, name, reason));
         }
         let mut columns: Vec<ColumnBuilder> = schema.fields.iter().map(ColumnBuilder::of).collect();
-        let (mut rows, mut bytes) = (0, 0);
+        let mut rows = 0;
+        let mut bytes = 0;
         // Without a complete schema, the rows read to infer the types are the block.
         while !sample.is_empty() || (is_complete && rows < BLOCK_ROWS && bytes < BLOCK_BYTES) {
             match sample.pop_front() {

@@ -58,7 +58,8 @@ impl Iterator for ShuffleBuffer {
     fn next(&mut self) -> Option<Self::Item> {
         let drawn = self.draw();
         if drawn.is_err() {
-            (self.ended, self.rows) = (true, 0);
+            self.ended = true;
+            self.rows = 0;
         }
         drawn.transpose()
     }

@@ -135,7 +135,9 @@ impl fmt::Debug for Rows {
 /// Iterates over the non-empty blocks of `source`. A block whose schema differs from the first block's is an error, and the
 /// iterator ends after the first error.
 pub(super) fn checked(source: &dyn Datasource) -> Result<Blocks> {
-    let (mut blocks, mut schema, mut failed) = (source.blocks()?, None, false);
+    let mut blocks = source.blocks()?;
+    let mut schema = None;
+    let mut failed = false;
     let mut next = move || -> Result<Option<Block>> {
         for block in blocks.by_ref() {
             let block = block?;

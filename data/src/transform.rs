@@ -39,7 +39,9 @@ pub(super) struct MapRows<F> {
 impl<T: Serialize, F: Fn(Row) -> Result<T> + Send + Sync + 'static> Datasource for MapRows<F> {
     fn blocks(&self) -> Result<Blocks> {
         let function = self.function.clone();
-        let (mut schema, mut is_fixed, mut number) = (Schema::default(), false, 0_u64);
+        let mut schema = Schema::default();
+        let mut is_fixed = false;
+        let mut number = 0_u64;
         let mut map = move |block: Block| -> Result<Block> {
             let mut rows = BlockBuilder::new(&schema, is_fixed);
             for row in block.rows() {
@@ -48,7 +50,8 @@ impl<T: Serialize, F: Fn(Row) -> Result<T> + Send + Sync + 'static> Datasource f
             }
             let block = rows.finish(|| format!("mapped row {number}"))?;
             if !is_fixed {
-                (schema, is_fixed) = (block.schema(), true);
+                schema = block.schema();
+                is_fixed = true;
             }
             Ok(block)
         };

@@ -125,7 +125,8 @@ fn a_random_shuffle_is_the_same_in_each_pass() {
 #[test]
 fn a_dataset_from_a_function_is_made_when_it_is_read_and_once() {
     let stream = Stream::of(&[2, 2]);
-    let (inner, made) = (stream.clone(), std::sync::Arc::new(std::sync::Mutex::new(0)));
+    let inner = stream.clone();
+    let made = std::sync::Arc::new(std::sync::Mutex::new(0));
     let count = made.clone();
     let lazy = Dataset::from_fn(move || {
         *count.lock().unwrap() += 1;

@@ -152,7 +152,8 @@ impl Peer {
         let mut command = Command::new(&setup.python);
         command.args([script, kind, id, &setup.copies.to_string()]).env("OMP_NUM_THREADS", "1");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let (inbox, outbox) = (child.stdin.take(), child.stdout.take());
+        let inbox = child.stdin.take();
+        let outbox = child.stdout.take();
         let outbox = BufReader::new(outbox.ok_or("no stdout")?);
         let mut peer = Self { child, inbox, outbox };
         while peer.line()?.trim() != "ready" {}
@@ -228,10 +229,12 @@ impl<O: Element, A: Element> Contestant for Bridged<O, A> {
     fn play(&mut self, steps: usize) -> Outcome<(f64, f64)> {
         let copies = self.env.num_envs();
         let mut rewards = vec![0.0; copies];
-        let (mut terminated, mut truncated) = (vec![false; copies], vec![false; copies]);
+        let mut terminated = vec![false; copies];
+        let mut truncated = vec![false; copies];
         let mut pids: Vec<String> = self.env.worker_pids().iter().map(u32::to_string).collect();
         pids.push("self".into());
-        let (cpu, start) = (cpu_seconds(&pids)?, Instant::now());
+        let cpu = cpu_seconds(&pids)?;
+        let start = Instant::now();
         for _ in 0..steps {
             let out = pavlov_envs::StepOut {
                 obs: &mut self.obs,

@@ -208,14 +208,17 @@ fn ours(id: &str, config: &EnvConfig, copies: usize) -> pavlov_envs::Result<f64>
     let act_bytes = copies * env.action_space().width() * env.act_dtype().size();
     // Words, so that rows of any scalar are aligned.
     let bytes = copies * env.observation_space().width() * env.obs_dtype().size();
-    let (mut obs, mut final_obs) = (vec![0_u64; bytes.div_ceil(8)], vec![0_u64; bytes.div_ceil(8)]);
+    let mut obs = vec![0_u64; bytes.div_ceil(8)];
+    let mut final_obs = vec![0_u64; bytes.div_ceil(8)];
     let obs = &mut bytemuck::cast_slice_mut(&mut obs)[..bytes];
     let final_obs = &mut bytemuck::cast_slice_mut(&mut final_obs)[..bytes];
-    let (mut rewards, mut terminated, mut truncated) =
-        (vec![0.0; copies], vec![false; copies], vec![false; copies]);
+    let mut rewards = vec![0.0; copies];
+    let mut terminated = vec![false; copies];
+    let mut truncated = vec![false; copies];
     let seeds: Vec<u64> = (0..copies as u64).collect();
     env.reset(Some(&seeds), obs)?;
-    let (start, mut steps) = (processor_time(), 0);
+    let start = processor_time();
+    let mut steps = 0;
     let mut elapsed = Duration::ZERO;
     while elapsed < ROUND {
         for actions in actions.chunks_exact(row) {
@@ -237,7 +240,9 @@ fn ours(id: &str, config: &EnvConfig, copies: usize) -> pavlov_envs::Result<f64>
 /// Rows of actions for all copies, each in whole words.
 fn draw_actions(env: &dyn AnyVectorEnv, rows: usize) -> Vec<u64> {
     let mut random = NpRandom::new(1);
-    let (space, copies, size) = (env.action_space(), env.num_envs(), env.act_dtype().size());
+    let space = env.action_space();
+    let copies = env.num_envs();
+    let size = env.act_dtype().size();
     let width = space.width();
     let words = (copies * width * size).div_ceil(8);
     let mut actions = vec![0_u64; rows * words];

@@ -115,13 +115,17 @@ fn scalar(config: CartPoleConfig) -> pavlov_envs::Result<()> {
 
 fn vector<O: Element>(name: &str, mut env: impl VectorEnv<Obs = O, Act = i64>) -> pavlov_envs::Result<()> {
     const ROWS: usize = 64;
-    let (n, width) = (env.num_envs(), env.observation_space().width());
+    let n = env.num_envs();
+    let width = env.observation_space().width();
     let num_actions = env.action_space().flat_width() as i64;
     let mut random = NpRandom::new(1);
     let actions: Vec<i64> = (0..ROWS * n).map(|_| random.integers(0, num_actions)).collect();
     let seeds: Vec<u64> = (0..ROWS * n).map(|_| random.next_u64()).collect();
-    let (mut obs, mut final_obs) = (vec![O::default(); width * n], vec![O::default(); width * n]);
-    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
+    let mut obs = vec![O::default(); width * n];
+    let mut final_obs = vec![O::default(); width * n];
+    let mut rewards = vec![0.0; n];
+    let mut terminated = vec![false; n];
+    let mut truncated = vec![false; n];
     env.reset(Some(&seeds[..n]), &mut obs)?;
     // Pictures take longer than a few numbers.
     let repeats = ((1 << 16) / (ROWS * n * width.div_ceil(64))).max(1);

@@ -31,9 +31,10 @@ fn main() -> Result<()> {
             .get("wrappers")
             .and_then(Value::as_array)
             .is_some_and(|wrappers| wrappers.last().is_some_and(|last| last == "ImgObsWrapper"));
-        return match image_only {
-            true => serve_minigrid::<u8>(&id, &given),
-            false => serve_minigrid::<i64>(&id, &given),
+        return if image_only {
+            serve_minigrid::<u8>(&id, &given)
+        } else {
+            serve_minigrid::<i64>(&id, &given)
         };
     }
     // What these ids have instead of the default; a given setting goes before.
@@ -78,7 +79,8 @@ fn serve_minigrid<O: MiniGridObs>(id: &str, settings: &EnvConfig) -> Result<()> 
 
 fn serve_with<E: Env>(mut env: E, limit: Option<usize>, missions: Value) -> Result<()> {
     let mut out = io::stdout().lock();
-    let (observation_space, action_space) = (env.observation_space(), env.action_space());
+    let observation_space = env.observation_space();
+    let action_space = env.action_space();
     say(
         &mut out,
         &json!({"observation_space": observation_space, "action_space": action_space, "missions": missions}),

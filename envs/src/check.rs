@@ -27,7 +27,8 @@ const STEPS: usize = 300;
 /// Returns [`Error::Contract`] with the rule and the step if a rule is broken. Errors of the environment are passed on
 /// unchanged.
 pub fn check_env<E: Env>(env: &mut E) -> Result<()> {
-    let (observation_space, action_space) = (env.observation_space(), env.action_space());
+    let observation_space = env.observation_space();
+    let action_space = env.action_space();
     check_space("observation", &observation_space, E::Obs::DTYPE)?;
     check_space("action", &action_space, E::Act::DTYPE)?;
 
@@ -158,7 +159,8 @@ fn compare<O: Element>(rule: &'static str, a: &[Moment<O>], b: &[Moment<O>], whe
         let place = format!("seed {}, step {}", a.episode, a.step);
         let bits = bytemuck::bytes_of::<O>;
         if let Some(i) = (0..a.obs.len()).find(|&i| bits(&a.obs[i]) != bits(&b.obs[i])) {
-            let (was, is) = (a.obs[i], b.obs[i]);
+            let was = a.obs[i];
+            let is = b.obs[i];
             return broken(
                 rule,
                 format!("{place}: element {i} of the observation was {was:?}, {when} {is:?}"),

@@ -124,7 +124,8 @@ impl EnvCreator {
     }
 
     fn with_minigrid_wrappers(&self, wrappers: &[WrapperSpec]) -> Self {
-        let (inner, wrappers) = (self.clone(), wrappers.to_vec());
+        let inner = self.clone();
+        let wrappers = wrappers.to_vec();
         Self::of_copies(self.name(), move |config, num_envs| {
             let mut names = wrappers.iter().map(WrapperSpec::to_string);
             if !inner.name().starts_with("MiniGrid-") {

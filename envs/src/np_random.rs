@@ -28,7 +28,8 @@ impl NpRandom {
     /// Makes the generator of `np.random.default_rng(seed)`.
     pub fn new(seed: u64) -> Self {
         let [a, b, c, d] = seed_sequence::generate(seed);
-        let (state, stream) = (u128::from(a) << 64 | u128::from(b), u128::from(c) << 64 | u128::from(d));
+        let state = u128::from(a) << 64 | u128::from(b);
+        let stream = u128::from(c) << 64 | u128::from(d);
         let increment = stream << 1 | 1;
         let state = increment.wrapping_add(state).wrapping_mul(MULTIPLIER).wrapping_add(increment);
         Self { state, increment, half: None }

@@ -179,7 +179,8 @@ impl Space {
         if row.len() != self.width() {
             return false;
         }
-        let (mut at, mut takes) = (0, true);
+        let mut at = 0;
+        let mut takes = true;
         self.leaves(&mut |leaf| {
             let part = &row[at..at + leaf.width()];
             takes &= match leaf {

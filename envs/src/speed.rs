@@ -34,15 +34,19 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
     let n = env.num_envs();
     let inputs = Inputs::draw(env);
     let row = n * env.observation_space().width() * env.obs_dtype().size();
-    let (mut obs, mut final_obs) = (AlignedRows::new(row), AlignedRows::new(row));
-    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
+    let mut obs = AlignedRows::new(row);
+    let mut final_obs = AlignedRows::new(row);
+    let mut rewards = vec![0.0; n];
+    let mut terminated = vec![false; n];
+    let mut truncated = vec![false; n];
     env.reset(Some(&inputs.seeds), obs.bytes_mut())?;
     let masked = legal(env, inputs.actions[0].bytes()).is_some();
     let mut speed = Speed { steps: 0, episodes: 0, seconds: 0.0 };
     let mut inputs = inputs.actions.iter().zip(&inputs.reset_seeds).cycle();
     let start = Instant::now();
     // The clock is read once per several steps: reading it takes as long as some steps of the fastest environments.
-    let (mut steps, mut seen) = (1, Duration::ZERO);
+    let mut steps = 1;
+    let mut seen = Duration::ZERO;
     // Time spent on finding legal actions, which is not the environment's.
     let mut choosing = Duration::ZERO;
     while seen < time {

@@ -65,7 +65,8 @@ impl<E: Env> SyncVectorEnv<E> {
         let Some(first) = envs.first() else {
             return Err(Error::shape("`num_envs`", 0, "at least 1"));
         };
-        let (observation_space, action_space) = (first.observation_space(), first.action_space());
+        let observation_space = first.observation_space();
+        let action_space = first.action_space();
         check_space::<E::Obs>("the observation space", &observation_space)?;
         check_space::<E::Act>("the action space", &action_space)?;
         for env in &envs {
@@ -139,7 +140,9 @@ impl<E: Env> SyncVectorEnv<E> {
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, E::Obs>,
     ) -> Result<()> {
-        let (obs_width, act_width, limit) = (self.obs_width, self.act_width, self.max_episode_steps);
+        let obs_width = self.obs_width;
+        let act_width = self.act_width;
+        let limit = self.max_episode_steps;
         let autoreset = self.autoreset;
         let mask_width = if self.masks_read.get() { self.action_space.flat_width() } else { 0 };
         let mut final_masks = std::mem::take(&mut self.final_masks);
@@ -249,7 +252,8 @@ impl<E: Env> Slot<E> {
         }
         if state.u64()? == 1 {
             self.env.load_state(state.bytes()?)?;
-            (self.seed, self.step) = (seed, step);
+            self.seed = seed;
+            self.step = step;
             return Ok(());
         }
         let actions = state.row::<E::Act>()?;
@@ -292,7 +296,8 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [E::Obs]) -> Result<()> {
-        let (num_envs, width) = (self.copies.len(), self.obs_width);
+        let num_envs = self.copies.len();
+        let width = self.obs_width;
         check_len("`obs`", obs.len(), num_envs, width)?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
         self.for_each(|i, copy| copy.reset(seeds.map(|seeds| seeds[i]), &mut obs[i * width..][..width]))?;
@@ -364,7 +369,8 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         let mut state = StateReader::new(TAG, state)?;
         state.count("copies", self.copies.len())?;
         let mut obs = vec![E::Obs::default(); self.obs_width];
-        let (act_width, limit) = (self.act_width, self.max_episode_steps);
+        let act_width = self.act_width;
+        let limit = self.max_episode_steps;
         self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit))?;
         self.refresh_info();
         state.finish()

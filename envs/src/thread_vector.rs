@@ -232,7 +232,8 @@ impl<V: VectorEnv> fmt::Debug for ThreadVectorEnv<V> {
 }
 
 fn fill_info<V: VectorEnv>(blocks: &[V], key: &str, row: &mut [f64]) -> bool {
-    let (mut rest, mut any) = (row, false);
+    let mut rest = row;
+    let mut any = false;
     for block in blocks {
         let (rows, after) = rest.split_at_mut(block.num_envs());
         match block.info(key) {
@@ -279,7 +280,8 @@ fn step_blocks<V: VectorEnv>(
         return block.step(actions, reset_seeds, out).map_err(|error| error.shift_env(first));
     }
     let Halves { left, right, rows } = halve(blocks);
-    let (obs_width, act_width) = (left[0].observation_space().width(), left[0].action_space().width());
+    let obs_width = left[0].observation_space().width();
+    let act_width = left[0].action_space().width();
     let (actions_left, actions_right) = actions.split_at(rows * act_width);
     let (seeds_left, seeds_right) = split(reset_seeds, rows);
     let (out_left, out_right) = out.split_at(rows, obs_width);

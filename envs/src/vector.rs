@@ -169,7 +169,8 @@ pub trait VectorEnv: Send {
         reset_seeds: Option<&[u64]>,
         out: &StepOut<'_, Self::Obs>,
     ) -> Result<()> {
-        let (num_envs, space) = (self.num_envs(), self.action_space());
+        let num_envs = self.num_envs();
+        let space = self.action_space();
         out.check(num_envs, self.observation_space().width())?;
         check_actions(space, num_envs, actions, reset_seeds, || short_type_name::<Self>())
     }

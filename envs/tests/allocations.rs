@@ -158,7 +158,8 @@ fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> 
 
 /// Allocations in 2,000 vector steps of random play through the erased form.
 fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
-    let (n, space) = (env.num_envs(), env.action_space().clone());
+    let n = env.num_envs();
+    let space = env.action_space().clone();
     let mut random = NpRandom::new(1);
     let mut row = vec![0.0_f64; space.width()];
     let mut words = vec![0_u64; n * space.width()];
@@ -166,10 +167,13 @@ fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
     let act_bytes = size * row.len() * n;
     // Words, so that rows of any scalar are aligned.
     let obs_bytes = n * env.observation_space().width() * env.obs_dtype().size();
-    let (mut obs, mut final_obs) = (vec![0_u64; obs_bytes.div_ceil(8)], vec![0_u64; obs_bytes.div_ceil(8)]);
+    let mut obs = vec![0_u64; obs_bytes.div_ceil(8)];
+    let mut final_obs = vec![0_u64; obs_bytes.div_ceil(8)];
     let obs = &mut bytemuck::cast_slice_mut(&mut obs)[..obs_bytes];
     let final_obs = &mut bytemuck::cast_slice_mut(&mut final_obs)[..obs_bytes];
-    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
+    let mut rewards = vec![0.0; n];
+    let mut terminated = vec![false; n];
+    let mut truncated = vec![false; n];
     let seeds: Vec<u64> = (0..n as u64).collect();
     env.reset(Some(&seeds), obs).unwrap();
     let mut ended = 0;
@@ -222,11 +226,13 @@ mod python {
             let config = EnvConfig::from_iter([("python".to_owned(), python.as_str().into())]);
             let mut env = TypedVectorEnv::<f64, f32>::new(make_vec(id, &config, N).unwrap()).unwrap();
             assert!(env.limit_episodes(15));
-            let (width, actions) =
-                (env.observation_space().width(), vec![0.3; N * env.action_space().width()]);
-            let (mut obs, mut final_obs, mut rewards) =
-                (vec![0.0; N * width], vec![0.0; N * width], [0.0; N]);
-            let (mut terminated, mut truncated) = ([false; N], [false; N]);
+            let width = env.observation_space().width();
+            let actions = vec![0.3; N * env.action_space().width()];
+            let mut obs = vec![0.0; N * width];
+            let mut final_obs = vec![0.0; N * width];
+            let mut rewards = [0.0; N];
+            let mut terminated = [false; N];
+            let mut truncated = [false; N];
             env.reset(Some(&[0, 1, 2, 3]), &mut obs).unwrap();
             assert_eq!(env.info("no such number"), None);
             let before = allocations_of_thread();
@@ -259,8 +265,11 @@ mod python {
         let config = json!({"python": python, "num_workers": 2, "info_keys": ["none"]});
         let config: EnvConfig = serde_json::from_value(config).unwrap();
         let mut env = PyVec::<f32, i64>::new("py:CartPole-v1", &config, N).unwrap();
-        let (mut obs, mut final_obs, mut rewards) = ([0.0; 4 * N], [0.0; 4 * N], [0.0; N]);
-        let (mut terminated, mut truncated) = ([false; N], [false; N]);
+        let mut obs = [0.0; 4 * N];
+        let mut final_obs = [0.0; 4 * N];
+        let mut rewards = [0.0; N];
+        let mut terminated = [false; N];
+        let mut truncated = [false; N];
         env.reset(Some(&[0, 1, 2, 3]), &mut obs).unwrap();
         let mut ended = 0;
         let before = allocations_of_thread();

@@ -43,7 +43,8 @@ impl Env for Catch {
             self.rng = NpRandom::new(seed);
         }
         let mut column = || self.rng.integers(0, SIDE as i64) as usize;
-        (self.ball, self.paddle) = ([0, column()], column());
+        self.ball = [0, column()];
+        self.paddle = column();
         self.draw(obs);
         Ok(())
     }

@@ -105,7 +105,8 @@ fn one_step(
     }
     *next = Next::Step;
     out.rewards[0] = 0.0;
-    (out.terminated[0], out.truncated[0]) = (false, false);
+    out.terminated[0] = false;
+    out.truncated[0] = false;
     Ok(())
 }
 

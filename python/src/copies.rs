@@ -150,9 +150,11 @@ impl Copies {
         {
             return Err(Fault::config("`seed` is None for some copies; give a seed for all or for none"));
         }
-        let (width, block_len) = (self.obs_row, self.block_len);
+        let width = self.obs_row;
+        let block_len = self.block_len;
         self.is_running &= mask.is_some();
-        let (obs, spare) = (self.obs.bytes(), self.final_obs.bytes());
+        let obs = self.obs.bytes();
+        let spare = self.final_obs.bytes();
         for (i, block) in self.blocks.iter_mut().enumerate() {
             let first = i * block_len;
             if mask.is_some_and(|mask| !mask[first]) {
@@ -199,7 +201,9 @@ impl Copies {
         if self.blocks.len() > 1 {
             self.check_actions(actions)?;
         }
-        let (block_len, obs_row, act_row) = (self.block_len, self.obs_row, self.act_row);
+        let block_len = self.block_len;
+        let obs_row = self.obs_row;
+        let act_row = self.act_row;
         let same_step = self.autoreset == Autoreset::SameStep;
         let rows = block_len * obs_row;
         let mut jobs = self

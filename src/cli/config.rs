@@ -41,7 +41,8 @@ pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
     }
     let effective = settings.entry.effective(&settings.resolved, &settings.env);
     let effective = effective.map_err(|error| settings.lines.place(error))?;
-    let (config, origins) = (&effective.resolved.config, &effective.resolved.origins);
+    let config = &effective.resolved.config;
+    let origins = &effective.resolved.origins;
     if json {
         return print_json(&json!({
             "algorithm": settings.entry.name(),

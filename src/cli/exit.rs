@@ -20,10 +20,7 @@ pub(super) fn usage(message: impl Into<String>) -> anyhow::Error {
 pub(super) fn code(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else { return ExitCode::SUCCESS };
     say(&format!("error: {}", tune::in_words(error.as_ref())));
-    match error.chain().any(is_usage) {
-        true => ExitCode::from(2),
-        false => ExitCode::FAILURE,
-    }
+    if error.chain().any(is_usage) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 fn is_usage(error: &(dyn StdError + 'static)) -> bool {

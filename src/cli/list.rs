@@ -102,7 +102,8 @@ fn bridged() -> [Value; 2] {
 fn presets() -> anyhow::Result<Vec<Value>> {
     let row = |name| {
         let preset = presets::preset(name)?;
-        let (algorithm, env) = (preset.algorithm, preset.env);
+        let algorithm = preset.algorithm;
+        let env = preset.env;
         Ok(json!({"name": name, "algorithm": algorithm, "env": env, "stop": preset.stop}))
     };
     presets::names().map(row).collect()

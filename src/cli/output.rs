@@ -45,9 +45,10 @@ pub(super) fn program() -> String {
 pub(super) fn quoted(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.into_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -74,7 +74,8 @@ impl Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<12}{:>12}{:>10}", "phase", "s/iteration", "share")?;
         for (phase, seconds, _) in self.parts().into_iter().chain([("total", self.total, "")]) {
-            let (mean, share) = (seconds / f64::from(self.iterations), 100.0 * seconds / self.total);
+            let mean = seconds / f64::from(self.iterations);
+            let share = 100.0 * seconds / self.total;
             writeln!(f, "{phase:<12}{mean:>12.6}{share:>8.1} %")?;
         }
         f.write_str(&self.verdict())

@@ -65,7 +65,8 @@ impl Progress {
                 let iteration = result.get("training_iteration").and_then(Value::as_u64).unwrap_or(0);
                 let line = format!("iteration {iteration}, {text}");
                 if last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
-                    (*last, *held_back) = (Some(Instant::now()), None);
+                    *last = Some(Instant::now());
+                    *held_back = None;
                     say(&line);
                 } else {
                     *held_back = Some(line);

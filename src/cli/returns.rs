@@ -52,7 +52,8 @@ fn games(agents: &[AgentReturns]) -> Option<(Vec<usize>, usize)> {
     if agents.len() < 2 || all.any(|x| ![-1.0, 0.0, 1.0].contains(x)) {
         return None;
     }
-    let (mut won, mut drawn) = (vec![0; agents.len()], 0);
+    let mut won = vec![0; agents.len()];
+    let mut drawn = 0;
     for episode in 0..agents[0].returns.len() {
         let of = |agent: &AgentReturns| agent.returns[episode];
         let best = agents.iter().map(of).fold(f64::NEG_INFINITY, f64::max);

@@ -61,7 +61,8 @@ impl RunFile {
             Ok(run) => return Ok(run),
             Err(error) => error,
         };
-        let (shown, damaged) = (path.display(), run_dir.join(DAMAGED));
+        let shown = path.display();
+        let damaged = run_dir.join(DAMAGED);
         let Some(newest) = newest else {
             return Err(usage(format!(
                 "{shown} is damaged: {error}; no whole checkpoint has its settings either, so begin the run again in \
@@ -114,7 +115,8 @@ impl RunFile {
             return Ok(());
         }
         let has_ended = Standings::read(sweep)?.and_then(|standings| standings.has_ended(trial_id));
-        let (shown, program) = (dir.display(), program());
+        let shown = dir.display();
+        let program = program();
         match has_ended {
             None => return Ok(()),
             Some(true) => {}

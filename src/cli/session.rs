@@ -215,7 +215,8 @@ impl Session {
         }
         let Some(saved) = &self.saved else { return Ok(()) };
         self.report.say(&format!("checkpoint:    {}", saved.display()));
-        let (trust, command_place) = (self.trust_flag(), quoted(place));
+        let trust = self.trust_flag();
+        let command_place = quoted(place);
         self.report.say(&format!("evaluate it:   {program} evaluate {command_place}{trust}"));
         self.report.say(&match end {
             End::Met(met) => {

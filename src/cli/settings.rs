@@ -90,7 +90,9 @@ impl SettingsArgs {
             }
         }
 
-        let (mut layers, mut stop, mut lines) = (Vec::new(), Config::new(), Lines::default());
+        let mut layers = Vec::new();
+        let mut stop = Config::new();
+        let mut lines = Lines::default();
         let mut env = self.env;
         let file_env = file.as_ref().and_then(|file| file.env.clone());
         env = env.or(file_env).or_else(|| preset.as_ref().and_then(|preset| preset.env.clone()));
@@ -195,17 +197,20 @@ impl File {
         }
         let text = read_settings(path).map_err(|error| usage(error.to_string()))?;
         let lines = Lines::of(&origin, if is("toml") { &text } else { "" });
-        let mut config: Config = match is("toml") {
-            true => parse_toml(&text, &origin).map_err(|error| lines.place(error))?,
-            false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
+        let mut config: Config = if is("toml") {
+            parse_toml(&text, &origin).map_err(|error| lines.place(error))?
+        } else {
+            serde_json::from_str(&text).map_err(|error| wrong(&error))?
         };
         if config.contains_key("config") {
             // The text is parsed once more, because these errors have the line.
-            let preset: Preset = match is("toml") {
-                true => toml::from_str(&text).map_err(|error| wrong(&error))?,
-                false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
+            let preset: Preset = if is("toml") {
+                toml::from_str(&text).map_err(|error| wrong(&error))?
+            } else {
+                serde_json::from_str(&text).map_err(|error| wrong(&error))?
             };
-            let (algorithm, env) = (Some(preset.algorithm), preset.env);
+            let algorithm = Some(preset.algorithm);
+            let env = preset.env;
             return Ok(File { origin, algorithm, env, config: preset.config, stop: preset.stop, lines });
         }
         let env = match config.shift_remove("env") {

@@ -23,10 +23,7 @@ unsafe extern "C" {
 pub(super) fn watch(answer: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = asked.clone();
-    ctrlc::set_handler(move || match flag.swap(true, Ordering::Relaxed) {
-        false => say(answer),
-        true => _exit(QUIT),
-    })
-    .context("cannot listen for Ctrl-C")?;
+    ctrlc::set_handler(move || if flag.swap(true, Ordering::Relaxed) { _exit(QUIT) } else { say(answer) })
+        .context("cannot listen for Ctrl-C")?;
     Ok(asked)
 }

@@ -20,14 +20,20 @@ pub(super) fn difference(saved: &Path, again: &Path) -> anyhow::Result<Option<St
     };
     let [saved_files, again_files] = [files(saved)?, files(again)?];
     if let Some(file) = saved_files.symmetric_difference(&again_files).next() {
-        let holder = if saved_files.contains(file) { "the run's checkpoint alone has" } else { "only training again wrote" };
+        let holder = if saved_files.contains(file) {
+            "the run's checkpoint alone has"
+        } else {
+            "only training again wrote"
+        };
         return Ok(Some(format!("{holder} {file}")));
     }
     // Arrays first: a difference in them says more than one in a counter beside them.
     let is_arrays = |file: &&String| file.ends_with(".safetensors");
-    for file in saved_files.iter().filter(is_arrays).chain(saved_files.iter().filter(|file| !is_arrays(file))) {
+    for file in saved_files.iter().filter(is_arrays).chain(saved_files.iter().filter(|file| !is_arrays(file)))
+    {
         let [a, b] = [saved, again].map(|dir| fs::read(dir.join(file)));
-        let (a, b) = (a?, b?);
+        let a = a?;
+        let b = b?;
         if a == b {
             continue;
         }
@@ -39,7 +45,10 @@ pub(super) fn difference(saved: &Path, again: &Path) -> anyhow::Result<Option<St
                 _ => None,
             },
         };
-        return Ok(Some(format!("{file} differs{}", within.map_or_else(String::new, |within| format!(": {within}")))));
+        return Ok(Some(format!(
+            "{file} differs{}",
+            within.map_or_else(String::new, |within| format!(": {within}"))
+        )));
     }
     Ok(None)
 }
@@ -51,7 +60,11 @@ fn arrays(saved: &State, again: &State) -> Option<String> {
             return Some(format!("the array {name} is missing in the other"));
         };
         if a.shape() != b.shape() {
-            return Some(format!("the array {name} has the shape {:?}, trained again {:?}", a.shape(), b.shape()));
+            return Some(format!(
+                "the array {name} has the shape {:?}, trained again {:?}",
+                a.shape(),
+                b.shape()
+            ));
         }
         let [a, b] = [a, b].map(crate::trainer::state::Array::bytes);
         let count = a.iter().zip(b).filter(|(a, b)| a != b).count();
@@ -95,7 +108,10 @@ mod tests {
 
     #[test]
     fn the_first_key_that_differs_is_named_with_both_values() {
-        let [a, b] = [json!({"lr": 0.1, "model": {"units": [64, 64]}}), json!({"lr": 0.1, "model": {"units": [64, 32]}})];
+        let [a, b] = [
+            json!({"lr": 0.1, "model": {"units": [64, 64]}}),
+            json!({"lr": 0.1, "model": {"units": [64, 32]}}),
+        ];
         assert_eq!(json("", &a, &b).as_deref(), Some("model.units.1 is 64, trained again 32"));
         assert_eq!(json("", &a, &a), None);
     }

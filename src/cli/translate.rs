@@ -27,9 +27,10 @@ impl Translation {
     /// Returns the report of the translation as text.
     pub(super) fn report(&self, origin: &str) -> String {
         let lines = |lines: &[String]| lines.iter().map(|line| format!("\n  {line}")).collect::<String>();
-        let no_place = match self.no_place.is_empty() {
-            true => String::new(),
-            false => format!("\nwithout a place here:{}", lines(&self.no_place)),
+        let no_place = if self.no_place.is_empty() {
+            String::new()
+        } else {
+            format!("\nwithout a place here:{}", lines(&self.no_place))
         };
         format!("translated from {origin}:{}{no_place}", lines(&self.became))
     }
@@ -153,7 +154,8 @@ impl Zoo<'_> {
     }
 
     fn ppo(&mut self, key: &str, value: &Value) -> bool {
-        let (to, number) = (&mut self.to, number(value));
+        let to = &mut self.to;
+        let number = number(value);
         match (key, number) {
             ("learning_rate" | "clip_range", None) => return self.schedule(key, value),
             ("n_steps", Some(steps)) => to.takes(key, "rollout_fragment_length", steps as u64),
@@ -178,10 +180,13 @@ impl Zoo<'_> {
     }
 
     fn off_policy(&mut self, key: &str, value: &Value, algorithm: &str) -> bool {
-        let (steps, is_dqn, is_sac) = (self.steps, algorithm == "DQN", algorithm == "SAC");
+        let steps = self.steps;
+        let is_dqn = algorithm == "DQN";
+        let is_sac = algorithm == "SAC";
         // Stable-Baselines3 does not learn a temperature that is given as a number.
         let alpha_stays = self.settings.get("ent_coef").is_some_and(|alpha| number(alpha).is_some());
-        let (to, number) = (&mut self.to, number(value));
+        let to = &mut self.to;
+        let number = number(value);
         match (key, number) {
             ("learning_rate", None) if is_dqn => return self.schedule(key, value),
             ("learning_rate", Some(rate)) if is_dqn => to.takes(key, "lr", rate),
@@ -322,7 +327,9 @@ fn number(value: &Value) -> Option<f64> {
 
 /// Splits keyword arguments into names and values: `a=1, b=[2, 3]` gives `("a", "1")` and `("b", "[2, 3]")`.
 fn arguments(text: &str) -> Vec<(&str, &str)> {
-    let (mut found, mut depth, mut start) = (Vec::new(), 0, 0);
+    let mut found = Vec::new();
+    let mut depth = 0;
+    let mut start = 0;
     for (at, c) in text.char_indices().chain([(text.len(), ',')]) {
         match c {
             '(' | '[' | '{' => depth += 1,

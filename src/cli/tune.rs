@@ -123,7 +123,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let mut above = None;
     if let Some(url) = args.out.as_deref().and_then(run_dir::url) {
         let (parent, name) = split(url)?;
-        (above, sweep.name) = (Some(parent.into()), Some(name.into()));
+        above = Some(parent.into());
+        sweep.name = Some(name.into());
     } else if let Some(out) = &args.out {
         run_dir::refuse_used(out)?;
         let out = std::path::absolute(out).map_err(Error::io("find the absolute path of", out))?;
@@ -143,7 +144,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let ran = match &args.resume {
         None => tuner.fit(),
         Some(dir) => {
-            let (resume_errored, restart_errored) = (args.resume_errored, args.restart_errored);
+            let resume_errored = args.resume_errored;
+            let restart_errored = args.restart_errored;
             tuner.restore(dir, Restore { resume_errored, restart_errored, ..Restore::default() })
         }
     };
@@ -240,7 +242,8 @@ const SWEEP_TABLES: &[&str] = &["", "space", "scheduler", "search"];
 
 impl Sweep {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let (text, origin) = (read_settings(path)?, path.display().to_string());
+        let text = read_settings(path)?;
+        let origin = path.display().to_string();
         let lines = Lines::of(&origin, &text);
         let mut file = SweepFile::parse(&text, &origin).map_err(|error| lines.place(error))?;
         let entry = registry::algorithm(&file.algorithm)?;
@@ -248,7 +251,8 @@ impl Sweep {
         if let Some(name) = &file.preset {
             let preset = presets::preset(name)?;
             if !preset.algorithm.eq_ignore_ascii_case(entry.name()) {
-                let (shown, other) = (path.display(), preset.algorithm);
+                let shown = path.display();
+                let other = preset.algorithm;
                 return Err(usage(format!(
                     "{shown}: preset {name} is for {other}, not for {}",
                     entry.name()

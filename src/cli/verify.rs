@@ -69,7 +69,11 @@ pub(super) fn verify(args: VerifyArgs) -> anyhow::Result<()> {
     }
     match first {
         None => {
-            say(&format!("{} of {} intervals were trained again, all equal bit for bit", chosen.len(), intervals.len()));
+            say(&format!(
+                "{} of {} intervals were trained again, all equal bit for bit",
+                chosen.len(),
+                intervals.len()
+            ));
             Ok(())
         }
         Some(first) => bail!(
@@ -93,13 +97,21 @@ fn intervals(run_dir: &Path, run: &RunFile) -> anyhow::Result<Vec<Interval>> {
         let Some(hash) = hash else { continue };
         let state = checkpoint::state_hash(path)?;
         if state != hash.state {
-            bail!("{}: its files are not those that were written: their hash is {state}, not {}", path.display(), hash.state);
+            bail!(
+                "{}: its files are not those that were written: their hash is {state}, not {}",
+                path.display(),
+                hash.state
+            );
         }
         let before = found.iter().find(|(number, ..)| number.is_some() && *number == hash.after);
         let Some((_, _, _, Some(before))) = before else { continue };
         let chain = checkpoint::chain(Some(&before.chain), &state);
         if chain != hash.chain {
-            bail!("{}: it does not follow the checkpoint before it: the chain is {chain}, not {}", path.display(), hash.chain);
+            bail!(
+                "{}: it does not follow the checkpoint before it: the chain is {chain}, not {}",
+                path.display(),
+                hash.chain
+            );
         }
     }
     let mut intervals = Vec::new();

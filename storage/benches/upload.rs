@@ -75,7 +75,8 @@ fn run(storage_path: PathBuf, iterations: u64) -> Cost {
     tuner.fit().unwrap();
     let process = process_seconds() - before;
     let steps = steps.lock().unwrap();
-    let (first, last) = (steps[0], steps[steps.len() - 1]);
+    let first = steps[0];
+    let last = steps[steps.len() - 1];
     let between = (steps.len() - 1) as f64;
     Cost {
         seconds: (last.0 - first.0).as_secs_f64() / between,

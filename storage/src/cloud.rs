@@ -128,7 +128,8 @@ impl Storage for CloudStorage {
         let object = self.handle("read", path)?;
         let found = object.find(async |store, at| {
             let found = store.get_opts(&at, GetOptions::default()).await?;
-            let (crc32c, size) = (crc32c_of(&found), found.meta.size);
+            let crc32c = crc32c_of(&found);
+            let size = found.meta.size;
             let bytes = if size > LARGEST_FILE { Err(size) } else { Ok(found.bytes().await?) };
             Ok((bytes, crc32c))
         })?;
@@ -260,7 +261,8 @@ impl Handle<'_> {
         // An existing file or symbolic link with this name must not be written to.
         let _ = fs::remove_file(file);
         let mut writer = File::create_new(file).map_err(Error::io("write", file))?;
-        let (mut crc32c, mut content) = (0, found.into_stream());
+        let mut crc32c = 0;
+        let mut content = found.into_stream();
         loop {
             let (piece, rest) = self.ask(|_, _| async move {
                 let mut piece = Vec::new();

@@ -207,7 +207,8 @@ fn a_download_does_not_write_through_a_link_that_has_the_name_of_its_temporary_f
     let storage = CloudStorage::new("memory://", Arc::new(InMemory::new()));
     storage.put("a", b"new".to_vec()).unwrap();
     let scratch = tempfile::tempdir().unwrap();
-    let (file, elsewhere) = (scratch.path().join("file"), scratch.path().join("elsewhere"));
+    let file = scratch.path().join("file");
+    let elsewhere = scratch.path().join("elsewhere");
     std::fs::write(&file, b"old").unwrap();
     std::fs::write(&elsewhere, b"untouched").unwrap();
     // Where the download is written before it takes the file's place.
@@ -251,7 +252,8 @@ fn a_full_disk_is_named_and_leaves_nothing_beside_the_file() {
         eprintln!("skipped: this machine does not let a test mount a small disk (`unshare --user --mount`)");
         return;
     }
-    let (program, name) = (std::env::current_exe().unwrap(), "faults::child_downloads_more_than_fits");
+    let program = std::env::current_exe().unwrap();
+    let name = "faults::child_downloads_more_than_fits";
     let child: [&OsStr; 4] =
         [program.as_ref(), "--exact".as_ref(), "--include-ignored".as_ref(), name.as_ref()];
     let output = on_small_disk(&child).unwrap();

@@ -41,7 +41,8 @@ impl Trainable for Walk {
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
         let text = fs::read_to_string(dir.join("walk")).unwrap();
         let (state, score) = text.split_once(' ').unwrap();
-        (self.state, self.score) = (state.parse().unwrap(), score.parse().unwrap());
+        self.state = state.parse().unwrap();
+        self.score = score.parse().unwrap();
         Ok(())
     }
 }
@@ -177,7 +178,8 @@ fn what_went_further_here_than_there_is_not_given_up() {
         assert_eq!(names(&fetch_run(URL).unwrap()), [1, 2]);
         assert_eq!(scores(&logdir), undisturbed(2));
         // On another machine it then went further.
-        let (elsewhere, hidden) = (results(&logdir), results(&logdir).with_extension("hidden"));
+        let elsewhere = results(&logdir);
+        let hidden = results(&logdir).with_extension("hidden");
         fs::rename(&elsewhere, &hidden).unwrap();
         let mut third = durable(None);
         third.restore(&fetch_run(URL).unwrap().join("checkpoint_000001")).unwrap();

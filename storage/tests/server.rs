@@ -37,7 +37,8 @@ impl Server {
         let directory = tempfile::tempdir().unwrap();
         let (child, words) = launch(Path::new(&python), &directory.path().join("objects"), "0");
         let [port, id, secret, reader_id, reader_secret] = <[String; 5]>::try_from(words).unwrap();
-        let (writer, reader) = (Key { id, secret }, Key { id: reader_id, secret: reader_secret });
+        let writer = Key { id, secret };
+        let reader = Key { id: reader_id, secret: reader_secret };
         Some(Server { directory, child, port, writer, reader })
     }
 

@@ -63,7 +63,8 @@ fn assert_equal(disturbed: &ResultGrid, undisturbed: &ResultGrid) {
     assert_eq!((disturbed.len(), disturbed.num_terminated()), (16, 16));
     for (left, right) in disturbed.iter().zip(undisturbed) {
         assert_eq!(left.config, right.config);
-        let (left, right) = (left.history().unwrap(), right.history().unwrap());
+        let left = left.history().unwrap();
+        let right = right.history().unwrap();
         assert_eq!((left.len(), right.len()), (4, 4));
         for (left, right) in left.iter().zip(&right) {
             let strip = |metrics: &Metrics| {

@@ -37,7 +37,8 @@ fn a_function_that_rotates_policies_gives_the_rows_of_the_setting_that_does() {
         if (place + episode.env_index + episode.number).is_multiple_of(3) { "zero" } else { "others" }
     });
     let mut ppo = tiny_ppo();
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (25, 50);
+    ppo.common.rollout_fragment_length = 25;
+    ppo.common.train_batch_size = 50;
     let policies = ["zero", "others"];
     let rotated = json!({"policies": policies, "rotate_policies": true, "policy_mapping_fn": {"a": "zero", "*": "others"}});
     let mut wanted = quiet(with(&ppo, rotated).expect("settings"), Turns::creator()).expect("a driver");
@@ -45,8 +46,8 @@ fn a_function_that_rotates_policies_gives_the_rows_of_the_setting_that_does() {
     let by_name = with(&ppo, by_name).expect("settings");
     let mut found = quiet(by_name.clone(), Turns::creator()).expect("a driver");
     let mut on_workers = by_name;
-    (on_workers.common.num_workers, on_workers.common.num_envs_per_worker) =
-        (ppo.common.num_envs_per_worker, 1);
+    on_workers.common.num_workers = ppo.common.num_envs_per_worker;
+    on_workers.common.num_envs_per_worker = 1;
     let mut on_workers = quiet(on_workers, Turns::creator()).expect("a driver");
     for _ in 0..3 {
         let result = train(&mut wanted, 1);
@@ -91,7 +92,8 @@ fn a_function_that_answers_with_what_there_is_not_is_refused() {
     );
     let later = json!({"policies": ["first"], "policy_mapping_fn": "wrong_later"});
     let mut ppo = with(&tiny_ppo(), later).expect("settings");
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (250, 500);
+    ppo.common.rollout_fragment_length = 250;
+    ppo.common.train_batch_size = 500;
     let mut driver = quiet(ppo, Turns::creator()).expect("a driver");
     refused(
         driver.train(),
@@ -195,9 +197,11 @@ fn a_policy_is_added_alike_whatever_the_number_of_workers() {
     let copies = settings.common.num_workers.max(1) * settings.common.num_envs_per_worker;
     let runs = [(0, copies), (copies, 1)].map(|(workers, envs)| {
         let mut ppo = settings.clone();
-        (ppo.common.num_workers, ppo.common.num_envs_per_worker) = (workers, envs);
+        ppo.common.num_workers = workers;
+        ppo.common.num_envs_per_worker = envs;
         // Fragments that end in the middle of episodes.
-        (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (8, 8 * copies);
+        ppo.common.rollout_fragment_length = 8;
+        ppo.common.train_batch_size = 8 * copies;
         let mut driver = quiet(ppo, "simple_spread_v3").expect("a driver");
         train(&mut driver, 2);
         driver.add_policy("third", Config::new(), third()).expect("it fits");
@@ -212,9 +216,11 @@ pub(crate) fn growing(transport: WorkerTransport) -> Builder<Ppo> {
     mostly_two();
     let mut ppo = with(&spread(), json!({"policies": ["first"], "policy_mapping_fn": {"*": "first"}}))
         .expect("settings");
-    (ppo.common.num_workers, ppo.common.num_envs_per_worker, ppo.common.workers.transport) =
-        (2, 1, transport);
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (8, 16);
+    ppo.common.num_workers = 2;
+    ppo.common.num_envs_per_worker = 1;
+    ppo.common.workers.transport = transport;
+    ppo.common.rollout_fragment_length = 8;
+    ppo.common.train_batch_size = 16;
     ppo.builder("simple_spread_v3").loggers(LoggerChoice::None)
 }
 
@@ -248,8 +254,10 @@ fn replay_buffers_of_policies_that_stay_keep_their_rows() {
 fn a_policy_is_added_beside_a_learner_thread_and_workers_that_sample_ahead() {
     mostly_two();
     let mut impala = Impala::get_default_config();
-    (impala.common.seed, impala.common.num_workers) = (Some(0), 1);
-    (impala.common.rollout_fragment_length, impala.common.train_batch_size) = (10, 20);
+    impala.common.seed = Some(0);
+    impala.common.num_workers = 1;
+    impala.common.rollout_fragment_length = 10;
+    impala.common.train_batch_size = 20;
     impala.common.min_sample_timesteps_per_reporting = Some(40);
     impala.common.model.fcnet_hiddens = vec![8];
     let one = json!({"policies": ["first"], "policy_mapping_fn": {"*": "first"}});
@@ -351,8 +359,10 @@ fn policies_that_wait_on_disk_learn_bit_for_bit_what_they_do_in_memory() {
         multi
     };
     let mut ppo = spread();
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (8, 16);
-    (ppo.common.num_workers, ppo.common.num_envs_per_worker) = (2, 1);
+    ppo.common.rollout_fragment_length = 8;
+    ppo.common.train_batch_size = 16;
+    ppo.common.num_workers = 2;
+    ppo.common.num_envs_per_worker = 1;
     let in_memory = with(&ppo, first_and_others()).expect("settings");
     let on_disk = with(&ppo, limited(first_and_others())).expect("settings");
     let mut wanted = quiet(in_memory.clone(), "simple_spread_v3").expect("a driver");
@@ -388,7 +398,8 @@ fn policies_that_wait_on_disk_learn_bit_for_bit_what_they_do_in_memory() {
 
     let dqn =
         |multi| quiet(with(&tiny_dqn(), multi).expect("settings"), "simple_spread_v3").expect("a driver");
-    let (mut wanted, mut found) = (dqn(first_and_others()), dqn(limited(first_and_others())));
+    let mut wanted = dqn(first_and_others());
+    let mut found = dqn(limited(first_and_others()));
     train(&mut wanted, 4);
     train(&mut found, 4);
     assert_eq!(found.get_weights().expect("weights"), wanted.get_weights().expect("weights"));

@@ -60,7 +60,8 @@ fn training_and_checkpoints_are_not_changed_by_who_plays_in_evaluations() {
     let fixed = |driver: &Driver<Algorithm<Ppo>>| driver.get_weights_of(&["fixed"]).expect("weights");
     let before = fixed(&driver);
     for _ in 0..2 {
-        let (with, without) = (driver.train().expect("a result"), alone.train().expect("a result"));
+        let with = driver.train().expect("a result");
+        let without = alone.train().expect("a result");
         assert_eq!(at(&with, "episode_reward_mean"), at(&without, "episode_reward_mean"));
         assert_eq!(at(&with, "info.learner"), at(&without, "info.learner"));
         let _ = episodes(&mut driver);

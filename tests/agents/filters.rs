@@ -64,7 +64,8 @@ impl MultiAgentEnv for Scales {
         Space::discrete(2)
     }
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
-        (self.kind, self.t) = (seed.unwrap_or_default() % 3, 0);
+        self.kind = seed.unwrap_or_default() % 3;
+        self.t = 0;
         out.rewards.fill(0.0);
         self.write(out);
         Ok(())
@@ -86,7 +87,8 @@ impl MultiAgentEnv for Scales {
         Some(vec![self.kind as u8, self.t as u8])
     }
     fn load_state(&mut self, state: &[u8]) -> envs::Result<()> {
-        (self.kind, self.t) = (state[0].into(), state[1].into());
+        self.kind = state[0].into();
+        self.t = state[1].into();
         Ok(())
     }
 }
@@ -96,8 +98,10 @@ fn filtered(num_workers: usize, copies: usize) -> Ppo {
     let policies = json!({"policies": ["near", "far"], "policy_mapping_fn": {"near": "near", "far": "far"}});
     let mut ppo = with(&tiny_ppo(), policies).expect("settings");
     let common = &mut ppo.common;
-    (common.num_workers, common.num_envs_per_worker) = (num_workers, copies / num_workers.max(1));
-    (common.rollout_fragment_length, common.train_batch_size) = (8, 8 * copies);
+    common.num_workers = num_workers;
+    common.num_envs_per_worker = copies / num_workers.max(1);
+    common.rollout_fragment_length = 8;
+    common.train_batch_size = 8 * copies;
     common.observation_filter = ObservationFilter::MeanStdFilter;
     ppo
 }
@@ -107,7 +111,8 @@ fn filtered(num_workers: usize, copies: usize) -> Ppo {
 fn seen(steps: u64, by: impl Fn(usize, u64, u64) -> bool) -> Vec<[f32; 2]> {
     let mut rows = Vec::new();
     for (copy, step, agent) in (0..4).flat_map(|c| (0..=steps).flat_map(move |s| [(c, s, 0), (c, s, 1)])) {
-        let (episode, t) = (step / STEPS, step % STEPS);
+        let episode = step / STEPS;
+        let t = step % STEPS;
         if acts(agent, t) && by(agent, copy, episode) {
             rows.push(obs(agent, episode_seed(0, copy, episode) % 3, t));
         }
@@ -229,7 +234,8 @@ fn best(driver: &Driver<Algorithm<Ppo>>, id: &str, filter: &RunningStat, row: [f
 fn evaluations_and_sessions_normalise_by_the_filter_of_the_policy_that_acts() {
     for num_workers in [0, 2] {
         let mut ppo = filtered(num_workers, 4);
-        (ppo.lr, ppo.common.evaluation_num_workers) = (1e-4, num_workers);
+        ppo.lr = 1e-4;
+        ppo.common.evaluation_num_workers = num_workers;
         let mut driver = quiet(ppo, Scales::creator()).expect("a driver");
         train(&mut driver, 2);
         let filters = filters(&driver);

@@ -60,7 +60,8 @@ fn weights_of_some_policies_are_read_and_written_alone() {
 fn a_run_of_several_policies_goes_on_in_mid_episode_bit_for_bit() {
     let mut ppo = two();
     // Fragments that end in the middle of episodes.
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (8, 16);
+    ppo.common.rollout_fragment_length = 8;
+    ppo.common.train_batch_size = 16;
     let mut straight = quiet(ppo.clone(), "simple_spread_v3").expect("a driver");
     let dir = tempfile::tempdir().expect("a directory");
     let saved = || ppo.clone().builder("simple_spread_v3").logdir(dir.path()).loggers(LoggerChoice::None);
@@ -73,8 +74,8 @@ fn a_run_of_several_policies_goes_on_in_mid_episode_bit_for_bit() {
     let mut second = quiet(ppo.clone(), "simple_spread_v3").expect("a driver");
     second.restore(&checkpoint).expect("it goes on");
     for _ in 0..3 {
-        let (of_straight, of_second) =
-            (straight.train().expect("a result"), second.train().expect("a result"));
+        let of_straight = straight.train().expect("a result");
+        let of_second = second.train().expect("a result");
         assert_eq!(second.get_weights().expect("weights"), straight.get_weights().expect("weights"));
         for key in ["episode_reward_mean", "policy_reward_mean", "info.learner.first.learner_stats"] {
             let at = |result| crate::support::at(result, key).clone();

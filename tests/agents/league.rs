@@ -35,18 +35,21 @@ fn taking_turns() -> Policies {
 #[test]
 fn policies_take_turns_in_the_seats_of_all_agents_and_learn_from_each() {
     let mut common = tiny_ppo().common;
-    (common.num_envs_per_worker, common.rollout_fragment_length) = (1, 15);
+    common.num_envs_per_worker = 1;
+    common.rollout_fragment_length = 15;
     let batch = workers(&common, taking_turns(), &Turns::creator()).and_then(|w| w.sample()).expect("rows");
     // Three episodes of five steps, in which `a` and `c` act at even times until they end, and `b` at odd ones.
     let seen = |id: &str| {
         let rows = &batch.policies[id];
-        let (obs, actions) = (numbers(rows, Column::OBS), numbers(rows, Column::ACTIONS));
+        let obs = numbers(rows, Column::OBS);
+        let actions = numbers(rows, Column::ACTIONS);
         let ends: Vec<bool> = numbers(rows, Column::TERMINATED).iter().map(|&end| end == 1.0).collect();
         let rows: Vec<(f64, f64, f64)> = obs.chunks(3).map(|obs| (obs[0], obs[1], obs[2])).collect();
         assert_eq!(rows.len(), actions.len());
         (rows, actions, ends)
     };
-    let ((zero, zeros, _), (one, ones, _)) = (seen("zero"), seen("one"));
+    let (zero, zeros, _) = seen("zero");
+    let (one, ones, _) = seen("one");
     assert!(zeros.iter().all(|&action| action == 0.0) && ones.iter().all(|&action| action == 1.0));
     // `a` acts at 0 and 2, `b` at 1 and 3, `c` at 0, 2 and 4: `zero` is `a`, then `c`, then `b`.
     let agents: Vec<f64> = zero.iter().map(|(_, agent, _)| *agent).collect();
@@ -127,7 +130,8 @@ fn snapshots_join_the_league_and_play_as_the_opponent() {
     let config =
         LeagueConfig { self_play: 0.0, snapshot_interval: 2, capacity: 3, ..LeagueConfig::default() };
     let mut driver = driver(config);
-    let (mut snapshots, mut sizes) = (vec![of_policy(&driver, "opponent")], Vec::new());
+    let mut snapshots = vec![of_policy(&driver, "opponent")];
+    let mut sizes = Vec::new();
     for iteration in 1..=8 {
         let result = driver.train().expect("a result");
         let members = at(&result, "league.members").as_array().expect("members").clone();
@@ -175,9 +179,10 @@ fn ratings_and_win_rates_are_those_of_the_games() {
         ..LeagueConfig::default()
     };
     let mut driver = driver(config);
-    let (mut main, mut players) =
-        (1000.0, vec![Player { iteration: 0, elo: 1000.0, games: 0.0, score: 0.0 }]);
-    let (mut counted, mut left) = (0, 0);
+    let mut main = 1000.0;
+    let mut players = vec![Player { iteration: 0, elo: 1000.0, games: 0.0, score: 0.0 }];
+    let mut counted = 0;
+    let mut left = 0;
     for iteration in 1..=30 {
         let result = driver.train().expect("a result");
         let ended = number(&result, "episodes_this_iter") as usize;
@@ -190,8 +195,10 @@ fn ratings_and_win_rates_are_those_of_the_games() {
         if let Some(player) = players.iter_mut().find(|player| Some(player.iteration) == opponent) {
             let expected = 1.0 / (1.0 + 10_f64.powf((player.elo - main) / 400.0));
             let moved = 20.0 * (score / ended as f64 - expected);
-            (main, player.elo) = (main + moved, player.elo - moved);
-            (player.games, player.score) = (0.8 * player.games + ended as f64, 0.8 * player.score + score);
+            main = main + moved;
+            player.elo = player.elo - moved;
+            player.games = 0.8 * player.games + ended as f64;
+            player.score = 0.8 * player.score + score;
             counted += 1;
         }
         if iteration % 3 == 0 {

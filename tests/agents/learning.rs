@@ -54,9 +54,11 @@ impl MultiAgentEnv for TwoCarts {
     fn step(&mut self, actions: &[i64], out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
         for (i, (cart, obs)) in self.0.iter_mut().zip(out.obs.chunks_exact_mut(4)).enumerate() {
             let step = cart.step(&actions[i..=i], obs)?;
-            (out.rewards[i], out.terminated[i], out.truncated[i]) =
-                (step.reward, step.terminated, step.truncated);
-            (out.alive[i], out.acting[i]) = (!step.truncated, !step.truncated);
+            out.rewards[i] = step.reward;
+            out.terminated[i] = step.terminated;
+            out.truncated[i] = step.truncated;
+            out.alive[i] = !step.truncated;
+            out.acting[i] = !step.truncated;
         }
         Ok(())
     }
@@ -67,13 +69,15 @@ fn two_agents_that_share_a_policy_teach_it_what_two_copies_do() {
     let mut copies = quiet(tiny_ppo(), short_cart_pole).expect("a driver");
     // The same rows: 16 steps of one copy with two agents.
     let mut ppo = tiny_ppo();
-    (ppo.common.num_envs_per_worker, ppo.common.train_batch_size) = (1, 16);
+    ppo.common.num_envs_per_worker = 1;
+    ppo.common.train_batch_size = 16;
     ppo.common.disable_env_checking = true;
     let carts = || TwoCarts([short_cart_pole(), short_cart_pole()]);
     let mut agents = quiet(ppo, EnvCreator::multi_agent(carts)).expect("a driver");
     assert_eq!(agents.get_weights().expect("weights"), copies.get_weights().expect("weights"));
     for _ in 0..4 {
-        let (of_agents, of_copies) = (agents.train().expect("a result"), copies.train().expect("a result"));
+        let of_agents = agents.train().expect("a result");
+        let of_copies = copies.train().expect("a result");
         for key in ["total_loss", "policy_loss", "vf_loss", "kl", "entropy", "vf_explained_var"] {
             let path = format!("info.learner.default_policy.learner_stats.{key}");
             assert_eq!(number(&of_agents, &path), number(&of_copies, &path), "{key}");
@@ -102,7 +106,8 @@ impl Split {
     pub(crate) fn new(learning: &[&str]) -> Self {
         let learning = learning.iter().map(|&id| id.to_owned()).collect();
         let mut ppo = tiny_ppo();
-        (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (25, 50);
+        ppo.common.rollout_fragment_length = 25;
+        ppo.common.train_batch_size = 50;
         Self { ppo, learning }
     }
 }
@@ -170,7 +175,8 @@ fn evaluation_plays_episodes_of_all_agents() {
     let mut driver = quiet(Split::new(&["first", "others"]), "simple_spread_v3").expect("a driver");
     driver.train().expect("a result");
     let play = |driver: &mut Driver<Algorithm<Split>>| driver.play(5, 7, false, 2).expect("episodes");
-    let (played, again) = (play(&mut driver), play(&mut driver));
+    let played = play(&mut driver);
+    let again = play(&mut driver);
     assert_eq!(played.episodes, again.episodes);
     assert_eq!(played.frames.len(), 2);
     for (number, episode) in played.episodes.iter().enumerate() {

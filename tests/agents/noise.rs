@@ -31,9 +31,12 @@ impl Levers {
     fn write(&self, out: MultiAgentOut<'_, f32>) {
         let over = self.t == if self.in_turn { 40 } else { 20 };
         for agent in 0..2 {
-            (out.obs[agent], out.rewards[agent]) = (self.t as f32, 0.0);
-            (out.terminated[agent], out.truncated[agent]) = (over, false);
-            (out.alive[agent], out.acting[agent]) = (!over, !over && self.acts(agent));
+            out.obs[agent] = self.t as f32;
+            out.rewards[agent] = 0.0;
+            out.terminated[agent] = over;
+            out.truncated[agent] = false;
+            out.alive[agent] = !over;
+            out.acting[agent] = !over && self.acts(agent);
         }
     }
 }
@@ -85,7 +88,8 @@ fn agents_that_act_in_turn_have_the_noise_that_they_have_together() {
         let done = Done::default();
         let env = Levers { in_turn, t: 0, done: Arc::clone(&done) };
         let mut common = tiny_ppo().common;
-        (common.num_envs_per_worker, common.exploration_config) = (1, exploration.clone());
+        common.num_envs_per_worker = 1;
+        common.exploration_config = exploration.clone();
         // Two episodes, and a half of the third: the noise begins anew.
         common.rollout_fragment_length = if in_turn { 100 } else { 50 };
         let strategy = exploration.clone();
@@ -95,7 +99,8 @@ fn agents_that_act_in_turn_have_the_noise_that_they_have_together() {
         workers.sample().expect("fragments");
         done.lock().expect("no test has failed").clone()
     };
-    let (together, in_turn) = (actions(false), actions(true));
+    let together = actions(false);
+    let in_turn = actions(true);
     for (agent, (wanted, found)) in together.iter().zip(&in_turn).enumerate() {
         assert_eq!(wanted.len(), 50);
         assert_eq!(wanted, found, "agent {agent}");

@@ -174,8 +174,9 @@ fn replay_in_lockstep_that_cannot_be_is_refused() {
 fn impala_and_sac_take_several_policies() {
     let mut impala = Impala::get_default_config();
     impala.common.seed = Some(0);
-    (impala.common.num_workers, impala.common.rollout_fragment_length, impala.common.train_batch_size) =
-        (1, 10, 20);
+    impala.common.num_workers = 1;
+    impala.common.rollout_fragment_length = 10;
+    impala.common.train_batch_size = 20;
     impala.common.min_sample_timesteps_per_reporting = Some(40);
     impala.common.model.fcnet_hiddens = vec![8];
     let settings = with(&impala, first_and_others()).expect("settings");
@@ -183,7 +184,8 @@ fn impala_and_sac_take_several_policies() {
     learns_all(&mut driver);
 
     let mut sac = Sac::get_default_config();
-    (sac.common.train_batch_size, sac.common.seed) = (8, Some(0));
+    sac.common.train_batch_size = 8;
+    sac.common.seed = Some(0);
     sac.off_policy.replay_buffer_config.capacity = 256;
     sac.off_policy.replay_buffer_config.learning_starts = 16;
     sac.common.env_config = json!({"continuous_actions": true}).as_object().expect("an object").clone();

@@ -15,7 +15,8 @@ use crate::support::{numbers, refused, tiny_ppo};
 
 fn common(copies: usize, steps: usize) -> Common {
     let mut common = tiny_ppo().common;
-    (common.num_envs_per_worker, common.rollout_fragment_length) = (copies, steps);
+    common.num_envs_per_worker = copies;
+    common.rollout_fragment_length = steps;
     common
 }
 
@@ -76,7 +77,8 @@ fn sums_of_several_steps_end_where_an_agents_rows_end() {
     let class = ppo.get_default_policy_class(&spaces()).expect("a class");
     let workers = workers(&ppo.common, class.into(), &Turns::creator()).expect("workers");
     let rows = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
-    let (values, found) = (numbers(&rows, Column::VF_PREDS), numbers(&rows, Column::ADVANTAGES));
+    let values = numbers(&rows, Column::VF_PREDS);
+    let found = numbers(&rows, Column::ADVANTAGES);
     let rewards = [0.01; 7];
     // Only `b` is cut: something would have followed its last row, what its critic says of step 5.
     let behind = found[3] - rewards[3] + values[3];
@@ -103,7 +105,8 @@ fn spaces() -> pavlov::trainer::policy::Spaces {
 fn advantages_of_copies_of_other_lengths_are_those_of_each_alone() {
     // Two copies of 3 and 1 steps; what stands behind the second is not read.
     let of = |lengths, n, rewards: &[f32], values: &[f32]| {
-        let (terminated, truncated) = (vec![false; rewards.len()], vec![false; rewards.len()]);
+        let terminated = vec![false; rewards.len()];
+        let truncated = vec![false; rewards.len()];
         let f = Trajectories {
             num_envs: n,
             lengths,
@@ -196,7 +199,8 @@ fn agents_that_die_early_wait_and_come_back_are_cut_and_continued_alike() {
     assert_eq!(whole["default_policy"].len(), 3 * 6 * 7);
     for steps in [1, 2, 3, 6] {
         assert_eq!(sorted(sample(&make(steps), 30 / steps)), whole, "fragments of {steps}");
-        let (before, after) = (make(steps), make(steps));
+        let before = make(steps);
+        let after = make(steps);
         let mut rows = sample(&before, 2);
         continued(&after, &saved(&before));
         rows.extend(sample(&after, 30 / steps - 2));

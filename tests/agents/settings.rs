@@ -21,7 +21,8 @@ pub(crate) fn with<T: Trainer>(base: &T, multiagent: Value) -> Result<T> {
 /// Tiny settings for simple spread, whose episodes take 25 steps.
 pub(crate) fn spread() -> Ppo {
     let mut ppo = tiny_ppo();
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (25, 50);
+    ppo.common.rollout_fragment_length = 25;
+    ppo.common.train_batch_size = 50;
     ppo
 }
 

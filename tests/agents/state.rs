@@ -22,7 +22,8 @@ fn central() -> Ppo {
 #[test]
 fn behind_an_agents_observation_stand_those_of_all_and_zeros_for_one_that_has_ended() {
     let mut common = spread().common;
-    (common.num_envs_per_worker, common.rollout_fragment_length) = (1, 5);
+    common.num_envs_per_worker = 1;
+    common.rollout_fragment_length = 5;
     common.multiagent =
         with(&spread(), json!({"observation_fn": "global_state"})).expect("settings").common.multiagent;
     let workers = workers(&common, Policies::from(AtRandom::class(2)), &Turns::creator());
@@ -30,7 +31,8 @@ fn behind_an_agents_observation_stand_those_of_all_and_zeros_for_one_that_has_en
     for column in [Column::OBS, Column::NEW_OBS] {
         let all = numbers(&rows, column);
         for row in all.chunks(12) {
-            let (own, t) = (&row[..3], row[2]);
+            let own = &row[..3];
+            let t = row[2];
             let agent = own[1] as usize;
             assert_eq!(&row[3 + 3 * agent..][..3], own);
             for (other, end) in [3.0, 5.0, 5.0].into_iter().enumerate() {

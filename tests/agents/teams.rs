@@ -13,11 +13,13 @@ use crate::support::{at, number, quiet, refused};
 fn two_steps(mixer: Mixing, seed: u64) -> Qmix {
     let mut qmix = Qmix { mixer: Some(mixer), lr: 5e-3, ..Qmix::get_default_config() };
     let common = &mut qmix.common;
-    (common.num_envs_per_worker, common.seed) = (8, Some(seed));
+    common.num_envs_per_worker = 8;
+    common.seed = Some(seed);
     common.exploration_config = ExplorationConfig::Random {};
     common.model.fcnet_hiddens = vec![16];
     common.min_sample_timesteps_per_reporting = Some(4000);
-    (qmix.off_policy.training_intensity, qmix.off_policy.target_network_update_freq) = (Some(8.0), 200);
+    qmix.off_policy.training_intensity = Some(8.0);
+    qmix.off_policy.target_network_update_freq = 200;
     qmix.off_policy.replay_buffer_config.learning_starts = 200;
     qmix
 }
@@ -67,7 +69,8 @@ fn a_group_is_one_agent_in_results_and_for_the_mapping() {
 #[test]
 fn two_teams_of_qmix_learn_with_policies_of_their_own() {
     let mut qmix = Qmix::get_default_config();
-    (qmix.common.train_batch_size, qmix.common.seed) = (8, Some(0));
+    qmix.common.train_batch_size = 8;
+    qmix.common.seed = Some(0);
     qmix.common.min_sample_timesteps_per_reporting = Some(16);
     qmix.common.env_config = json!({"N": 4}).as_object().expect("an object").clone();
     qmix.off_policy.replay_buffer_config.learning_starts = 16;

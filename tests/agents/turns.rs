@@ -37,10 +37,12 @@ impl Turns {
 
     fn write(&self, out: MultiAgentOut<'_, f32>) {
         for (agent, end) in [3, 5, 5].into_iter().enumerate() {
-            let (alive, present) = (self.t < end, self.t <= end);
-            out.obs[3 * agent..][..3].copy_from_slice(&match present {
-                true => [(self.seed % 1000) as f32, agent as f32, self.t as f32],
-                false => [0.0; 3],
+            let alive = self.t < end;
+            let present = self.t <= end;
+            out.obs[3 * agent..][..3].copy_from_slice(&if present {
+                [(self.seed % 1000) as f32, agent as f32, self.t as f32]
+            } else {
+                [0.0; 3]
             });
             if agent == 2 && self.blinds_c_at == Some(self.t) {
                 out.obs[8] = f32::NAN;
@@ -69,7 +71,8 @@ impl MultiAgentEnv for Turns {
         Space::discrete(2)
     }
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
-        (self.seed, self.t) = (seed.unwrap_or_default(), 0);
+        self.seed = seed.unwrap_or_default();
+        self.t = 0;
         self.write(out);
         Ok(())
     }
@@ -88,7 +91,8 @@ impl MultiAgentEnv for Turns {
     }
     fn load_state(&mut self, state: &[u8]) -> envs::Result<()> {
         let number = |at: usize| u64::from_le_bytes(state[at..at + 8].try_into().expect("eight bytes"));
-        (self.seed, self.t) = (number(0), number(8));
+        self.seed = number(0);
+        self.t = number(8);
         Ok(())
     }
 }

@@ -48,7 +48,8 @@ fn trained(config: &Path, out: &Path) {
 #[test]
 fn policies_of_a_settings_file_are_trained_resumed_evaluated_and_exported() {
     let folder = tempfile::tempdir().expect("a directory");
-    let (config, out) = (file(&folder, SPREAD), folder.path().join("run"));
+    let config = file(&folder, SPREAD);
+    let out = folder.path().join("run");
     let shown = pavlov(&["config", "show", "PPO", "--config", text(&config)]).ok().stdout;
     assert!(
         shown.ends_with("\npolicy first acts for agent_0\npolicy others acts for agent_1, agent_2\n"),
@@ -96,7 +97,8 @@ fn a_board_game_is_trained_by_two_policies_and_its_games_are_counted() {
         .replace("simple_spread_v3", "tictactoe_v3\"\nmask_actions = true\nbatch_mode = \"truncate_episodes")
         .replace("agent_0 = ", "player_1 = ")
         .replace("agent_*", "player_*");
-    let (config, out) = (file(&folder, &game), folder.path().join("run"));
+    let config = file(&folder, &game);
+    let out = folder.path().join("run");
     trained(&config, &out);
     let evaluated = pavlov(&["evaluate", text(&out), "--episodes", "20", "--explore"]).ok().stdout;
     let games = evaluated.lines().find(|line| line.starts_with("games ")).expect("a line of games");

@@ -57,8 +57,10 @@ fn a_trial_of_ray_tune_saves_goes_back_and_takes_other_settings() {
     ];
     let said = answers(&requests.map(|request| request.to_string()));
     assert_eq!(said[0], json!({"resources": {"CPU": 4.0}}));
-    let (first, ahead, again, reset) =
-        (&said[2]["result"], &said[4]["result"], &said[6]["result"], &said[8]["result"]);
+    let first = &said[2]["result"];
+    let ahead = &said[4]["result"];
+    let again = &said[6]["result"];
+    let reset = &said[8]["result"];
     let iterations = [first, ahead, again, reset].map(|result| &result["training_iteration"]);
     assert_eq!(iterations, [1, 2, 2, 1]);
     assert_ne!(first["info"], ahead["info"]);

@@ -213,19 +213,24 @@ fn profile_ends_with_a_table_of_phases_and_a_verdict_that_names_the_longest() {
     let lines: Vec<&str> = ran.stderr.lines().collect();
     let phases = ["env", "act", "postprocess", "wait", "learn", "sync", "evaluate", "log", "other", "total"];
     assert_eq!(lines.len(), 1 + phases.len() + 1, "{}", ran.stderr);
-    let (mut seconds, mut shares) = (0.0, 0.0);
+    let mut seconds = 0.0;
+    let mut shares = 0.0;
     for (line, phase) in lines[1..].iter().zip(phases) {
         let [name, time, share, "%"] = line.split_whitespace().collect::<Vec<_>>()[..] else {
             panic!("{line}");
         };
         assert_eq!(name, phase);
-        let (time, share): (f64, f64) = (time.parse().expect(line), share.parse().expect(line));
+        let time: f64 = time.parse().expect(line);
+        let share: f64 = share.parse().expect(line);
         match phase {
             // Nine parts, each rounded to half of the last digit.
             "total" => {
                 assert!((seconds - time).abs() < 1e-5 && (shares - share).abs() < 1.0, "{}", ran.stderr)
             }
-            _ => (seconds, shares) = (seconds + time, shares + share),
+            _ => {
+                seconds = seconds + time;
+                shares = shares + share;
+            }
         }
     }
     assert!(lines[lines.len() - 1].starts_with("learner-bound, "), "{}", ran.stderr);
@@ -276,7 +281,8 @@ fn a_run_is_verified_and_a_changed_weight_reward_or_setting_is_found_in_the_inte
         bytes
     };
     let reward = |bytes: Vec<u8>| text_of(bytes).replacen("\"reward\": ", "\"reward\": 1", 1).into_bytes();
-    let setting = |bytes: Vec<u8>| text_of(bytes).replacen("\"gamma\": 0.99", "\"gamma\": 0.98", 1).into_bytes();
+    let setting =
+        |bytes: Vec<u8>| text_of(bytes).replacen("\"gamma\": 0.99", "\"gamma\": 0.98", 1).into_bytes();
     let cases: [(&str, &dyn Fn(Vec<u8>) -> Vec<u8>, &str); 3] = [
         ("policies.safetensors", &flip, "policies.safetensors differs: the array "),
         ("results.json", &reward, "results.json differs: "),
@@ -290,7 +296,11 @@ fn a_run_is_verified_and_a_changed_weight_reward_or_setting_is_found_in_the_inte
         assert_eq!(found[0], equal[0], "{file}");
         let wanted = format!("from checkpoint_000002 to checkpoint_000004: {difference}");
         assert!(found[1].starts_with(&wanted), "{file}: {}", found[1]);
-        assert!(ran.stderr.contains("differs is from checkpoint_000002 to checkpoint_000004"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("differs is from checkpoint_000002 to checkpoint_000004"),
+            "{}",
+            ran.stderr
+        );
     }
     flip_in_place(&out.join("checkpoint_000004/policies.safetensors"));
     pavlov(&all).refused("policies.safetensors is damaged");

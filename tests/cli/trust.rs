@@ -30,7 +30,8 @@ fn write_run(dir: &Path, change: impl FnOnce(&mut Value)) {
 #[test]
 fn resume_runs_the_interpreter_that_a_directory_names_only_when_it_is_trusted() {
     let home = TempDir::new().unwrap();
-    let (program, dir) = (program(home.path()), home.path().join("run"));
+    let program = program(home.path());
+    let dir = home.path().join("run");
     write_run(&dir, |file| {
         file["env"] = "py:CartPole-v1".into();
         file["config"]["env_config"] = json!({"python": program});
@@ -50,7 +51,8 @@ fn resume_runs_the_interpreter_that_a_directory_names_only_when_it_is_trusted() 
 #[test]
 fn resume_brings_a_run_to_a_url_only_when_the_user_names_it() {
     let home = TempDir::new().unwrap();
-    let (dir, place) = (home.path().join("run"), home.path().join("elsewhere"));
+    let dir = home.path().join("run");
+    let place = home.path().join("elsewhere");
     let url = format!("file://{}", place.display());
     write_run(&dir, |file| file["remote_checkpoint_dir"] = url.as_str().into());
     let expected = format!("would bring the run to {url:?} (`remote_checkpoint_dir`)");

@@ -16,7 +16,8 @@ const NOISE: Column = Column::new("noise");
 /// all the way.
 fn linear(change: impl FnOnce(&mut Ddpg)) -> Box<dyn Policy> {
     let mut ddpg = Ddpg { l2_reg: 0.0, tau: 1.0, ..Ddpg::default() };
-    (ddpg.actor_hiddens, ddpg.critic_hiddens) = (vec![], vec![]);
+    ddpg.actor_hiddens = vec![];
+    ddpg.critic_hiddens = vec![];
     change(&mut ddpg);
     let action_space = Space::boxed(-1.0, 1.0, &[1]);
     policy(&ddpg, &Spaces { observation_space: Space::real(&[1]), action_space })
@@ -120,7 +121,10 @@ fn the_noise_of_targets_is_drawn_anew_for_every_batch_from_the_learners_stream()
 fn hubers_loss_grows_in_a_straight_line_from_its_threshold_on() {
     // The error is 0.25 - 1 = -0.75: 0.5 * (0.75 - 0.25) beyond 0.5, half the square below 2.
     for (threshold, loss) in [(0.5, 0.25), (2.0, 0.28125)] {
-        let mut policy = linear(|ddpg| (ddpg.use_huber, ddpg.huber_threshold) = (true, threshold));
+        let mut policy = linear(|ddpg| {
+            ddpg.use_huber = true;
+            ddpg.huber_threshold = threshold;
+        });
         set(policy.as_mut(), [0.0, 0.0], &[[0.0, 1.0, 0.0]]);
         assert_close(&[stat(&learn(policy.as_mut(), &row(1.0)), "critic_loss")], &[loss], 1e-6);
     }
@@ -135,7 +139,10 @@ fn parameter(policy: &dyn Policy, set: &str, name: &str) -> Vec<f64> {
 #[test]
 fn the_actor_rests_between_its_learning_steps_and_its_moments_with_it() {
     for fused in [false, true] {
-        let mut policy = linear(|ddpg| (ddpg.policy_delay, ddpg.common.model.fused) = (3, fused));
+        let mut policy = linear(|ddpg| {
+            ddpg.policy_delay = 3;
+            ddpg.common.model.fused = fused;
+        });
         set(policy.as_mut(), [0.5, 0.0], &[[0.0, 1.0, 0.0]]);
         let moment = |policy: &dyn Policy| {
             let optimizer = policy.get_state().expect("a state").nested("optimizer").expect("optimizers");
@@ -159,8 +166,11 @@ fn the_actor_rests_between_its_learning_steps_and_its_moments_with_it() {
 #[test]
 fn the_target_moves_after_every_step_or_only_after_the_actors() {
     for (delay_target, moves) in [(false, [true, true, true, true]), (true, [true, false, true, false])] {
-        let mut policy =
-            linear(|ddpg| (ddpg.policy_delay, ddpg.delay_target, ddpg.tau) = (2, delay_target, 0.25));
+        let mut policy = linear(|ddpg| {
+            ddpg.policy_delay = 2;
+            ddpg.delay_target = delay_target;
+            ddpg.tau = 0.25;
+        });
         for moves in moves {
             learn(policy.as_mut(), &row(0.0));
             for name in ["actor.out.weight", "q1.out.weight"] {
@@ -170,7 +180,9 @@ fn the_target_moves_after_every_step_or_only_after_the_actors() {
                 let wanted: Vec<f64> = old.iter().zip(&online).map(|(t, o)| t + way * (o - t)).collect();
                 // On a copy: the other parameter has its turn as well.
                 let mut moved = linear(|ddpg| {
-                    (ddpg.policy_delay, ddpg.delay_target, ddpg.tau) = (2, delay_target, 0.25);
+                    ddpg.policy_delay = 2;
+                    ddpg.delay_target = delay_target;
+                    ddpg.tau = 0.25;
                 });
                 moved.set_state(&policy.get_state().expect("a state")).expect("its own state");
                 moved.update_target();
@@ -184,7 +196,8 @@ fn the_target_moves_after_every_step_or_only_after_the_actors() {
 /// A random policy of both kinds of layers, and rows to learn from.
 fn random(fused: bool, change: impl FnOnce(&mut Ddpg)) -> (Box<dyn Policy>, SampleBatch) {
     let mut ddpg = Td3::default().0;
-    (ddpg.actor_hiddens, ddpg.critic_hiddens) = (vec![7, 5], vec![9]);
+    ddpg.actor_hiddens = vec![7, 5];
+    ddpg.critic_hiddens = vec![9];
     ddpg.common.model.fused = fused;
     change(&mut ddpg);
     let action_space = Space::boxed(-2.0, 2.0, &[2]);
@@ -235,12 +248,14 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, actor_learns: bool) -> Ve
         }
         x
     };
-    let (online, target) = (leaves("weights", true), leaves("target", false));
+    let online = leaves("weights", true);
+    let target = leaves("target", false);
     let column = |column| {
         let tensor = batch.get(column).expect("the column").to_kind(Kind::Double);
         if tensor.dim() == 1 { tensor.unsqueeze(1) } else { tensor }
     };
-    let (s, s2) = (column(Column::OBS), column(Column::NEW_OBS));
+    let s = column(Column::OBS);
+    let s2 = column(Column::NEW_OBS);
     let noise = (column(NOISE) * 0.2).clamp(-0.5, 0.5);
     let a2 = (mlp(&target[0], s2.shallow_clone()).tanh() + noise).clamp(-1.0, 1.0);
     let sa2 = Tensor::cat(&[&s2, &a2], 1);
@@ -277,9 +292,10 @@ fn gradients_are_those_of_autograd_and_a_resting_actor_has_none_on_both_engines(
             let learner = policy.learner_mut().expect("a network");
             let rest = learner.groups_but(None)[0];
             let of_actor = &found[learner.range(rest)];
-            match actor_learns {
-                true => assert!(of_actor.iter().any(|g| g.abs() > 1e-4), "a gradient worth comparing"),
-                false => assert!(of_actor.iter().all(|&g| g == 0.0), "{of_actor:?}"),
+            if actor_learns {
+                assert!(of_actor.iter().any(|g| g.abs() > 1e-4), "a gradient worth comparing");
+            } else {
+                assert!(of_actor.iter().all(|&g| g == 0.0), "{of_actor:?}");
             }
         }
     }
@@ -309,12 +325,16 @@ fn l2_draws_weights_to_zero_and_leaves_biases_alone() {
         let gradient_with = |l2_reg| {
             let (policy, batch) = random(fused, |_| {});
             let state = policy.get_state().expect("a state");
-            let (mut other, _) = random(fused, |ddpg| (ddpg.l2_reg, ddpg.policy_delay) = (l2_reg, 1));
+            let (mut other, _) = random(fused, |ddpg| {
+                ddpg.l2_reg = l2_reg;
+                ddpg.policy_delay = 1;
+            });
             other.set_state(&state).expect("a state of the same networks");
             learn(other.as_mut(), &batch);
             (gradient(other.as_mut()), state)
         };
-        let ((without, state), (with, _)) = (gradient_with(0.0), gradient_with(0.5));
+        let (without, state) = gradient_with(0.0);
+        let (with, _) = gradient_with(0.5);
         let weights = state.nested("weights").expect("weights");
         let wanted: Vec<f64> = ["actor.0", "actor.1", "actor.out", "q1.0", "q1.out", "q2.0", "q2.out"]
             .iter()

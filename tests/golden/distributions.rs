@@ -21,7 +21,8 @@ fn of_rows<F>(inputs: &Tensor, other: &Tensor, actions: &Tensor, f: F) -> Vec<f6
 where
     F: for<'t> Fn(Value<'t>, Value<'t>, Value<'t>) -> Value<'t> + Sync,
 {
-    let (other_inputs, batch) = (Column::new("other"), SampleBatch::default());
+    let other_inputs = Column::new("other");
+    let batch = SampleBatch::default();
     let batch = batch.with(Column::ACTION_DIST_INPUTS, inputs.shallow_clone());
     let batch =
         batch.with(other_inputs, other.shallow_clone()).with(Column::ACTIONS, actions.shallow_clone());
@@ -48,7 +49,8 @@ fn kl(dist: &ActionDist, inputs: &Tensor, other: &Tensor) -> Vec<f64> {
 #[test]
 fn diagonal_gaussian_matches_the_golden_values() {
     let dist = ActionDist::DiagGaussian { dim: 1 };
-    let (inputs, other) = (rows(&[&[0.5, -0.3]]), rows(&[&[0.2, 0.1]]));
+    let inputs = rows(&[&[0.5, -0.3]]);
+    let other = rows(&[&[0.2, 0.1]]);
     assert_close(&logp(&dist, &inputs, &rows(&[&[1.0]])), &[-0.846703], 1e-6);
     assert_close(&entropy(&dist, &inputs), &[1.118939], 1e-6);
     assert_close(&kl(&dist, &inputs, &other), &[0.161507], 1e-6);
@@ -58,7 +60,8 @@ fn diagonal_gaussian_matches_the_golden_values() {
 fn components_of_a_gaussian_add_up() {
     let one = ActionDist::DiagGaussian { dim: 1 };
     let two = ActionDist::DiagGaussian { dim: 2 };
-    let (inputs, other) = (rows(&[&[0.5, 0.5, -0.3, -0.3]]), rows(&[&[0.2, 0.2, 0.1, 0.1]]));
+    let inputs = rows(&[&[0.5, 0.5, -0.3, -0.3]]);
+    let other = rows(&[&[0.2, 0.2, 0.1, 0.1]]);
     assert_close(&logp(&two, &inputs, &rows(&[&[1.0, 1.0]])), &[2.0 * -0.846703], 2e-6);
     assert_close(&entropy(&two, &inputs), &[2.0 * 1.118939], 2e-6);
     assert_close(&kl(&two, &inputs, &other), &[2.0 * 0.161507], 2e-6);
@@ -98,7 +101,8 @@ fn multi_categorical_adds_up_its_choices() {
     // (1/4, 3/4) and (1/6, 1/3, 1/2): logp of (1, 2) is ln(3/4) + ln(1/2); entropy 0.562335 + 1.011404.
     let dist = ActionDist::MultiCategorical { nvec: vec![2, 3] };
     let logits = [&[0.0, 3.0_f32.ln()], &sixths()[..]].concat();
-    let (inputs, uniform) = (rows(&[&logits]), rows(&[&[0.0; 5]]));
+    let inputs = rows(&[&logits]);
+    let uniform = rows(&[&[0.0; 5]]);
     assert_close(&logp(&dist, &inputs, &Tensor::from_slice(&[1_i64, 2]).view([1, 2])), &[-0.980829], 1e-6);
     assert_close(&entropy(&dist, &inputs), &[1.573739], 1e-6);
     // ln 2 - 0.562335 + ln 3 - 1.011404

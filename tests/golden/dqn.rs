@@ -141,7 +141,11 @@ fn projection_of_an_ended_episode_is_the_reward_and_clamps_to_the_support() {
 fn with_atoms_the_value_is_the_mean_and_the_error_the_cross_entropy() {
     // Three atoms -1, 0, 1. Logits (0, 0, ln 2) of action 0: p = (1/4, 1/4, 1/2), mean 1/4.
     // The episode ended with reward 1: all mass on atom 1, cross-entropy -ln(1/2).
-    let mut policy = tabular(|dqn| (dqn.num_atoms, dqn.v_min, dqn.v_max) = (3, -1.0, 1.0));
+    let mut policy = tabular(|dqn| {
+        dqn.num_atoms = 3;
+        dqn.v_min = -1.0;
+        dqn.v_max = 1.0;
+    });
     let named = [
         ("advantage.0.weight", rows(&[&[0.0, 0.0]; 6])),
         ("advantage.0.bias", column(&[0.0, 0.0, 2.0_f32.ln(), 0.0, 0.0, 0.0])),

@@ -325,7 +325,8 @@ fn outputs_have_the_same_bits_with_the_instructions_of_other_processors() {
         let run = |arch: Option<Arch>| {
             let mut rng = Stream::new(case, "case", 2);
             let model = ModelConfig { fcnet_initializer: Initializer::Orthogonal, ..model(&mut rng, true) };
-            let (rows, outputs) = (1 + rng.below(300) as i64, 1 + rng.below(9) as usize);
+            let rows = 1 + rng.below(300) as i64;
+            let outputs = 1 + rng.below(9) as usize;
             let obs = normal(&mut rng, &[rows, OBS]);
             let (mut learner, (torso, out)) = learner(OBS as usize, true, Rule::adam(1e-3, 1e-8), |net| {
                 let torso = net.torso("tower", &model).expect("a torso");

@@ -98,7 +98,8 @@ fn without_exploration_every_strategy_is_greedy_and_ties_go_to_the_first() {
 fn illegal_actions_are_never_chosen_and_the_legal_ones_as_without_the_others() {
     let mask = [true, false, true, true];
     let chosen = |kind: &str, epsilon, explore| {
-        let (config, mut rng) = (config(json!({"type": kind})), Stream::new(5, "choose", 0));
+        let config = config(json!({"type": kind}));
+        let mut rng = Stream::new(5, "choose", 0);
         let mut counts = vec![0; Q.len()];
         let mut choose = || config.choose_legal(&Q, Some(&mask), epsilon, explore, &mut rng) as usize;
         (0..DRAWS).for_each(|_| counts[choose()] += 1);

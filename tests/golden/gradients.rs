@@ -66,7 +66,8 @@ fn noise_of_a_learner_is_drawn_anew_for_every_gradient_and_follows_from_the_seed
         };
         [output(), output()]
     };
-    let (first, again) = (run(), run());
+    let first = run();
+    let again = run();
     assert_ne!(first[0], first[1]);
     assert_eq!(first, again);
 }
@@ -240,7 +241,8 @@ fn weights_whose_target_copy_does_not_fit_change_nothing() {
         })
         .0
     };
-    let (mut learner, other) = (twice(16), twice(8));
+    let mut learner = twice(16);
+    let other = twice(8);
     let before = floats(learner.params().flat());
     let mut moved = State::default();
     for name in other.weights().array_names() {

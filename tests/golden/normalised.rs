@@ -35,7 +35,9 @@ impl Layers {
     }
 
     fn loss<'t>(self, rows: &Rows<'t>) -> Result<Loss<'t>> {
-        let (online, target, s) = (rows.online(), rows.target(), rows.obs()?.obs());
+        let online = rows.online();
+        let target = rows.target();
+        let s = rows.obs()?.obs();
         let samples = self.on(target, s).cat(rows.get(DRAWS)?).sort_columns().narrow(0, KEPT);
         let quantiles = self.on(online, s);
         // The target's normalisation passes on what flows back to its input.
@@ -66,7 +68,8 @@ impl Problem {
         let mut rng = Stream::new(case, "case", 0);
         let width = 5 + rng.below(60) as usize;
         let activation = [Activation::Relu, Activation::Tanh, Activation::Elu][rng.below(3) as usize];
-        let (spec, rule) = (spec(&discrete_spaces(OBS, 2), fused), Rule::adam(1e-3, 1e-8));
+        let spec = spec(&discrete_spaces(OBS, 2), fused);
+        let rule = Rule::adam(1e-3, 1e-8);
         let mut net = NetBuilder::new(&spec);
         net.target();
         let hidden = net.group("hidden", rule.clone(), |net| {
@@ -82,7 +85,8 @@ impl Problem {
         // Scales and shifts other than those of the beginning, and others in the target copy.
         for _ in 0..2 {
             learner.update_target(1.0);
-            let (weights, mut moved) = (learner.weights(), State::default());
+            let weights = learner.weights();
+            let mut moved = State::default();
             for name in weights.array_names() {
                 let weight = weights.tensor(name).expect("a parameter");
                 moved.set_tensor(name, &(&weight + normal(&mut rng, &weight.size()) * 0.3));
@@ -112,9 +116,11 @@ impl Problem {
             let weights = state.nested(set).expect("weights");
             names.map(|name| weights.tensor(name).expect("a parameter").to_kind(Kind::Double))
         };
-        let (online, target) = (set("weights").map(|leaf| leaf.set_requires_grad(true)), set("target"));
+        let online = set("weights").map(|leaf| leaf.set_requires_grad(true));
+        let target = set("target");
         let get = |column| self.batch.get(column).expect("the column").to_kind(Kind::Double);
-        let (s, draws) = (get(Column::OBS), get(DRAWS));
+        let s = get(Column::OBS);
+        let draws = get(DRAWS);
         let first = |set: &[Tensor; 6]| s.linear(&set[0], Some(&set[1]));
         let norm = |set: &[Tensor; 6], x: &Tensor| {
             x.layer_norm([set[2].size()[0]], Some(&set[2]), Some(&set[3]), 1e-5, false)
@@ -227,7 +233,8 @@ fn layer_normalisation_stands_between_a_layer_and_its_activation() {
         let mut x = obs.to_kind(Kind::Double);
         for (i, units) in [(0, 9), (1, 12)] {
             let y = x.linear(&of(&format!("{i}.weight")), Some(&of(&format!("{i}.bias"))));
-            let (scale, shift) = (of(&format!("{i}.norm.weight")), of(&format!("{i}.norm.bias")));
+            let scale = of(&format!("{i}.norm.weight"));
+            let shift = of(&format!("{i}.norm.bias"));
             let y = y.layer_norm([units], Some(scale), Some(shift), 1e-5, false);
             x = if fcnet_activation == Activation::Relu { y.relu() } else { y.silu() };
         }
@@ -249,7 +256,8 @@ fn simba_adds_to_each_block_what_its_normalised_input_makes_of_a_wide_layer() {
         x.linear(&of(&format!("{layer}.weight")), Some(&of(&format!("{layer}.bias"))))
     };
     let norm = |x: &Tensor, layer: &str| {
-        let (scale, shift) = (of(&format!("{layer}.weight")), of(&format!("{layer}.bias")));
+        let scale = of(&format!("{layer}.weight"));
+        let shift = of(&format!("{layer}.bias"));
         x.layer_norm([8], Some(scale), Some(shift), 1e-5, false)
     };
     let mut x = linear(&obs.to_kind(Kind::Double), "in");

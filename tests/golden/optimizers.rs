@@ -59,10 +59,13 @@ fn fifty_steps_of_adam_adamw_rmsprop_and_sgd_are_libtorchs() {
 
 /// PyTorch's page of RAdam, line by line, in doubles.
 fn radam_by_its_formulas(beta2: f64) -> Vec<f64> {
-    let (lr, beta1, eps) = (0.01, 0.9, 1e-8);
+    let lr = 0.01;
+    let beta1 = 0.9;
+    let eps = 1e-8;
     let limit = 2.0 / (1.0 - beta2) - 1.0;
     let of = |i: usize, mut x: f64| {
-        let (mut m, mut v) = (0.0, 0.0);
+        let mut m = 0.0;
+        let mut v = 0.0;
         for (t, g) in (1..).zip(gradients()) {
             let g = f64::from(g[i] as f32);
             m = beta1 * m + (1.0 - beta1) * g;
@@ -146,7 +149,8 @@ fn a_restored_optimizer_goes_on_bit_for_bit() {
         let mut params = column(&[1.0, 2.0]);
         let mut optimizer = Optimizer::new(config, &params);
         (0..7).for_each(|i| optimizer.step(&mut params, &gradient(i), 0.1));
-        let (mut copy, state) = (params.copy(), optimizer.state().expect("a state"));
+        let mut copy = params.copy();
+        let state = optimizer.state().expect("a state");
         let mut restored = Optimizer::new(config, &copy);
         restored.set_state(&state).expect("its own state");
         for i in 7..10 {

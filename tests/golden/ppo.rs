@@ -92,7 +92,9 @@ fn the_total_loss_weighs_value_entropy_and_kl() {
     // Old probabilities (3/4, 1/4), new (1/2, 1/2): KL(old || new) = 0.75 ln 1.5 + 0.25 ln 0.5 = 0.130812.
     // Entropy ln 2 = 0.693147. Total = -1.95 + 0.5 * 10 - 0.01 * 0.693147 + 0.2 * 0.130812 = 3.069231.
     let mut policy = flat_policy(|ppo| {
-        (ppo.vf_loss_coeff, ppo.entropy_coeff, ppo.kl_coeff) = (0.5, 0.01, 0.2);
+        ppo.vf_loss_coeff = 0.5;
+        ppo.entropy_coeff = 0.01;
+        ppo.kl_coeff = 0.2;
     });
     let old = rows(&[&[3.0_f32.ln(), 0.0]]);
     let learned = learn(policy.as_mut(), &row(1.5, 1.4, 3.0).with(Column::ACTION_DIST_INPUTS, old));

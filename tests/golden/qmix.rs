@@ -21,7 +21,8 @@ fn spaces() -> Spaces {
 /// Each member that sees `x` values its actions `first x` and `second x`.
 fn team(mixer: Option<Mixing>, fused: bool, [first, second]: [f32; 2]) -> Box<dyn Policy> {
     let mut qmix = Qmix { mixer, mixing_embed_dim: 1, ..Qmix::get_default_config() };
-    (qmix.common.model.fcnet_hiddens, qmix.common.model.fused) = (vec![], fused);
+    qmix.common.model.fcnet_hiddens = vec![];
+    qmix.common.model.fused = fused;
     let mut policy = policy(&qmix, &spaces());
     set(policy.as_mut(), mixer, [first, second]);
     policy
@@ -144,7 +145,8 @@ fn a_member_that_is_worth_more_never_makes_the_team_worth_less() {
         policy
     };
     for seed in 0..20 {
-        let (a, b) = (rng.normal(), rng.normal());
+        let a = rng.normal();
+        let b = rng.normal();
         let batch = row(1.0).with(Column::OBS, rows(&[&[rng.normal(), rng.normal()]]));
         // The first member took its action 0, the second its action 1.
         let of = |values| errors(policy(seed, values).as_mut(), &batch)[0];

@@ -85,12 +85,11 @@ fn a_recurrent_layer_computes_what_libtorchs_does() {
         let x = batch.get(Column::OBS).expect("rows").view([3, 5, INPUTS as i64]);
         let state = batch.get(Column::STATE_IN).expect("memory").unsqueeze(0);
         let h = state.narrow(2, 0, UNITS as i64).contiguous();
-        let wanted = match lstm {
-            false => x.gru(&h, &flat, true, 1, 0.0, false, false, true).0,
-            true => {
-                let c = state.narrow(2, UNITS as i64, UNITS as i64).contiguous();
-                x.lstm(&[h, c], &flat, true, 1, 0.0, false, false, true).0
-            }
+        let wanted = if lstm {
+            let c = state.narrow(2, UNITS as i64, UNITS as i64).contiguous();
+            x.lstm(&[h, c], &flat, true, 1, 0.0, false, false, true).0
+        } else {
+            x.gru(&h, &flat, true, 1, 0.0, false, false, true).0
         };
         let wanted = floats(&wanted.reshape([15, UNITS as i64]).narrow(1, 0, 1));
         assert_close(&outputs(layer, &mut learner, &batch), &wanted, 1e-6);
@@ -165,7 +164,10 @@ fn the_fused_engines_gradient_through_time_is_libtorchs_and_has_the_same_bits_on
             let largest = torch.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
             assert!(largest > 1e-3, "there is a gradient: {largest}");
             assert_close(&fused, &torch, 1e-4 * largest);
-            assert!(scalar == fused, "another processor computes other bits: {units} units, {sequences} sequences");
+            assert!(
+                scalar == fused,
+                "another processor computes other bits: {units} units, {sequences} sequences"
+            );
         }
     }
 }
@@ -197,7 +199,8 @@ fn step_by_step_the_fused_engine_says_to_the_last_digit_what_it_says_of_whole_se
     };
     let all = batch(&[6, 6, 6], UNITS, &[3, 8]);
     let wanted = said(&mut learner, &all);
-    let (obs, resets) = (all.get(Column::OBS).expect("rows"), all.get(Column::RESETS).expect("resets"));
+    let obs = all.get(Column::OBS).expect("rows");
+    let resets = all.get(Column::RESETS).expect("resets");
     let mut memory = all.get(Column::STATE_IN).expect("memory").shallow_clone();
     for t in 0..6 {
         let rows = Tensor::from_slice(&[t, t + 6, t + 12]);
@@ -266,7 +269,9 @@ fn remembering() -> Ppo {
     ppo.common.train_batch_size = 24;
     ppo.sgd_minibatch_size = 12;
     let model = &mut ppo.common.model;
-    (model.use_gru, model.lstm_cell_size, model.max_seq_len) = (true, 8, 5);
+    model.use_gru = true;
+    model.lstm_cell_size = 8;
+    model.max_seq_len = 5;
     ppo
 }
 
@@ -275,7 +280,9 @@ fn learning_sees_what_acting_computed() {
     for (lstm, fused) in KINDS {
         let mut ppo = Ppo { kl_coeff: 0.2, num_sgd_iter: 1, sgd_minibatch_size: 24, ..remembering() };
         let model = &mut ppo.common.model;
-        (model.use_gru, model.use_lstm, model.fused) = (!lstm, lstm, fused);
+        model.use_gru = !lstm;
+        model.use_lstm = lstm;
+        model.fused = fused;
         // Episodes of about 10 steps begin within sequences of 5, and the last of 12 steps has 2.
         let mut trainer = quiet(ppo, "StatelessCartPole-v1").expect("a trainer");
         let result = trainer.train().expect("a result");
@@ -289,7 +296,8 @@ fn learning_sees_what_acting_computed() {
 fn rows_are_sequences_with_what_was_remembered_before_each() {
     let workers = worker_set(&remembering(), "StatelessCartPole-v1").expect("workers");
     let sample = || workers.sample().and_then(TrainBatch::single).expect("a fragment");
-    let (first, second) = (sample(), sample());
+    let first = sample();
+    let second = sample();
     assert_eq!(first.sequences(), Some(&[5, 5, 2, 5, 5, 2][..]));
     let memory = numbers(&first, Column::STATE_IN);
     assert_eq!(memory.len(), 6 * 8);
@@ -308,12 +316,14 @@ fn rollouts_that_remember_are_the_same_on_any_number_of_workers() {
     let rollouts = |num_workers: usize| {
         let mut ppo = remembering();
         let common = &mut ppo.common;
-        (common.num_workers, common.num_envs_per_worker) = (num_workers, 8 / num_workers.max(1));
+        common.num_workers = num_workers;
+        common.num_envs_per_worker = 8 / num_workers.max(1);
         let workers = worker_set(&ppo, "StatelessCartPole-v1").expect("workers");
         let sample = |_| workers.sample().and_then(TrainBatch::single).expect("a fragment");
         (0..3).map(sample).collect::<Vec<_>>()
     };
-    let (alone, spread) = (rollouts(0), rollouts(2));
+    let alone = rollouts(0);
+    let spread = rollouts(2);
     for (alone, spread) in alone.iter().zip(&spread) {
         assert_eq!(alone.sequences(), spread.sequences());
         assert!(bytes(alone, Column::ACTIONS) == bytes(spread, Column::ACTIONS));

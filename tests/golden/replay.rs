@@ -44,7 +44,8 @@ fn rows_are_drawn_by_priority_and_weighted_against_it() {
     let mut buffer = prioritized(4);
     buffer.add(&numbered(0, 4).with(Column::PRIORITIES, column(&[1.0, 2.0, 3.0, 4.0]))).expect("four rows");
     let batch = drawn(&mut buffer, DRAWS);
-    let (obs, weights) = (numbers(&batch, Column::OBS), numbers(&batch, Column::WEIGHTS));
+    let obs = numbers(&batch, Column::OBS);
+    let weights = numbers(&batch, Column::WEIGHTS);
     let p = [0.148230, 0.224674, 0.286555, 0.340542];
     let w = [1.0, 0.846745, 0.768229, 0.716978];
     for row in 0..4 {
@@ -140,7 +141,8 @@ fn a_restored_buffer_draws_the_same_rows() {
         second.set_state(&first.state().expect("a state")).expect("its own state");
         first.add(&numbered(5, 6)).expect("a row");
         second.add(&numbered(5, 6)).expect("a row");
-        let (a, b) = (drawn(&mut first, 50), drawn(&mut second, 50));
+        let a = drawn(&mut first, 50);
+        let b = drawn(&mut second, 50);
         assert_eq!(numbers(&a, Column::OBS), numbers(&b, Column::OBS), "{kind:?}");
     }
 }
@@ -149,7 +151,8 @@ fn a_restored_buffer_draws_the_same_rows() {
 fn the_sum_tree_keeps_sum_minimum_and_order() {
     // 7 leaves: not a power of two. Random priorities, changed 500 times, against a plain list.
     let mut rng = Stream::new(2, "tree", 0);
-    let (mut tree, mut plain) = (SumTree::new(7), vec![0.0_f64; 7]);
+    let mut tree = SumTree::new(7);
+    let mut plain = vec![0.0_f64; 7];
     for i in 0..507 {
         let leaf = if i < 7 { i } else { rng.below(7) as usize };
         plain[leaf] = rng.uniform_f64() + 0.01;
@@ -239,7 +242,8 @@ fn stacked_frames_are_kept_once_and_rows_are_drawn_as_they_were() {
     let mut second = buffer(ReplayKind::ReplayBuffer, CAPACITY, 1);
     second.set_state(&state).expect("its own state");
     assert_eq!(second.state().expect("a state"), state);
-    let (a, b) = (drawn(&mut first, 20), drawn(&mut second, 20));
+    let a = drawn(&mut first, 20);
+    let b = drawn(&mut second, 20);
     assert_eq!(bytes(&a, Column::NEW_OBS), bytes(&b, Column::NEW_OBS));
     second.add(&stacked(420, 450)).expect("rows");
     assert_stacked(&drawn(&mut second, 20));

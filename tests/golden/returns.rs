@@ -147,7 +147,10 @@ fn ppo_without_gae_learns_from_discounted_returns_minus_values() {
 
 #[test]
 fn ppo_without_critic_learns_from_discounted_returns_and_has_no_targets() {
-    let (advantages, targets) = postprocess(|ppo| (ppo.use_gae, ppo.use_critic) = (false, false));
+    let (advantages, targets) = postprocess(|ppo| {
+        ppo.use_gae = false;
+        ppo.use_critic = false;
+    });
     assert_close(&advantages, &[5.3758, 4.862, 3.18], 1e-6);
     assert_close(&targets, &[0.0; 3], 0.0);
 }

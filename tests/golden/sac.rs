@@ -61,7 +61,8 @@ fn the_losses_of_choices_are_means_over_all_of_them() {
         set(policy.as_mut(), logits, [0.0, 3.0], [7.0, 0.0]);
         let learned = policy.learn_on_batch(&row(terminated)).expect("a learning step");
         assert_close(&[stat(&learned, "mean_q")], &[y], 1e-5);
-        let (e1, e2) = (3.0 - y, -y);
+        let e1 = 3.0 - y;
+        let e2 = -y;
         assert_close(&[stat(&learned, "critic_loss")], &[0.5 * (e1 * e1 + e2 * e2)], 1e-4);
         let td = floats(learned.td_errors.as_ref().expect("SAC reports errors"));
         assert_close(&td, &[0.5 * (e1.abs() + e2.abs())], 1e-5);
@@ -75,7 +76,9 @@ fn the_losses_of_choices_are_means_over_all_of_them() {
 #[test]
 fn weight_decay_shrinks_the_actor_and_the_critics_and_not_the_temperature() {
     // One step of AdamW is one of Adam, and the share lr * decay of each parameter less (Loshchilov and Hutter 2019).
-    let (logits, q1, q2) = ([0.5, 3.0], [2.0, 5.0], [4.0, 1.0]);
+    let logits = [0.5, 3.0];
+    let q1 = [2.0, 5.0];
+    let q2 = [4.0, 1.0];
     let after = |fused, weight_decay| {
         let mut policy = linear(|sac| {
             sac.common.model.fused = fused;
@@ -93,7 +96,8 @@ fn weight_decay_shrinks_the_actor_and_the_critics_and_not_the_temperature() {
         names.map(|name| floats(&weights.tensor(name).expect("a parameter"))).concat()
     };
     for fused in [false, true] {
-        let (with, without) = (after(fused, 10.0), after(fused, 0.0));
+        let with = after(fused, 10.0);
+        let without = after(fused, 0.0);
         let lost: Vec<f64> = without.iter().zip(&with).map(|(a, b)| a - b).collect();
         assert_close(&lost, &[0.005, 0.03, 0.04, 0.1, 0.08, 0.02, 0.0], 1e-6);
     }
@@ -146,7 +150,8 @@ fn the_entropy_that_choices_aim_at_is_that_of_the_legal_ones() {
         [(false, None, -0.008280), (true, None, -0.008280), (true, Some(1.0), 0.279162)]
     {
         let mut sac = Sac { initial_alpha: 0.5, target_entropy, ..Sac::default() };
-        (sac.policy_model_config.fcnet_hiddens, sac.q_model_config.fcnet_hiddens) = (vec![], vec![]);
+        sac.policy_model_config.fcnet_hiddens = vec![];
+        sac.q_model_config.fcnet_hiddens = vec![];
         sac.common.model.fused = fused;
         let mut policy = policy(&sac, &discrete_spaces(1, 3));
         let layer = |name: &str| {
@@ -189,11 +194,13 @@ fn random(fused: bool, critics: Critics) -> (Box<dyn Policy>, SampleBatch) {
             top_quantiles_to_drop_per_net: dropped,
         };
     }
-    (sac.policy_model_config.fcnet_hiddens, sac.q_model_config.fcnet_hiddens) = (vec![7, 5], vec![9]);
+    sac.policy_model_config.fcnet_hiddens = vec![7, 5];
+    sac.q_model_config.fcnet_hiddens = vec![9];
     sac.common.model.fused = fused;
     let action_space = if discrete { Space::discrete(3) } else { Space::boxed(-2.0, 2.0, &[2]) };
     let mut policy = policy(&sac, &Spaces { observation_space: Space::real(&[3]), action_space });
-    let (mut rng, n) = (Stream::new(6, "rows", 0), 40);
+    let mut rng = Stream::new(6, "rows", 0);
+    let n = 40;
     let actions: Vec<i64> = (0..n).map(|_| rng.below(3) as i64).collect();
     let mut normal = |width: usize| {
         let numbers: Vec<f32> = (0..n * width).map(|_| rng.normal()).collect();
@@ -237,7 +244,8 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
         }
         x
     };
-    let (online, target) = (leaves("weights", true), leaves("target", false));
+    let online = leaves("weights", true);
+    let target = leaves("target", false);
     let frozen: Vec<Layers> = leaves("weights", false);
     let log_alpha = double("weights", "log_alpha").set_requires_grad(true);
     let alpha = log_alpha.detach().exp();
@@ -266,7 +274,8 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
             let logp = head.log_softmax(1, Kind::Double);
             return [logp.exp(), logp, s.shallow_clone()];
         }
-        let (mean, log_std) = (head.narrow(1, 0, 2), head.narrow(1, 2, 2).clamp(-5.0, 2.0));
+        let mean = head.narrow(1, 0, 2);
+        let log_std = head.narrow(1, 2, 2).clamp(-5.0, 2.0);
         let noise = column(noise);
         let u = mean + log_std.exp() * &noise;
         let normal = noise.square() * -0.5 - log_std - 0.5 * std::f64::consts::TAU.ln();
@@ -274,11 +283,10 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
         let a = u.tanh();
         [a.ones_like().narrow(1, 0, 1), logp.sum_dim_intlist(1, true, Kind::Double), Tensor::cat(&[s, &a], 1)]
     };
-    let mean_of = |p: &Tensor, x: Tensor| match discrete {
-        true => (p * x).sum_dim_intlist(1, true, Kind::Double),
-        false => x,
-    };
-    let (s, s2) = (column(Column::OBS), column(Column::NEW_OBS));
+    let mean_of =
+        |p: &Tensor, x: Tensor| if discrete { (p * x).sum_dim_intlist(1, true, Kind::Double) } else { x };
+    let s = column(Column::OBS);
+    let s2 = column(Column::NEW_OBS);
     let [p2, logp2, x2] = pi(&frozen, &s2, NEXT_NOISE);
     let y = column(Column::REWARDS)
         + column(Column::DISCOUNTS)
@@ -286,9 +294,10 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
             * mean_of(&p2, target_worth(&target, &x2) - &alpha * logp2);
     let mut total = Tensor::from(0.0_f64);
     for q in &online[1..] {
-        let said = match discrete {
-            true => mlp(q, s.shallow_clone()).gather(1, &column(Column::ACTIONS).to_kind(Kind::Int64), false),
-            false => mlp(q, Tensor::cat(&[&s, &column(Column::ACTIONS)], 1)),
+        let said = if discrete {
+            mlp(q, s.shallow_clone()).gather(1, &column(Column::ACTIONS).to_kind(Kind::Int64), false)
+        } else {
+            mlp(q, Tensor::cat(&[&s, &column(Column::ACTIONS)], 1))
         };
         let size = match critics {
             // |level - (y < q)| huber(y - q), the mean over all pairs.

@@ -94,15 +94,18 @@ fn the_gradient_of_some_groups_is_theirs_and_zero_elsewhere() {
         for fused in [false, true] {
             let mut problem = Problem::new(case, rows, fused);
             let all = problem.gradient(ALL);
-            let (actor, alpha, q) = (problem.actor, problem.alpha, problem.nets.q.groups.clone());
+            let actor = problem.actor;
+            let alpha = problem.alpha;
+            let q = problem.nets.q.groups.clone();
             for groups in [vec![actor], vec![q[1]], vec![alpha, q[0]], vec![actor, q[0], q[1], alpha], vec![]]
             {
                 let some = problem.gradient_of(&groups);
                 for group in [actor, q[0], q[1], alpha] {
                     let range = problem.learner.range(group);
-                    match groups.contains(&group) {
-                        true => assert_eq!(some[range.clone()], all[range], "{group:?} of {groups:?}"),
-                        false => assert_zero(&some[range], "a group that was not asked for"),
+                    if groups.contains(&group) {
+                        assert_eq!(some[range.clone()], all[range], "{group:?} of {groups:?}");
+                    } else {
+                        assert_zero(&some[range], "a group that was not asked for");
                     }
                 }
             }
@@ -114,7 +117,8 @@ fn the_gradient_of_some_groups_is_theirs_and_zero_elsewhere() {
 fn a_loss_is_told_which_groups_learn() {
     for fused in [false, true] {
         let mut problem = Problem::new(9, 50, fused);
-        let (actor, nets) = (problem.actor, &problem.nets);
+        let actor = problem.actor;
+        let nets = &problem.nets;
         let resting = problem.learner.groups_but(Some(actor));
         let report = problem.learner.gradient_of(&resting, &problem.batch, |rows| {
             let told = f64::from(rows.learns(actor))
@@ -173,7 +177,8 @@ fn frozen_and_target_layers_pass_on_to_a_live_input_what_their_own_weights_say()
         assert!(apart, "the target's weights are others");
         for whose in [Whose::Frozen, Whose::Target] {
             for fused in [false, true] {
-                let ((found_loss, found), (loss, slopes)) = (gradient(fused, whose), wanted(whose));
+                let (found_loss, found) = gradient(fused, whose);
+                let (loss, slopes) = wanted(whose);
                 assert!(
                     (found_loss - loss).abs() < 1e-5 * loss.abs().max(1.0),
                     "{found_loss}, wanted {loss}"

@@ -314,7 +314,9 @@ fn operations_on_rows_are_autograds() {
 
             let report = learner.gradient(&batch, |rows| {
                 let net = rows.online();
-                let (x, v, free) = (x.on(net, rows.obs()?.obs()), v.on(net, rows.obs()?.obs()), free.on(net));
+                let x = x.on(net, rows.obs()?.obs());
+                let v = v.on(net, rows.obs()?.obs());
+                let free = free.on(net);
                 let of = operation([x, v, free, rows.get(INDEX)?, rows.get(Column::ACTION_MASK)?]);
                 Ok(Loss::sum([("loss", (of * rows.get(FACTORS)?).mean())]))
             });
@@ -329,7 +331,9 @@ fn operations_on_rows_are_autograds() {
 
 #[test]
 fn columns_of_integers_and_flags_count_as_numbers_on_both_engines() {
-    let (integers, flags, bytes) = (Column::new("integers"), Column::new("flags"), Column::new("bytes"));
+    let integers = Column::new("integers");
+    let flags = Column::new("flags");
+    let bytes = Column::new("bytes");
     let batch = SampleBatch::default()
         .with(Column::OBS, column(&[0.5, -1.5, 2.0]))
         .with(integers, Tensor::from_slice(&[3_i64, -1, 2]))
@@ -337,7 +341,8 @@ fn columns_of_integers_and_flags_count_as_numbers_on_both_engines() {
         .with(bytes, Tensor::from_slice(&[255_u8, 0, 7]));
     // Means 4/3 and 262/3.
     for found in on_both_engines(&batch, |rows| {
-        let (integers, bytes) = (rows.get(integers)?, rows.get(bytes)?);
+        let integers = rows.get(integers)?;
+        let bytes = rows.get(bytes)?;
         let sum = (1.0 - rows.get(flags)?) * rows.get(Column::OBS)?;
         Ok(integers - integers.mean() + sum + (bytes - bytes.mean()))
     }) {

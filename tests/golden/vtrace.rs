@@ -75,7 +75,8 @@ fn trajectories_of_a_batch_do_not_see_each_other() {
         targets(&batch(rewards, &[piece]), values, behind, ratios, SETTINGS)
     };
     let all = batch(&[1.0, 2.0, 3.0, 4.0, 5.0], &[(2, false), (1, true), (2, false)]);
-    let (values, ratios) = ([0.5, 0.4, 0.3, 0.2, 0.1], [2.0, 0.5, 0.7, 1.1, 0.9]);
+    let values = [0.5, 0.4, 0.3, 0.2, 0.1];
+    let ratios = [2.0, 0.5, 0.7, 1.1, 0.9];
     let found = targets(&all, &values, &[0.6, 0.7], &ratios, SETTINGS);
     let parts = [
         alone(&[1.0, 2.0], (2, false), &values[..2], &[0.6], &ratios[..2]),
@@ -198,11 +199,17 @@ fn on_policy_a_fragments_targets_are_rewards_and_the_next_fragments_values_with_
     for (gru, lstm) in [(false, false), (true, false), (false, true)] {
         let mut impala = Impala::get_default_config();
         let common = &mut impala.common;
-        (common.num_workers, common.num_envs_per_worker, common.rollout_fragment_length) = (0, 2, 11);
-        (common.seed, common.gamma) = (Some(1), 0.9);
+        common.num_workers = 0;
+        common.num_envs_per_worker = 2;
+        common.rollout_fragment_length = 11;
+        common.seed = Some(1);
+        common.gamma = 0.9;
         let model = &mut common.model;
-        (model.fcnet_hiddens, model.max_seq_len, model.lstm_cell_size) = (vec![4], 5, 4);
-        (model.use_gru, model.use_lstm) = (gru, lstm);
+        model.fcnet_hiddens = vec![4];
+        model.max_seq_len = 5;
+        model.lstm_cell_size = 4;
+        model.use_gru = gru;
+        model.use_lstm = lstm;
         let workers = worker_set(&impala, "CartPole-v1").expect("workers");
         let [first, next] = [(); 2].map(|()| {
             let mut rows = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
@@ -215,7 +222,8 @@ fn on_policy_a_fragments_targets_are_rewards_and_the_next_fragments_values_with_
             .zip(numbers(&next, Column::ADVANTAGES))
             .map(|(target, advantage)| target - advantage)
             .collect();
-        let (rewards, targets) = (numbers(&first, Column::REWARDS), numbers(&first, Column::VALUE_TARGETS));
+        let rewards = numbers(&first, Column::REWARDS);
+        let targets = numbers(&first, Column::VALUE_TARGETS);
         let mut cuts = 0;
         for piece in first.trajectories().expect("trajectories") {
             let last = piece.rows().end - 1;

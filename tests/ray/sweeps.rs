@@ -28,7 +28,8 @@ fn calm(home: &Path, more: &[&str]) {
 
 #[track_caller]
 fn assert_same_trials(home: &Path, number: usize) {
-    let (calm, other) = (trials(&home.join("calm")), trials(&home.join("swept")));
+    let calm = trials(&home.join("calm"));
+    let other = trials(&home.join("swept"));
     assert_eq!((calm.len(), other.len()), (number, number));
     for (calm, other) in calm.iter().zip(&other) {
         assert_same(&results(calm), &results(other));
@@ -220,7 +221,8 @@ fn workers_of_a_trial_have_a_part_of_its_room_each_and_what_they_come_to_is_what
         }
         results
     };
-    let (calm, swept) = (trials(&home.join("calm")), trials(&home.join("swept")));
+    let calm = trials(&home.join("calm"));
+    let swept = trials(&home.join("swept"));
     assert_eq!((calm.len(), swept.len()), (2, 2));
     for (calm, swept) in calm.iter().zip(&swept) {
         let [calm, swept] = [calm, swept].map(|trial| without_workers(results(trial)));

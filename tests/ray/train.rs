@@ -27,7 +27,8 @@ struct Sums {
 
 impl TrainLoop for Sums {
     fn train_loop_per_worker(&mut self, worker: &WorkerContext) -> Result<()> {
-        let (rank, all) = (worker.get_world_rank(), worker.collective());
+        let rank = worker.get_world_rank();
+        let all = worker.collective();
         let state = worker.get_checkpoint().map(Checkpoint::to_dict).transpose()?;
         let (begun, mut sums) = match &state {
             Some(state) => (state["epoch"].as_u64().expect("a number"), numbers(&state["sums"])),

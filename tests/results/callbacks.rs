@@ -103,7 +103,8 @@ fn every_hook_is_called_in_order() {
         trainer.train().expect("a result");
         let mut wanted = Vec::new();
         for step in 0..16 {
-            let (number, length) = (2 * iteration + step / 8, step % 8 + 1);
+            let number = 2 * iteration + step / 8;
+            let length = step % 8 + 1;
             for copy in 0..2 {
                 wanted.push(format!("step {copy}.{number}.{length}"));
                 if length == 8 {
@@ -127,7 +128,8 @@ fn every_hook_is_called_in_order() {
 #[test]
 fn every_worker_has_hooks_of_its_own() {
     let (mut trainer, calls) = recorded(|common| {
-        (common.num_workers, common.num_envs_per_worker) = (2, 1);
+        common.num_workers = 2;
+        common.num_envs_per_worker = 1;
     });
     trainer.train().expect("a result");
     let calls = taken(&calls);
@@ -207,7 +209,9 @@ impl Env for Levels {
     }
 
     fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> pavlov::envs::Result<()> {
-        (self.level, self.step, obs[0]) = (self.next, 0, 0.0);
+        self.level = self.next;
+        self.step = 0;
+        obs[0] = 0.0;
         Ok(())
     }
 
@@ -228,7 +232,9 @@ impl Env for Levels {
 
     fn load_state(&mut self, state: &[u8]) -> pavlov::envs::Result<()> {
         let numbers: Vec<i64> = state.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect();
-        (self.level, self.next, self.step) = (numbers[0], numbers[1], numbers[2]);
+        self.level = numbers[0];
+        self.next = numbers[1];
+        self.step = numbers[2];
         Ok(())
     }
 }
@@ -247,7 +253,8 @@ impl Callbacks for Climbing {
 
 fn climbing(workers: usize) -> Driver<Algorithm<Ppo>> {
     let mut ppo = tiny_ppo();
-    (ppo.common.num_workers, ppo.common.num_envs_per_worker) = (workers, 2 / workers.max(1));
+    ppo.common.num_workers = workers;
+    ppo.common.num_envs_per_worker = 2 / workers.max(1);
     let builder = ppo.builder(Levels::default).loggers(LoggerChoice::None).callbacks(|| Climbing);
     builder.build().expect("a trainer")
 }
@@ -279,7 +286,8 @@ fn a_restored_run_goes_on_with_the_task_of_its_checkpoint() {
         let mut restored = climbing(workers);
         restored.restore(&checkpoint).expect("its own checkpoint");
         for _ in 0..2 {
-            let (result, again) = (trainer.train().expect("one"), restored.train().expect("another"));
+            let result = trainer.train().expect("one");
+            let again = restored.train().expect("another");
             assert_eq!(number(&again, "level"), number(&result, "level"));
             assert_eq!(at(&again, "hist_stats"), at(&result, "hist_stats"));
         }

@@ -104,7 +104,8 @@ fn evaluation_does_not_disturb_training() {
     let mut evaluated = trainer("CartPole-v1", |_| {});
     let mut plain = trainer("CartPole-v1", |common| common.evaluation_interval = None);
     for _ in 0..2 {
-        let (with, without) = (evaluated.train().expect("a result"), plain.train().expect("a result"));
+        let with = evaluated.train().expect("a result");
+        let without = plain.train().expect("a result");
         assert_eq!(at(&with, "hist_stats"), at(&without, "hist_stats"));
         assert_eq!(at(&with, "info.learner"), at(&without, "info.learner"));
         assert_eq!(number(&with, "timesteps_total"), number(&without, "timesteps_total"));
@@ -114,7 +115,8 @@ fn evaluation_does_not_disturb_training() {
 #[test]
 fn evaluation_in_parallel_plays_with_the_weights_from_before_the_iteration() {
     let parallel = returns(1, |common| {
-        (common.evaluation_num_workers, common.evaluation_parallel_to_training) = (2, true);
+        common.evaluation_num_workers = 2;
+        common.evaluation_parallel_to_training = true;
     });
     let untrained = trainer("CartPole-v1", |_| {}).evaluate().expect("an evaluation");
     assert_eq!(&parallel[0], at(&untrained, "hist_stats.episode_reward"));
@@ -122,7 +124,8 @@ fn evaluation_in_parallel_plays_with_the_weights_from_before_the_iteration() {
 
 /// Evaluation by two workers, beside training and for as long.
 fn auto(common: &mut Common) {
-    (common.evaluation_num_workers, common.evaluation_parallel_to_training) = (2, true);
+    common.evaluation_num_workers = 2;
+    common.evaluation_parallel_to_training = true;
     common.evaluation_duration = EvaluationDuration::Auto;
 }
 
@@ -147,7 +150,8 @@ impl Callbacks for SlowLearner {
 #[test]
 fn auto_evaluates_until_training_is_over() {
     let ended = Arc::new(Ended::default());
-    let (in_env, in_learner) = (Arc::clone(&ended), ended);
+    let in_env = Arc::clone(&ended);
+    let in_learner = ended;
     let env = move || {
         let ended = Arc::clone(&in_env);
         scripted(Space::discrete(2), move |_, t, _: &[i64], obs: &mut [f32]| {
@@ -174,7 +178,8 @@ fn auto_evaluates_until_training_is_over() {
 #[test]
 fn only_the_number_of_episodes_of_auto_depends_on_the_machine() {
     let train = |change: fn(&mut Common)| trainer("CartPole-v1", change).train().expect("a result");
-    let (found, fixed) = (train(auto), train(|common| common.evaluation_interval = None));
+    let found = train(auto);
+    let fixed = train(|common| common.evaluation_interval = None);
     assert_eq!(at(&found, "hist_stats"), at(&fixed, "hist_stats"));
     assert_eq!(at(&found, "info.learner"), at(&fixed, "info.learner"));
     let played = at(&found, "evaluation.hist_stats.episode_reward");
@@ -286,7 +291,8 @@ fn a_run_that_renders_keeps_an_animation_of_each_evaluation_and_learns_the_same(
     let home = tempfile::tempdir().expect("a directory");
     let run = |render_env, workers| {
         let mut ppo = tiny_ppo();
-        (ppo.common.evaluation_interval, ppo.common.evaluation_num_workers) = (Some(2), workers);
+        ppo.common.evaluation_interval = Some(2);
+        ppo.common.evaluation_num_workers = workers;
         ppo.common.render_env = render_env;
         let dir = home.path().join(format!("{render_env}-{workers}"));
         let mut trainer = ppo.builder("CartPole-v1").logdir(&dir).build().expect("a trainer");

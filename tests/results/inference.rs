@@ -85,11 +85,14 @@ fn observations_of_another_shape_or_kind_are_refused() {
 fn weights_make_the_round_trip_and_reach_the_workers() {
     let build = |seed| {
         let mut ppo = tiny_ppo();
-        (ppo.common.seed, ppo.common.num_workers) = (Some(seed), 2);
-        (ppo.common.num_envs_per_worker, ppo.common.rollout_fragment_length) = (1, 16);
+        ppo.common.seed = Some(seed);
+        ppo.common.num_workers = 2;
+        ppo.common.num_envs_per_worker = 1;
+        ppo.common.rollout_fragment_length = 16;
         quiet(ppo, "CartPole-v1").expect("a trainer")
     };
-    let (first, mut second) = (build(0), build(1));
+    let first = build(0);
+    let mut second = build(1);
     let weights = first.get_weights().expect("weights");
     assert_ne!(*second.get_weights().expect("weights"), *weights);
     second.set_weights(&weights).expect("weights that fit");
@@ -121,7 +124,8 @@ fn an_unknown_policy_names_those_there_are() {
 #[test]
 fn a_reset_with_other_settings_starts_afresh() {
     let mut other = tiny_ppo();
-    (other.lr, other.common.seed) = (1e-2, Some(5));
+    other.lr = 1e-2;
+    other.common.seed = Some(5);
     let fresh = quiet(other.clone(), "CartPole-v1").and_then(|mut t| Ok(t.train()?)).expect("a result");
 
     let mut trainer = quiet(tiny_ppo(), "CartPole-v1").expect("a trainer");
@@ -164,7 +168,8 @@ fn a_session_remembers_between_calls_and_forgets_on_reset() {
 #[test]
 fn a_session_draws_as_single_calls_do_and_training_does_not_change_it() {
     let make = || quiet(tiny_ppo(), "CartPole-v1").expect("a trainer");
-    let (mut first, mut second) = (make(), make());
+    let mut first = make();
+    let mut second = make();
     let obs = random_rows(64, 4);
     let mut session = first.session(64).expect("a session");
     let drawn = second.compute_actions(&obs, true).expect("actions");

@@ -143,7 +143,8 @@ fn a_checkpoint_of_an_older_version_says_how_to_make_one_that_loads() {
     let mut listed: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
     for file in listed["files"].as_array_mut().unwrap() {
         if file["path"] == "settings.json" {
-            (file["bytes"], file["crc32c"]) = (json!(text.len()), json!(crc32c(&text)));
+            file["bytes"] = json!(text.len());
+            file["crc32c"] = json!(crc32c(&text));
         }
     }
     // Its own checksum is that of the rest.

@@ -56,7 +56,10 @@ fn phases_add_up_and_a_slow_environment_stands_in_its_own() {
 
 #[test]
 fn workers_that_sample_side_by_side_count_as_their_mean() {
-    let result = asleep(|common| (common.num_workers, common.num_envs_per_worker) = (2, 1));
+    let result = asleep(|common| {
+        common.num_workers = 2;
+        common.num_envs_per_worker = 1;
+    });
     assert_adds_up(&result);
     // Each of them 16 x 1 ms.
     assert!(number(&result, "time_breakdown.env_s") >= 0.016);

@@ -50,7 +50,8 @@ impl MapToF64 for Vec<i32> {
 #[test]
 fn a_restored_run_remembers_and_masks_what_the_saved_one_would() {
     let mut ppo = tiny_ppo();
-    (ppo.common.mask_actions, ppo.common.rollout_fragment_length) = (true, 16);
+    ppo.common.mask_actions = true;
+    ppo.common.rollout_fragment_length = 16;
     let make = || {
         let builder = ppo.clone().builder(|| Doors::new(7, true)).policy_class(Rememberer::class(4));
         builder.loggers(LoggerChoice::None).build().expect("a trainer")
@@ -85,7 +86,8 @@ fn masks(batch: &SampleBatch, obs: Column) -> Vec<f64> {
 fn masked_algorithms_choose_legal_actions_only_and_keep_the_masks_beside_the_observations() {
     fn check<T: Trainer>(mut settings: T, truncates: bool) -> SampleBatch {
         let common = settings.common_mut();
-        (common.mask_actions, common.rollout_fragment_length) = (true, 64);
+        common.mask_actions = true;
+        common.rollout_fragment_length = 64;
         let workers = worker_set(&settings, move || Doors::new(7, truncates)).expect("workers");
         let batch = sample(&workers);
         // The environment rewards what was legal.
@@ -109,9 +111,11 @@ fn masked_algorithms_choose_legal_actions_only_and_keep_the_masks_beside_the_obs
         }
     }
     let batch = check(tiny_ppo(), true);
-    let (logits, legal) = (numbers(&batch, Column::ACTION_DIST_INPUTS), masks(&batch, Column::OBS));
+    let logits = numbers(&batch, Column::ACTION_DIST_INPUTS);
+    let legal = masks(&batch, Column::OBS);
     assert!(logits.iter().zip(&legal).all(|(&x, &legal)| (x == -1e9) == (legal == 0.0)), "{logits:?}");
-    let (logp, actions) = (numbers(&batch, Column::ACTION_LOGP), numbers(&batch, Column::ACTIONS));
+    let logp = numbers(&batch, Column::ACTION_LOGP);
+    let actions = numbers(&batch, Column::ACTIONS);
     for (row, logits) in logits.chunks(4).enumerate() {
         let of_legal: f64 = logits.iter().filter(|&&x| x > -1e9).map(|x| x.exp()).sum();
         assert_close(&[logp[row]], &[logits[actions[row] as usize] - of_legal.ln()], 1e-5);
@@ -147,7 +151,8 @@ fn algorithms_learn_from_masked_rows() {
 #[test]
 fn a_mask_without_a_legal_action_is_an_error_but_at_the_end_of_an_episode() {
     let mut dqn = tiny_dqn();
-    (dqn.common.mask_actions, dqn.common.rollout_fragment_length) = (true, 8);
+    dqn.common.mask_actions = true;
+    dqn.common.rollout_fragment_length = 8;
     let closed_at = |t| move || Doors::new(4, true).closed_at(t);
     let stuck = worker_set(&dqn, closed_at(2)).and_then(|workers| workers.sample());
     refused(
@@ -274,7 +279,8 @@ impl Policy for Narrow {
 fn noise_comes_on_top_of_drawn_actions_while_exploring() {
     let space = Space::boxed(-1.0, 1.0, &[2]);
     let drawn = |common: &Common| {
-        let (dist, strategy) = (ActionDist::squashed("Narrow", &space), common.exploration_config.clone());
+        let dist = ActionDist::squashed("Narrow", &space);
+        let strategy = common.exploration_config.clone();
         let dist = dist.expect("a distribution");
         let class = PolicyClass::new("Narrow", move |_| Ok(Narrow(dist.clone(), strategy.clone())));
         let actions = space.clone();
@@ -296,8 +302,8 @@ fn noise_comes_on_top_of_drawn_actions_while_exploring() {
     assert_close(&[product(&first, &second) / product(&first, &first)], &[0.85], 0.048);
     common.explore = false;
     assert_close(&drawn(&common), &[-0.5; 4000], 1e-6);
-    (common.explore, common.exploration_config) =
-        (true, ExplorationConfig::StochasticSampling { random_timesteps: 0 });
+    common.explore = true;
+    common.exploration_config = ExplorationConfig::StochasticSampling { random_timesteps: 0 };
     // The least deviation of a squashed distribution is exp(-5) before tanh, and 0.75 of it behind: 0.005.
     assert_close(&drawn(&common), &[-0.5; 4000], 0.03);
 }
@@ -319,7 +325,8 @@ fn gaussian_noise_is_added_while_exploring_and_stays_inside() {
     // 4,000 draws of -0.5 + 0.1 n: the mean is known to 0.0016, the deviation to 0.0011.
     assert_close(&[mean, deviation], &[-0.5, 0.1], 0.0064);
     common.exploration_config = noise(20.0);
-    let (drawn, on_bounds) = (actions(&common, env), |x: &&f64| x.abs() == 1.0);
+    let drawn = actions(&common, env);
+    let on_bounds = |x: &&f64| x.abs() == 1.0;
     assert!(drawn.iter().all(|x| x.abs() <= 1.0) && drawn.iter().filter(on_bounds).count() > 3000);
     common.explore = false;
     assert!(actions(&common, env).iter().all(|&x| x == -0.5));

@@ -14,7 +14,8 @@ use crate::support::{Doors, Rememberer, tiny_dqn, tiny_ppo, worker_set, workers_
 /// Allocations of a fragment of `steps` steps of eight copies of CartPole, when buffers have been used before.
 fn allocations<T: Trainer>(mut settings: T, steps: usize) -> u64 {
     let common = settings.common_mut();
-    (common.num_envs_per_worker, common.rollout_fragment_length) = (8, steps);
+    common.num_envs_per_worker = 8;
+    common.rollout_fragment_length = steps;
     of_a_fragment(&worker_set(&settings, "CartPole-v1").expect("workers"), steps)
 }
 
@@ -32,7 +33,8 @@ fn of_a_fragment(workers: &WorkerSet, steps: usize) -> u64 {
 fn agents_that_act_at_once_or_in_turn_allocate_nothing_per_step() {
     let allocations = |env: &str, (agents, episode): (u64, u64), steps| {
         let mut ppo = tiny_ppo();
-        (ppo.common.num_envs_per_worker, ppo.common.rollout_fragment_length) = (4, steps);
+        ppo.common.num_envs_per_worker = 4;
+        ppo.common.rollout_fragment_length = steps;
         ppo.common.mask_actions = env == "tictactoe_v3";
         let workers = worker_set(&ppo, env).expect("workers");
         let sample = || workers.sample().expect("a fragment").rows() as u64;
@@ -48,7 +50,8 @@ fn agents_that_act_at_once_or_in_turn_allocate_nothing_per_step() {
     };
     for (env, agents, episode) in [("simple_spread_v3", 3, 25), ("tictactoe_v3", 2, 9)] {
         let allocations = |steps| allocations(env, (agents, episode), steps);
-        let (short, long) = (allocations(100), allocations(1100));
+        let short = allocations(100);
+        let long = allocations(1100);
         // Lists of episodes and of their endings grow by doubling.
         assert!(long <= short + 64, "{env}: {short} allocations in 100 steps, {long} in 1,100");
     }
@@ -56,7 +59,8 @@ fn agents_that_act_at_once_or_in_turn_allocate_nothing_per_step() {
 
 #[track_caller]
 fn assert_allocates_per_fragment_only<T: Trainer>(settings: T) {
-    let (short, long) = (allocations(settings.clone(), 100), allocations(settings, 1100));
+    let short = allocations(settings.clone(), 100);
+    let long = allocations(settings, 1100);
     // The list of ended episodes doubles in size, perhaps four times more often for eleven times the steps.
     assert!(long <= short + 4, "{short} allocations in 100 steps, {long} in 1,100");
 }
@@ -78,14 +82,18 @@ fn acting_with_recurrent_layers_allocates_nothing_per_step() {
     for (use_gru, use_lstm) in [(true, false), (false, true)] {
         let allocations = |steps| {
             let mut ppo = tiny_ppo();
-            (ppo.common.num_envs_per_worker, ppo.common.rollout_fragment_length) = (8, steps);
+            ppo.common.num_envs_per_worker = 8;
+            ppo.common.rollout_fragment_length = steps;
             // As many sequences in a short fragment as in a long one: a list of them is made per fragment.
             let model = &mut ppo.common.model;
-            (model.use_gru, model.use_lstm, model.lstm_cell_size) = (use_gru, use_lstm, 8);
+            model.use_gru = use_gru;
+            model.use_lstm = use_lstm;
+            model.lstm_cell_size = 8;
             model.max_seq_len = steps / 10;
             of_a_fragment(&worker_set(&ppo, "CartPole-v1").expect("workers"), steps)
         };
-        let (short, long) = (allocations(100), allocations(1100));
+        let short = allocations(100);
+        let long = allocations(1100);
         assert!(long <= short + 16, "{short} allocations in 100 steps, {long} in 1,100");
     }
 }
@@ -94,7 +102,8 @@ fn acting_with_recurrent_layers_allocates_nothing_per_step() {
 fn acting_with_memory_and_masks_allocates_nothing_per_step() {
     let allocations = |class: Option<PolicyClass>, steps| {
         let mut dqn = tiny_dqn();
-        (dqn.common.num_envs_per_worker, dqn.common.rollout_fragment_length) = (8, steps);
+        dqn.common.num_envs_per_worker = 8;
+        dqn.common.rollout_fragment_length = steps;
         dqn.common.mask_actions = true;
         let env = || Doors::new(50, true);
         let workers = match class {
@@ -104,7 +113,8 @@ fn acting_with_memory_and_masks_allocates_nothing_per_step() {
         of_a_fragment(&workers.expect("workers"), steps)
     };
     for class in [Some(Rememberer::class(4)), None] {
-        let (short, long) = (allocations(class.clone(), 100), allocations(class, 1100));
+        let short = allocations(class.clone(), 100);
+        let long = allocations(class, 1100);
         // Lists of ended episodes, their observations, masks and results grow by doubling.
         assert!(long <= short + 16, "{short} allocations in 100 steps, {long} in 1,100");
     }

@@ -56,7 +56,8 @@ fn dqn_on_the_bridges_cartpole_gives_the_native_ones_results_and_weights_bit_for
 #[test]
 fn two_policies_on_the_bridges_simple_spread_learn_bit_for_bit_what_they_do_on_the_native_one() {
     let mut ppo = tiny_ppo();
-    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (25, 50);
+    ppo.common.rollout_fragment_length = 25;
+    ppo.common.train_batch_size = 50;
     let multi = &mut ppo.common.multiagent;
     multi.policies = ["first", "others"].map(|id| (id.to_owned(), Config::new())).into();
     multi.policy_mapping_fn = [("agent_0", "first"), ("agent_*", "others")].into();

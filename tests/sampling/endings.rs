@@ -56,7 +56,9 @@ fn an_ended_episode_hands_over_its_last_observation_and_the_next_one_starts_in_t
 fn the_next_fragment_goes_on_where_the_last_one_stopped() {
     let workers = one_copy(Clockwork::terminating(3), 2, |_| {});
     let sample = || workers.sample().and_then(|batch| batch.single()).expect("a fragment");
-    let (first, second, third) = (sample(), sample(), sample());
+    let first = sample();
+    let second = sample();
+    let third = sample();
     assert_eq!(numbers(&first, Column::OBS), [obs(0, 0), obs(0, 1)].concat());
     assert_eq!(numbers(&second, Column::OBS), [obs(0, 2), obs(1, 0)].concat());
     assert_eq!(numbers(&third, Column::OBS), [obs(1, 1), obs(1, 2)].concat());
@@ -105,7 +107,8 @@ fn whole_episodes_are_sampled_until_there_are_enough_steps() {
     for round in 0..3 {
         let batch = workers.sample().and_then(|batch| batch.single()).expect("episodes");
         assert_eq!(batch.rows(), 10);
-        let (obs, new_obs) = (numbers(&batch, Column::OBS), numbers(&batch, Column::NEW_OBS));
+        let obs = numbers(&batch, Column::OBS);
+        let new_obs = numbers(&batch, Column::NEW_OBS);
         for copy in 0..2 {
             let seed = episode_seed(SEED, copy, round);
             let whole: Vec<f64> = (0..6).flat_map(|t| clockwork_obs(seed, t)).map(f64::from).collect();

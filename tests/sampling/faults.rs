@@ -141,7 +141,8 @@ fn a_failed_worker_is_replaced_and_training_goes_on() {
 fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
     for how in [Failure::Error, Failure::Panic] {
         let ppo = two_workers(|common| {
-            (common.recreate_failed_workers, common.sample_async) = (true, true);
+            common.recreate_failed_workers = true;
+            common.sample_async = true;
         });
         // The third episode begins in the second fragment, which was not asked for yet.
         let mut trainer = build(ppo, &Failing::episodes([episode_seed(SEED, 0, 2)], how, 1));
@@ -231,7 +232,8 @@ fn a_worker_that_cannot_start_fails_the_set_up_or_what_it_is_asked_first() {
         ["worker 1 failed: making the environments of worker 1 panicked: no licence for the simulator"];
     refused(quiet(two_workers(|common| common.num_workers = 1), env), &parts);
     let later = two_workers(|common| {
-        (common.num_workers, common.validate_workers_after_construction) = (1, false);
+        common.num_workers = 1;
+        common.validate_workers_after_construction = false;
     });
     refused(quiet(later, env).expect("a trainer").train(), &parts);
 }
@@ -361,7 +363,8 @@ fn an_evaluation_plays_every_episode_once_although_a_worker_is_lost() {
     // Of three workers the second plays episodes 1 and 4; its environment fails in the first of them.
     let task = EvaluationTask { episodes: (0..6).collect(), seed: 3, explore: false, timestep: 0, frames: 0 };
     let mut ppo = tiny_ppo();
-    (ppo.common.num_workers, ppo.common.ignore_worker_failures) = (3, true);
+    ppo.common.num_workers = 3;
+    ppo.common.ignore_worker_failures = true;
     let numbers = |workers: &WorkerSet| {
         let episodes = workers.evaluate(&task).expect("an evaluation").episodes;
         episodes.iter().map(|e| e.number).collect::<Vec<_>>()
@@ -409,7 +412,8 @@ fn numbers_that_are_not_finite_name_component_copy_and_step() {
 #[test]
 fn a_bad_observation_is_named_and_not_the_action_that_follows_from_it() {
     let mut ppo = tiny_ppo();
-    (ppo.common.rollout_fragment_length, ppo.common.disable_env_checking) = (8, true);
+    ppo.common.rollout_fragment_length = 8;
+    ppo.common.disable_env_checking = true;
     let env = || {
         scripted(Space::boxed(-1.0, 1.0, &[1]), |_, t, _: &[f32], obs: &mut [f32]| {
             obs[0] = if t == 2 { f32::NAN } else { t as f32 };

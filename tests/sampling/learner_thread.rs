@@ -150,7 +150,8 @@ fn an_error_or_a_panic_in_the_loss_comes_back_as_one_sentence_and_learning_can_g
 fn the_thread_ends_with_the_plan_and_learns_from_nothing_that_waits() {
     let workers = workers();
     let alive = Arc::new(());
-    let (held, (go, gate)) = (Arc::clone(&alive), mpsc::channel::<()>());
+    let held = Arc::clone(&alive);
+    let (go, gate) = mpsc::channel::<()>();
     let (started, begun) = mpsc::channel();
     let mut learn = learner_thread(&workers, 3, move |_: TrainBatch| {
         let _held = &held;

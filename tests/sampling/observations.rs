@@ -106,7 +106,8 @@ fn dqn_and_ppo_learn_from_several_integers() {
 
 #[test]
 fn dqn_and_ppo_learn_from_dicts_and_tuples() {
-    let (place, speed) = (Space::discrete(4), Space::boxed(-1.0, 1.0, &[2]));
+    let place = Space::discrete(4);
+    let speed = Space::boxed(-1.0, 1.0, &[2]);
     let rows = [[0.0, -1.0, 1.0], [1.0, 0.5, 0.0], [2.0, -1.0, 1.0], [3.0, 0.5, 0.0]].map(|row| row.to_vec());
     check::<f32>(Space::dict([("place", place), ("speed", speed)]), rows.to_vec());
     let parts = vec![Space::discrete(3), Space::MultiBinary { n: 2 }];

@@ -46,7 +46,10 @@ fn actions_are_stretched_to_the_bounds() {
 
 #[test]
 fn actions_are_clipped_or_left_alone_when_asked() {
-    let (chosen, got) = continuous(|common| (common.normalize_actions, common.clip_actions) = (false, true));
+    let (chosen, got) = continuous(|common| {
+        common.normalize_actions = false;
+        common.clip_actions = true;
+    });
     assert!(chosen.iter().all(|a| *a < 300.0));
     assert_eq!(got, vec![300.0; 64]);
     let (chosen, got) = continuous(|common| common.normalize_actions = false);
@@ -69,7 +72,8 @@ impl Env for Shifted {
     }
 
     fn reset(&mut self, _seed: Option<u64>, obs: &mut [i64]) -> envs::Result<()> {
-        (self.0, obs[0]) = (0, 2);
+        self.0 = 0;
+        obs[0] = 2;
         Ok(())
     }
 

@@ -113,7 +113,9 @@ fn rollouts_of_another_seed_differ() {
 fn fragments(sample_async: bool, learned: usize) -> Vec<SampleBatch> {
     let mut ppo = tiny_ppo();
     let common = &mut ppo.common;
-    (common.num_workers, common.rollout_fragment_length, common.seed) = (2, 32, Some(42));
+    common.num_workers = 2;
+    common.rollout_fragment_length = 32;
+    common.seed = Some(42);
     common.sample_async = sample_async;
     let workers = worker_set(&ppo, "CartPole-v1").expect("workers");
     let other = worker_set(&Ppo { common: Common { seed: Some(7), ..ppo.common }, ..ppo }, "CartPole-v1");
@@ -134,7 +136,9 @@ fn workers_that_sample_ahead_act_with_the_weights_from_before_the_update() {
         let fragments = fragments(ahead, learned);
         fragments.iter().map(|batch| bytes(batch, Column::ACTION_DIST_INPUTS)).collect()
     };
-    let (never, after_two, ahead) = (logits(false, 9), logits(false, 2), logits(true, 1));
+    let never = logits(false, 9);
+    let after_two = logits(false, 2);
+    let ahead = logits(true, 1);
     assert!(ahead == after_two);
     assert!(ahead[..2] == never[..2] && ahead[2] != never[2]);
 }

@@ -139,20 +139,21 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
         })?;
         let setup = WorkerGroupSetup {
             name: Self::name(),
-            place: match scaling.is_on_ray() {
-                true => WorkerPlace::Ray {
+            place: if scaling.is_on_ray() {
+                WorkerPlace::Ray {
                     number: num_workers,
                     resources: scaling.worker_bundle(),
                     strategy: scaling.placement_strategy.unwrap_or_default(),
-                },
-                false => WorkerPlace::Here {
+                }
+            } else {
+                WorkerPlace::Here {
                     sockets: sockets(num_workers)?,
                     gpus: share_gpus(
                         scaling.num_gpus_per_worker(),
                         num_workers,
                         env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
                     ),
-                },
+                }
             },
             num_threads: scaling.num_cpus_per_worker().floor().max(1.0) as usize,
             checkpoint: context.checkpoint.as_ref(),
@@ -210,7 +211,8 @@ impl WorkerContext {
         collective: Arc<dyn Collective>,
         (local_rank, node_rank): (usize, usize),
     ) -> Result<Self> {
-        let (rank, world_size) = (collective.rank(), collective.world_size());
+        let rank = collective.rank();
+        let world_size = collective.world_size();
         let shard =
             |(name, dataset): (&String, &Dataset)| Ok((name.clone(), dataset.equal_shard(rank, world_size)?));
         Ok(WorkerContext {

@@ -95,7 +95,8 @@ impl ScalingConfig {
 
     /// Refuses fields that differ from their default and are not in `allowed`.
     pub(super) fn refuse_others(&self, allowed: &[&str], trainer: impl Display) -> Result<()> {
-        let (given, default) = (self.as_config()?, Self::default().as_config()?);
+        let given = self.as_config()?;
+        let default = Self::default().as_config()?;
         match given.iter().find(|(key, value)| default[*key] != **value && !allowed.contains(&key.as_str())) {
             None => Ok(()),
             Some((key, value)) => {

@@ -137,9 +137,10 @@ impl Stored {
     pub(super) fn read(dir: &Path, name: &str) -> Result<Self> {
         let refuse = |reason: String| Error::experiment(dir, reason);
         let Some(text) = ExperimentFile::read(dir, FILE)? else {
-            return Err(refuse(match Tuner::can_restore(dir).is_ok() {
-                true => format!("it is a sweep, but not one of a trainer: no {FILE}; use `Tuner::restore`"),
-                false => format!("there is no training in it: no {FILE}"),
+            return Err(refuse(if Tuner::can_restore(dir).is_ok() {
+                format!("it is a sweep, but not one of a trainer: no {FILE}; use `Tuner::restore`")
+            } else {
+                format!("there is no training in it: no {FILE}")
             }));
         };
         let unreadable = |error: serde_json::Error| refuse(format!("{FILE}: {error}"));

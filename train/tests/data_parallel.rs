@@ -62,12 +62,14 @@ impl Default for Plan {
 impl TrainLoop for Regression {
     fn train_loop_per_worker(&mut self, worker: &WorkerContext) -> Result<()> {
         let home = child_home();
-        let (rank, world) = (worker.get_world_rank(), worker.get_world_size());
+        let rank = worker.get_world_rank();
+        let world = worker.get_world_size();
         assert_eq!((worker.get_local_rank(), worker.get_metadata()["by"].as_str()), (rank, Some("tests")));
         fs::write(home.join(format!("pid_{rank}")), std::process::id().to_string()).unwrap();
         let state = worker.get_checkpoint().map(Checkpoint::to_dict).transpose()?;
         let number = |key: &str| state.as_ref().map_or(0.0, |state| state[key].as_f64().unwrap());
-        let (mut w, mut b) = (number("w"), number("b"));
+        let mut w = number("w");
+        let mut b = number("b");
         let options = IterBatches { batch_size: self.batch_size / world, ..IterBatches::default() };
         for epoch in number("epoch") as u64..self.epochs {
             let mut loss = 0.0;
@@ -78,7 +80,8 @@ impl TrainLoop for Regression {
                 if epoch == 2 && number == 0 && rank == 1 && self.make_mischief(&home)? {
                     return Ok(());
                 }
-                let (x, y) = (batch.float("x")?, batch.float("y")?);
+                let x = batch.float("x")?;
+                let y = batch.float("y")?;
                 let n = x.len() as f64;
                 let mut sums = [0.0; 3];
                 for (x, y) in x.iter().zip(&y) {

@@ -52,7 +52,8 @@ fn main() -> Result<()> {
     {
         // What a process takes once is not growth.
         sweep(home.path(), few, log_results)?;
-        let (before, cpu) = (resident_kib(), cpu_seconds());
+        let before = resident_kib();
+        let cpu = cpu_seconds();
         let seconds = sweep(home.path(), trials, log_results)?;
         let grown = resident_kib().saturating_sub(before);
         let cpu = (cpu_seconds() - cpu) * 1e6 / (trials * REPORTS) as f64;

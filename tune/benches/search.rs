@@ -31,7 +31,8 @@ fn main() -> Outcome<()> {
         arguments.get(at + 1).cloned()
     };
     let number = |name: &str, default: usize| option(name).map_or(Ok(default), |text| text.parse());
-    let (trials, seeds) = (number("--trials", 80)?, number("--seeds", 40)?);
+    let trials = number("--trials", 80)?;
+    let seeds = number("--seeds", 40)?;
     let mut rows = vec![
         ("random".to_owned(), ours(trials, seeds, &random)?),
         ("TPE".to_owned(), ours(trials, seeds, &|seed| tpe(seed, false))?),
@@ -127,7 +128,8 @@ fn peer(python: &str, trials: usize, seeds: usize) -> Outcome<Vec<Vec<f64>>> {
 /// The value below which a share `at` of the sorted `values` lies, between neighbours where it falls between.
 fn quantile(values: &[f64], at: f64) -> f64 {
     let place = at * (values.len() - 1) as f64;
-    let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
+    let below = values[place.floor() as usize];
+    let above = values[place.ceil() as usize];
     below + (above - below) * place.fract()
 }
 
@@ -151,7 +153,8 @@ fn mixed(config: &Config) -> f64 {
 
 fn branin(config: &Config) -> f64 {
     use std::f64::consts::PI;
-    let (x, y) = (number(config, "x"), number(config, "y"));
+    let x = number(config, "x");
+    let y = number(config, "y");
     (y - 5.1 / (4.0 * PI * PI) * x * x + 5.0 / PI * x - 6.0).powi(2)
         + 10.0 * (1.0 - 1.0 / (8.0 * PI)) * x.cos()
         + 10.0

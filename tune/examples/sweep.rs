@@ -7,7 +7,9 @@ use serde_json::json;
 
 fn branin(config: &Config) -> Result<()> {
     let at = |key: &str| config[key].as_f64().unwrap_or_default();
-    let (x, y, pi) = (at("x"), at("y"), std::f64::consts::PI);
+    let x = at("x");
+    let y = at("y");
+    let pi = std::f64::consts::PI;
     let bowl = (y - 5.1 / (4.0 * pi * pi) * x * x + 5.0 / pi * x - 6.0).powi(2);
     let value = bowl + 10.0 * (1.0 - 1.0 / (8.0 * pi)) * x.cos() + 10.0;
     for step in 1..=27 {

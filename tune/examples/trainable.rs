@@ -13,7 +13,8 @@ struct Newton {
 
 impl Trainable for Newton {
     fn setup(&mut self, config: &Config, _: &TrialContext) -> Result<()> {
-        (self.target, self.x) = (config["target"].as_f64().unwrap_or(2.0), 1.0);
+        self.target = config["target"].as_f64().unwrap_or(2.0);
+        self.x = 1.0;
         Ok(())
     }
     fn step(&mut self) -> Result<Metrics> {

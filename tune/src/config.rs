@@ -96,10 +96,13 @@ pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<R
 /// can report all mistakes at once.
 pub fn overlay_what_is_known(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> (Resolved, Result<()>) {
     let mut config = defaults.clone();
-    let (mut origins, mut unknown) = (BTreeMap::new(), Vec::new());
+    let mut origins = BTreeMap::new();
+    let mut unknown = Vec::new();
     record(&mut origins, "", &Value::Object(defaults.clone()), "default");
     for layer in layers {
-        let (origin, origins, unknown) = (&layer.origin, &mut origins, &mut unknown);
+        let origin = &layer.origin;
+        let origins = &mut origins;
+        let unknown = &mut unknown;
         Merge { defaults, origin, origins, unknown, open }.object(&mut config, layer.values, "");
     }
     (Resolved { config, origins }, Error::all(unknown))
@@ -260,10 +263,13 @@ fn in_words(expected: &str) -> &str {
         "f32" | "f64" => "a number",
         "a boolean" => "true or false",
         "a sequence" => "a list",
-        other => match other.starts_with("struct ") {
-            true => "an object with settings",
-            false => other,
-        },
+        other => {
+            if other.starts_with("struct ") {
+                "an object with settings"
+            } else {
+                other
+            }
+        }
     }
 }
 

@@ -162,9 +162,12 @@ pub(crate) fn append(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     let file = options.create(true).read(true).append(true).custom_flags(flags.bits() as i32).open(path);
     let file = file.and_then(|file| refuse_unless_plain(&file).map(|()| file));
-    file.map_err(|error| match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-        true => Error::io("write", path)(io::Error::other("it is a symbolic link; put a plain file there")),
-        false => Error::io("write", path)(error),
+    file.map_err(|error| {
+        if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+            Error::io("write", path)(io::Error::other("it is a symbolic link; put a plain file there"))
+        } else {
+            Error::io("write", path)(error)
+        }
     })
 }
 
@@ -225,7 +228,8 @@ mod tests {
     #[test]
     fn no_write_follows_a_symbolic_link_out_of_the_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let (other, path) = (dir.path().join("other"), dir.path().join("run.json"));
+        let other = dir.path().join("other");
+        let path = dir.path().join("run.json");
         fs::write(&other, "mine").unwrap();
         symlink(&other, dir.path().join(".run.json.tmp")).unwrap();
         replace_file(&path, b"new").unwrap();

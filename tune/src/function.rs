@@ -161,8 +161,9 @@ impl FunctionTrainable {
         let (reports_in, reports) = bounded(1);
         let (go_on, going_on) = bounded(1);
         let context = self.context.clone().ok_or_else(|| Error::other("the function was not set up"))?;
-        let (function, config, checkpoint) =
-            (self.function.clone(), self.config.clone(), self.checkpoint.clone());
+        let function = self.function.clone();
+        let config = self.config.clone();
+        let checkpoint = self.checkpoint.clone();
         let name = format!("function of {}", context.trial_id);
         let run = move || {
             let ends = reports_in.clone();

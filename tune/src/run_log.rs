@@ -33,7 +33,8 @@ impl RunLog {
             LoggerChoice::Custom(own) => (false, own),
             LoggerChoice::DefaultAnd(own) => (true, own),
         };
-        let (dir, loggers) = (trial.logdir.clone(), Vec::new());
+        let dir = trial.logdir.clone();
+        let loggers = Vec::new();
         RunLog { dir, trial, loggers, own, is_open: false, standard, rewind_to: None, hparams }
     }
 
@@ -100,10 +101,7 @@ impl RunLog {
             return Ok(());
         }
         self.loggers.iter_mut().try_for_each(|logger| logger.sync())?;
-        match self.standard {
-            true => files::sync_dir(&self.dir).map_err(Error::io("write", &self.dir)),
-            false => Ok(()),
-        }
+        if self.standard { files::sync_dir(&self.dir).map_err(Error::io("write", &self.dir)) } else { Ok(()) }
     }
 
     /// Warns if `result.json` lacks results from before a checkpoint of this run.

@@ -131,19 +131,17 @@ impl Checkpoint {
             Content::Directory(dir) => copy(dir, to)?,
         }
         let metadata = self.get_metadata()?;
-        match metadata.is_empty() {
-            true => Ok(()),
-            false => write(USER_METADATA, Value::Object(metadata).to_string()),
-        }
+        if metadata.is_empty() { Ok(()) } else { write(USER_METADATA, Value::Object(metadata).to_string()) }
     }
 
     /// Reads a checkpoint that [`write`](Checkpoint::write) stored in `dir`.
     pub(crate) fn read(dir: &Path) -> Result<Self> {
         let files = Checkpoint::from_directory(dir);
         let mut entries = fs::read_dir(dir).map_err(Error::io("list", dir))?.flatten();
-        match entries.all(|entry| [DICT, USER_METADATA].iter().any(|name| entry.file_name() == *name)) {
-            true => Ok(Checkpoint::from_dict(files.to_dict()?).with_metadata(files.get_metadata()?)),
-            false => Ok(files),
+        if entries.all(|entry| [DICT, USER_METADATA].iter().any(|name| entry.file_name() == *name)) {
+            Ok(Checkpoint::from_dict(files.to_dict()?).with_metadata(files.get_metadata()?))
+        } else {
+            Ok(files)
         }
     }
 
@@ -177,7 +175,8 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).map_err(Error::io("create", to))?;
     for entry in fs::read_dir(from).map_err(Error::io("list", from))? {
         let entry = entry.map_err(Error::io("list", from))?;
-        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let path = entry.path();
+        let target = to.join(entry.file_name());
         let is_ours = [crate::checkpoint::MANIFEST, crate::checkpoint::METADATA]
             .iter()
             .any(|name| entry.file_name() == *name);

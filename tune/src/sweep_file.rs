@@ -182,9 +182,10 @@ impl SweepFile {
             Some(bundle) => trainable.with_resources(Resources::new(vec![bundle.clone()])?),
             None => trainable,
         };
-        let scheduler: Option<Box<dyn TrialScheduler>> = match self.scheduler.is_empty() {
-            true => None,
-            false => Some(schedulers::from_config(&self.scheduler, self.seed)?),
+        let scheduler: Option<Box<dyn TrialScheduler>> = if self.scheduler.is_empty() {
+            None
+        } else {
+            Some(schedulers::from_config(&self.scheduler, self.seed)?)
         };
         let time_budget = self
             .time_budget_s

@@ -32,7 +32,8 @@ pub fn validate_save_restore<T: Trainable>(
         second.restore(&checkpoint)?;
     }
     for iteration in 4..=5 {
-        let (saved, restored) = (first.train()?, second.train()?);
+        let saved = first.train()?;
+        let restored = second.train()?;
         expect_iteration(&restored, iteration)?;
         if let Some(difference) = difference(&saved, &restored) {
             return Err(Error::SaveRestore { reason: format!("in result {iteration}, {difference}") });
@@ -60,7 +61,8 @@ fn expect_iteration(result: &Metrics, expected: u64) -> Result<()> {
 /// `experiment_id`, and every metric with a part of its path that is `timers`, begins with `time_`, or ends in `_time`,
 /// `_ms`, `_per_s`, `_since_restore`, `perf` or `throughput`.
 pub fn difference(left: &Metrics, right: &Metrics) -> Option<String> {
-    let (left, right) = (flatten(left), flatten(right));
+    let left = flatten(left);
+    let right = flatten(right);
     let compared = |key: &str| !key.split('/').any(depends_on_clock);
     let absent = "absent".to_string();
     let look_up = |flat: &[(String, &serde_json::Value)], key: &str| {

@@ -265,7 +265,9 @@ fn latest_is_the_newest_whole_one() {
         driver.train().unwrap();
         driver.save_to(home.path()).unwrap()
     };
-    let (first, second, third) = (save(&mut driver), save(&mut driver), save(&mut driver));
+    let first = save(&mut driver);
+    let second = save(&mut driver);
+    let third = save(&mut driver);
     assert_eq!(checkpoint::latest(home.path()).unwrap(), Some(third.clone()));
     fs::write(third.join("state/total"), "garbage!").unwrap();
     assert_eq!(checkpoint::latest(home.path()).unwrap(), Some(second));
@@ -349,21 +351,24 @@ fn a_run_goes_on_past_its_damaged_newest_checkpoint_which_stays_under_another_na
 fn a_save_into_a_run_directory_that_was_moved_or_removed_is_refused_and_one_elsewhere_is_not() {
     for moves in [true, false] {
         let home = tempfile::tempdir().unwrap();
-        let (run, elsewhere) = (home.path().join("run"), home.path().join("elsewhere"));
+        let run = home.path().join("run");
+        let elsewhere = home.path().join("elsewhere");
         let mut driver = logged(Counter::default(), &run);
         driver.train().unwrap();
-        match moves {
-            true => fs::rename(&run, &elsewhere).unwrap(),
-            false => fs::remove_dir_all(&run).unwrap(),
+        if moves {
+            fs::rename(&run, &elsewhere).unwrap();
+        } else {
+            fs::remove_dir_all(&run).unwrap();
         }
         driver.train().unwrap();
         let message = driver.save().unwrap_err().to_string();
-        let (fate, way_out) = match moves {
-            true => (
+        let (fate, way_out) = if moves {
+            (
                 format!("moved to {}", elsewhere.canonicalize().unwrap().display()),
                 "go on from its newest checkpoint there",
-            ),
-            false => ("removed".into(), "begin the run again in a directory that stays"),
+            )
+        } else {
+            ("removed".into(), "begin the run again in a directory that stays")
         };
         let start = format!("the run directory {} was {fate} during training", run.display());
         assert_eq!(message, format!("{start}, so nothing more is saved; {way_out}"));

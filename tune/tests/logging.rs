@@ -147,7 +147,8 @@ fn after_a_restore_the_files_are_what_an_undisturbed_run_would_have_written() {
     driver.train().unwrap();
 
     assert_eq!(iterations(home.path()), [1, 2, 3, 4]);
-    let (expected, found) = (read_results(straight.path()).unwrap(), read_results(home.path()).unwrap());
+    let expected = read_results(straight.path()).unwrap();
+    let found = read_results(home.path()).unwrap();
     for (expected, found) in expected.iter().zip(&found) {
         assert_eq!(difference(expected, found), None);
     }
@@ -156,7 +157,8 @@ fn after_a_restore_the_files_are_what_an_undisturbed_run_would_have_written() {
 
 #[test]
 fn a_checkpoint_of_another_run_drops_no_results() {
-    let (donor, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let donor = tempfile::tempdir().unwrap();
+    let home = tempfile::tempdir().unwrap();
     let mut driver = logged(Counter::default(), donor.path());
     driver.train().unwrap();
     let checkpoint = driver.save().unwrap();
@@ -271,7 +273,8 @@ fn sweep(executor: ExecutorKind) {
     let grid = tuner.fit().unwrap();
     let by = |trial: &pavlov_tune::TrialResult| trial.config["by"].as_u64().unwrap();
     for trial in grid.iter() {
-        let (by, lines) = (by(trial), told(&trial.path));
+        let by = by(trial);
+        let lines = told(&trial.path);
         assert!(lines[0].starts_with(&format!("setup by {by} of counter_")), "{lines:?}");
         let results = [format!("result {by}"), format!("result {}", 2 * by)];
         assert_eq!(lines[1..], ["rewind to 0", &results[0], &results[1], "close"]);

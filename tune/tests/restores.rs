@@ -131,15 +131,17 @@ impl Trainable for Unsaved {
         self.inner.setup(config, trial)
     }
     fn step(&mut self) -> Result<Metrics> {
-        match one_less(&self.step_failures) {
-            true => Err(Error::other("the simulator is gone")),
-            false => self.inner.step(),
+        if one_less(&self.step_failures) {
+            Err(Error::other("the simulator is gone"))
+        } else {
+            self.inner.step()
         }
     }
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
-        match self.inner.total == 5 * self.inner.by && one_less(&self.failures) {
-            true => Err(Error::other("the disk is full")),
-            false => self.inner.save_checkpoint(dir),
+        if self.inner.total == 5 * self.inner.by && one_less(&self.failures) {
+            Err(Error::other("the disk is full"))
+        } else {
+            self.inner.save_checkpoint(dir)
         }
     }
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
@@ -150,7 +152,8 @@ impl Trainable for Unsaved {
 fn unsaved(failures: u64, step_failures: u64) -> TrainableFactory {
     let [failures, step_failures] = [failures, step_failures].map(|left| Arc::new(AtomicU64::new(left)));
     TrainableFactory::new("unsaved", move |_| {
-        let (failures, step_failures) = (failures.clone(), step_failures.clone());
+        let failures = failures.clone();
+        let step_failures = step_failures.clone();
         Ok(Unsaved { inner: Counter::default(), failures, step_failures })
     })
 }

@@ -308,7 +308,9 @@ fn explored(scheduler: PopulationBasedTraining, config: Value) -> Result<Config>
 
 #[test]
 fn numbers_are_multiplied_by_a_factor_whole_ones_stay_whole_and_lists_go_to_a_neighbour() {
-    let (mut rates, mut sizes, mut layers) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rates = Vec::new();
+    let mut sizes = Vec::new();
+    let mut layers = Vec::new();
     for seed in 0..40 {
         let mutations = json!({
             "lr": {"uniform": [0.0, 1.0]},
@@ -465,7 +467,8 @@ fn a_trial_that_was_paused_for_its_resources_runs_again_under_hyperband_too() {
     // Eight CPUs for two trials.
     let four = Resources::cpus_gpus(4.0, 0.0).unwrap();
     assert_eq!(orders, [Order::SetResources("t0".into(), four.clone())]);
-    (sweep.trials[0].status, sweep.trials[0].resources) = (TrialStatus::Paused, four);
+    sweep.trials[0].status = TrialStatus::Paused;
+    sweep.trials[0].resources = four;
     assert_eq!(sweep.scheduler.choose_trial_to_run(&sweep.trials, &|_| true), Some(0));
     assert_eq!(sweep.scheduler.choose_trial_to_run(&sweep.trials, &|_| false), None);
 }
@@ -578,7 +581,8 @@ fn an_objective_is_given_once_to_the_scheduler_or_to_the_sweep() {
         scheduler.set_search_properties(sweep)?;
         Ok(scheduler.objective().cloned())
     };
-    let (low, high) = (Objective::minimize("x"), Objective::maximize("x"));
+    let low = Objective::minimize("x");
+    let high = Objective::maximize("x");
     assert_eq!(set(json!({"metric": "x", "mode": "min"}), None).unwrap().as_ref(), Some(&low));
     assert_eq!(set(json!({}), Some(&high)).unwrap().as_ref(), Some(&high));
     let bare = Some(Objective::maximize("_metric"));

@@ -33,7 +33,8 @@ fn recorded(name: &str, settings: &Value) -> Box<dyn Stopper> {
 fn every_answer_is_rays() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ray_stoppers.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
-    let (mut stopped, mut went_on) = (0, 0);
+    let mut stopped = 0;
+    let mut went_on = 0;
     for case in text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap()) {
         let mut stopper = recorded(case["stopper"].as_str().unwrap(), &case["settings"]);
         for (step, call) in case["calls"].as_array().unwrap().iter().enumerate() {

@@ -138,7 +138,8 @@ pub(crate) fn assert_equal(disturbed: &ResultGrid, undisturbed: &ResultGrid, whe
             metrics.shift_remove("trial_id");
             metrics
         };
-        let (all_left, all_right) = (left.history().unwrap(), right.history().unwrap());
+        let all_left = left.history().unwrap();
+        let all_right = right.history().unwrap();
         assert_eq!(all_left.len(), all_right.len(), "{when}: {}", left.trial_id);
         for (left, right) in all_left.iter().zip(&all_right) {
             assert_eq!(difference(&strip(left), &strip(right)), None, "{when}");

@@ -28,7 +28,8 @@ pub(crate) fn bits(root: &Path, revision: Option<&str>, options: &[&str]) -> Res
     let before =
         prepare(root, &tree).and_then(|()| run(&tree, &steps::built("bits", "build")?, options, None));
     let removed = git(root, &["worktree", "remove", "--force", path]);
-    let (before, now) = (before?, run(root, &steps::built("", "")?, options, None)?);
+    let before = before?;
+    let now = run(root, &steps::built("", "")?, options, None)?;
     removed?;
 
     let differences = differences(&before, &now);
@@ -107,7 +108,8 @@ fn run(tree: &Path, target: &Path, options: &[&str], width: Option<&str>) -> Res
 
 /// The lines that are not in both, in pairs where they stand at the same place.
 fn differences(before: &str, now: &str) -> Vec<String> {
-    let (mut before, mut now) = (before.lines(), now.lines());
+    let mut before = before.lines();
+    let mut now = now.lines();
     let mut differences = Vec::new();
     loop {
         let pair = (before.next(), now.next());

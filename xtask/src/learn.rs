@@ -180,7 +180,8 @@ impl Mark {
 
 /// The largest `episode_reward_mean` and the last `timesteps_total` of a run, one JSON object per line.
 fn best_and_steps(results: &str) -> Result<(f64, u64)> {
-    let (mut best, mut steps) = (f64::NEG_INFINITY, 0);
+    let mut best = f64::NEG_INFINITY;
+    let mut steps = 0;
     for line in results.lines() {
         let result: Value = serde_json::from_str(line)
             .map_err(|error| format!("`pavlov train --json` printed `{line}`: {error}"))?;

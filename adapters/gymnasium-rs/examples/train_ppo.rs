@@ -49,7 +49,8 @@ impl core::Env<Array1<f32>, i32> for Cart {
 fn main() -> Result<()> {
     let mut ppo = Ppo { lr: 1e-3, num_sgd_iter: 10, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 8, seed: Some(0), ..ppo.common };
-    (ppo.common.train_batch_size, ppo.common.model.fcnet_hiddens) = (1600, vec![32, 32]);
+    ppo.common.train_batch_size = 1600;
+    ppo.common.model.fcnet_hiddens = vec![32, 32];
     let env = || FromGymnasium::<_, f32, i64>::new(Cart::default());
     let mut trainer = ppo.builder(env).loggers(LoggerChoice::None).build()?;
     for _ in 0..10 {

@@ -52,7 +52,8 @@ where
     /// # Errors
     /// [`Error::Unsupported`] for a space that gymnasium-rs has no word for: it knows `Box` and `Discrete` from 0.
     pub fn new(env: E) -> Result<Self> {
-        let (observation_space, action_space) = (env.observation_space(), env.action_space());
+        let observation_space = env.observation_space();
+        let action_space = env.action_space();
         let unsupported = |space: &pavlov_envs::Space| Error::Unsupported {
             env: "gymnasium-rs".into(),
             what: "space like that of this environment",

@@ -44,7 +44,8 @@ impl core::Env<Array1<f32>, i32> for Ledge {
     }
 
     fn reset(&mut self, seed: Option<i32>, _options: Options) -> (Array1<f32>, Info) {
-        (self.place, self.seed) = (0, seed.unwrap_or(99));
+        self.place = 0;
+        self.seed = seed.unwrap_or(99);
         self.see()
     }
 
@@ -196,9 +197,12 @@ fn a_trainer_takes_it_and_resets_in_the_same_step() {
     let creator = (|| FromGymnasium::<_, f32, i64>::new(Ledge::default())).into_env_creator();
     let mut env = creator.make_vec(&EnvConfig::new(), 2).unwrap();
     let bytes = |row: &[f32]| row.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
-    let (mut obs, mut final_obs) = (vec![0_u64; 2], vec![0_u64; 2]);
+    let mut obs = vec![0_u64; 2];
+    let mut final_obs = vec![0_u64; 2];
     let as_bytes = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
-    let (mut rewards, mut terminated, mut truncated) = ([0.0; 2], [false; 2], [false; 2]);
+    let mut rewards = [0.0; 2];
+    let mut terminated = [false; 2];
+    let mut truncated = [false; 2];
     env.reset(Some(&[3, 4]), cast(&mut obs)).unwrap();
     assert_eq!(as_bytes(&obs), bytes(&[0.0, 3.0, 0.0, 4.0]));
     let mut actions = [0_u64, 1];

@@ -36,11 +36,13 @@ pub(crate) struct Inputs {
 
 impl Inputs {
     pub(crate) fn draw(env: &dyn AnyVectorEnv) -> Self {
-        let (n, space) = (env.num_envs(), env.action_space());
+        let n = env.num_envs();
+        let space = env.action_space();
         let act_row = space.width() * env.act_dtype().size();
         let mut random = NpRandom::new(0);
         let mut seeds = || (0..n).map(|_| random.next_u64() >> 1).collect::<Vec<_>>();
-        let (first, reset_seeds) = (seeds(), (0..STEPS).map(|_| seeds()).collect());
+        let first = seeds();
+        let reset_seeds = (0..STEPS).map(|_| seeds()).collect();
         let mut row = vec![0.0; space.width()];
         let mut actions = vec![AlignedRows::new(n * act_row); STEPS];
         for action in actions.iter_mut().flat_map(|rows| rows.bytes_mut().chunks_exact_mut(act_row)) {
@@ -82,7 +84,8 @@ pub(super) fn action_masks(env: &dyn AnyVectorEnv, copies: usize) -> Option<Vec<
 /// Returns `actions` with each illegal action replaced by the next legal one; `None` without masks.
 pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<AlignedRows> {
     let &Space::Discrete { n, start } = env.action_space() else { return None };
-    let (n, dtype) = (n as usize, env.act_dtype());
+    let n = n as usize;
+    let dtype = env.act_dtype();
     let masks = action_masks(env, env.num_envs())?;
     let mut rows = AlignedRows::new(actions.len());
     rows.bytes_mut().copy_from_slice(actions);

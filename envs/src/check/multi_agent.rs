@@ -231,8 +231,10 @@ impl Player<'_> {
             }
             for (agent, name) in self.names.iter().enumerate() {
                 let fault = |rule, text: String| broken(rule, format!("{}: {name} {text}", moment.place()));
-                let (terminated, truncated) = (rows.terminated[agent], rows.truncated[agent]);
-                let (alive, ends) = (rows.alive[agent], terminated || truncated);
+                let terminated = rows.terminated[agent];
+                let truncated = rows.truncated[agent];
+                let alive = rows.alive[agent];
+                let ends = terminated || truncated;
                 let was_alive = before.is_some_and(|before| before.alive[agent]);
                 if ends && !was_alive {
                     return fault("ends_once", "ends, but it was not alive before".into());

@@ -112,11 +112,13 @@ impl<'e> Player<'e> {
         &mut self,
         take: impl FnOnce(&mut dyn AnyVectorEnv, StepOut<'_, u8>) -> Result<()>,
     ) -> Result<Vec<Moment>> {
-        let (mut obs, mut final_obs) = (self.rows(), self.rows());
+        let mut obs = self.rows();
+        let mut final_obs = self.rows();
         let mut rewards = vec![f32::NAN; self.n];
         // Flags must be written whatever they were before.
         let stale = self.poison != 0x55;
-        let (mut terminated, mut truncated) = (vec![stale; self.n], vec![stale; self.n]);
+        let mut terminated = vec![stale; self.n];
+        let mut truncated = vec![stale; self.n];
         let out = StepOut {
             obs: obs.bytes_mut(),
             final_obs: final_obs.bytes_mut(),
@@ -144,7 +146,8 @@ impl<'e> Player<'e> {
 
     /// Checks each row of a run: spaces, finite rewards, and the rows of `final_obs`.
     fn check_rows(&self, moments: &[Vec<Moment>]) -> Result<()> {
-        let (space, dtype) = (self.env.observation_space(), self.env.obs_dtype());
+        let space = self.env.observation_space();
+        let dtype = self.env.obs_dtype();
         for (step, copies) in moments.iter().enumerate() {
             for (i, moment) in copies.iter().enumerate() {
                 let place = format!("copy {i}, step {step}");
@@ -218,7 +221,8 @@ impl<'e> Player<'e> {
         write(self.env.act_dtype(), &invalid, &mut actions.bytes_mut()[last..]);
         self.reset(&inputs.seeds)?;
         if self.step(actions.bytes(), &inputs.reset_seeds[0]).is_ok() {
-            let (copy, space) = (self.n - 1, self.env.action_space());
+            let copy = self.n - 1;
+            let space = self.env.action_space();
             return broken(
                 "refuses_invalid_actions",
                 format!("copy {copy}: action {invalid:?} of {space} was taken"),

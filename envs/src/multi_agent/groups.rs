@@ -46,7 +46,8 @@ impl Grouped {
         let mut groups: Vec<Group> = Vec::new();
         for (agent, own) in agents.iter().enumerate() {
             let team = group_of(own);
-            let (is_team, name) = (team.is_some(), team.unwrap_or_else(|| own.clone()));
+            let is_team = team.is_some();
+            let name = team.unwrap_or_else(|| own.clone());
             match groups.iter_mut().find(|group| is_team && group.is_team && group.name == name) {
                 Some(group) => group.members.push(agent),
                 None => groups.push(Group { name, members: vec![agent], is_team }),
@@ -115,7 +116,8 @@ impl Grouped {
             }
             let any = |flags: &[bool]| members.iter().any(|&agent| flags[agent]);
             out.rewards[i] = members.iter().map(|&agent| rewards[agent]).sum();
-            (out.alive[i], out.acting[i]) = (any(alive), any(acting));
+            out.alive[i] = any(alive);
+            out.acting[i] = any(acting);
             let cut = members.iter().any(|&agent| truncated[agent] && !terminated[agent]);
             out.truncated[i] = !out.alive[i] && cut;
             out.terminated[i] = !out.alive[i] && any(terminated) && !out.truncated[i];
@@ -145,11 +147,12 @@ impl AnyMultiAgentEnv for Grouped {
 
     fn action_space(&self, agent: usize) -> Space {
         let group = &self.groups[agent];
-        match group.is_team {
-            true => Space::MultiDiscrete {
+        if group.is_team {
+            Space::MultiDiscrete {
                 nvec: group.members.iter().map(|&agent| self.choices[agent].0 as i64).collect(),
-            },
-            false => self.env.action_space(group.members[0]),
+            }
+        } else {
+            self.env.action_space(group.members[0])
         }
     }
 

@@ -95,7 +95,8 @@ impl ClassicControl<4, 6> for AcrobotConfig {
     /// Numpy holds the starting angles in single precision, so their sines and cosines are single-precision ones too.
     fn observe_start(&self, state: &State) -> [f32; 6] {
         let [upper, lower, upper_speed, lower_speed] = state.map(|value| value as f32);
-        let ((upper_sin, upper_cos), (lower_sin, lower_cos)) = (sin_cos_f32(upper), sin_cos_f32(lower));
+        let (upper_sin, upper_cos) = sin_cos_f32(upper);
+        let (lower_sin, lower_cos) = sin_cos_f32(lower);
         [upper_cos, upper_sin, lower_cos, lower_sin, upper_speed, lower_speed]
     }
 
@@ -152,7 +153,8 @@ fn draw_acrobot(&[upper, lower, _, _]: &State) -> Option<Frame> {
     const BLUE: [u8; 3] = [0, 204, 204];
     const YELLOW: [u8; 3] = [204, 204, 0];
     let scale = SIZE / 4.4;
-    let (upper, lower) = (upper as f32, lower as f32);
+    let upper = upper as f32;
+    let lower = lower as f32;
     let top = (SIZE / 2.0, SIZE / 2.0);
     let down = -std::f32::consts::FRAC_PI_2;
     let joint = draw::turn((scale, 0.0), upper + down, top);

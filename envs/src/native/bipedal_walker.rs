@@ -185,7 +185,8 @@ impl BipedalWalker {
 
     fn look(&mut self) {
         let from = self.world.body(self.ground).position();
-        let (x, y) = (f64::from(from.x), f64::from(from.y));
+        let x = f64::from(from.x);
+        let y = f64::from(from.y);
         for (fraction, ray) in self.lidar.iter_mut().zip(self.rays) {
             let to = point(x + ray.0, y - ray.1);
             *fraction = self.world.ray_cast(from, to, GROUND).unwrap_or(1.0);
@@ -204,7 +205,8 @@ impl BipedalWalker {
 
         let hull = self.world.body(self.ground);
         let x = f64::from(hull.position().x);
-        let (velocity, angle) = (hull.linear_velocity(), f64::from(hull.angle()));
+        let velocity = hull.linear_velocity();
+        let angle = f64::from(hull.angle());
         let contact = self.shin_contact.map(|contact| if contact { 1.0 } else { 0.0 });
         let [hip1, knee1, hip2, knee2] = [0, 1, 2, 3].map(|joint| {
             let (angle, speed) = self.world.joint_motion(joint);
@@ -260,7 +262,8 @@ impl Env for BipedalWalker {
         let high: Vec<f64> = high.map(|high| f64::from(high as f32)).collect();
         let mut low: Vec<f64> = high.iter().map(|high| -high).collect();
         // The lower bounds of the two leg contacts are -0.0 in Gymnasium.
-        (low[8], low[13]) = (-0.0, -0.0);
+        low[8] = -0.0;
+        low[13] = -0.0;
         let shape = vec![high.len()];
         Space::Box { low, high, shape, dtype: DType::F32 }
     }
@@ -348,9 +351,15 @@ impl Env for BipedalWalker {
             return Err(damaged());
         }
         self.clouds.as_flattened_mut().as_flattened_mut().copy_from_slice(&points);
-        (self.random, self.shaping, self.world, self.ground) = (random, shaping, world, ground);
-        (self.heights, self.lidar) = (heights, lidar);
-        (self.game_over, self.shin_contact, self.running) = (game_over, [first, second], running);
+        self.random = random;
+        self.shaping = shaping;
+        self.world = world;
+        self.ground = ground;
+        self.heights = heights;
+        self.lidar = lidar;
+        self.game_over = game_over;
+        self.shin_contact = [first, second];
+        self.running = running;
         Ok(())
     }
 }

@@ -199,7 +199,8 @@ impl Env for Blackjack {
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut input = StateReader::new(TAG, state)?;
         let mut hand = || {
-            let (cards, sum) = (input.u64()?, input.u64()?);
+            let cards = input.u64()?;
+            let sum = input.u64()?;
             if sum > 31 {
                 return Err(Error::state(format!(
                     "a hand counts {sum}, but none can beyond 31; it is damaged"
@@ -207,7 +208,10 @@ impl Env for Blackjack {
             }
             Ok(Hand { cards, sum: sum as i64, has_ace: input.u64()? != 0 })
         };
-        (self.player, self.dealer) = (hand()?, hand()?);
+        let player = hand()?;
+        let dealer = hand()?;
+        self.player = player;
+        self.dealer = dealer;
         self.open_card = input.u64()?.min(10) as i64;
         self.running = input.u64()? != 0;
         self.random = input.random()?;

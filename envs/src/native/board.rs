@@ -20,7 +20,8 @@ pub(super) struct Board {
 impl Board {
     /// Creates a board with fields of `size` (width and height in pixels); `None` if the picture would be empty.
     pub(super) fn new(rows: usize, columns: usize, size: (usize, usize)) -> Option<Self> {
-        let (width, height) = (columns * size.0, rows * size.1);
+        let width = columns * size.0;
+        let height = rows * size.1;
         Self::on_canvas((width, height), (0, 0), size)
     }
 
@@ -38,7 +39,8 @@ impl Board {
     /// Fills a field and draws its edge.
     pub(super) fn tile(&mut self, field: Field, color: [u8; 3]) {
         let (left, bottom) = self.corner(field);
-        let (right, top) = (left + self.size.0, bottom + self.size.1);
+        let right = left + self.size.0;
+        let top = bottom + self.size.1;
         let corners = [(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)];
         self.canvas.polygon(&corners, color);
         self.canvas.line(&corners, 1.0, [180, 200, 230]);
@@ -55,8 +57,8 @@ impl Board {
     pub(super) fn flag(&mut self, field: Field) {
         let (left, bottom) = self.corner(field);
         let at = |x: f32, y: f32| (left + x * self.size.0, bottom + y * self.size.1);
-        let (pole, cloth) =
-            ([at(0.35, 0.15), at(0.35, 0.85)], [at(0.35, 0.85), at(0.35, 0.55), at(0.75, 0.7)]);
+        let pole = [at(0.35, 0.15), at(0.35, 0.85)];
+        let cloth = [at(0.35, 0.85), at(0.35, 0.55), at(0.75, 0.7)];
         self.canvas.line(&pole, 2.0, draw::BLACK);
         self.canvas.polygon(&cloth, [204, 204, 0]);
     }

@@ -53,11 +53,13 @@ impl BoardGame {
     /// Whether `mark` has a winning line through `square`.
     fn line_through(&self, square: usize, mark: u8) -> bool {
         let Rules { rows, columns, line, .. } = *self.rules;
-        let (row, column) = ((square / columns) as isize, (square % columns) as isize);
+        let row = (square / columns) as isize;
+        let column = (square % columns) as isize;
         let run = |down: isize, right: isize| {
             (1..line as isize)
                 .take_while(|steps| {
-                    let (row, column) = (row + steps * down, column + steps * right);
+                    let row = row + steps * down;
+                    let column = column + steps * right;
                     let on_board =
                         (0..rows as isize).contains(&row) && (0..columns as isize).contains(&column);
                     on_board && self.board[row as usize * columns + column as usize] == mark
@@ -76,7 +78,8 @@ impl BoardGame {
             for (action, legal) in mask.iter_mut().enumerate() {
                 *legal = u8::from(player == self.turn && self.legal(action));
             }
-            let (mine, others) = (1 + player as u8, 2 - player as u8);
+            let mine = 1 + player as u8;
+            let others = 2 - player as u8;
             for (square, &mark) in squares.chunks_exact_mut(2).zip(&self.board) {
                 square.copy_from_slice(&[u8::from(mark == mine), u8::from(mark == others)]);
             }
@@ -123,7 +126,8 @@ impl MultiAgentEnv for BoardGame {
     fn reset(&mut self, _seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
         out.check(2, 2 * self.obs_width())?;
         self.board.fill(0);
-        (self.turn, self.over) = (0, false);
+        self.turn = 0;
+        self.over = false;
         out.rewards.fill(0.0);
         self.write(false, out);
         Ok(())
@@ -141,7 +145,8 @@ impl MultiAgentEnv for BoardGame {
         if !(0..self.rules.actions as i64).contains(&action) {
             return Err(Error::invalid_action(self.rules.name, &[action], &self.action_space(self.turn)));
         }
-        let (player, other) = (self.turn, 1 - self.turn);
+        let player = self.turn;
+        let other = 1 - self.turn;
         out.rewards.fill(0.0);
         let square = (self.rules.square)(&self.board, action as usize);
         match square {
@@ -195,13 +200,16 @@ impl MultiAgentEnv for BoardGame {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(self.rules.name, state)?;
-        let (board, turn, over) = (state.bytes()?, state.u64()?, state.u64()?);
+        let board = state.bytes()?;
+        let turn = state.u64()?;
+        let over = state.u64()?;
         state.finish()?;
         if board.len() != self.board.len() || board.iter().any(|&mark| mark > 2) || turn > 1 {
             return Err(Error::state("it is no board of this game; it is damaged or of another version"));
         }
         self.board.copy_from_slice(board);
-        (self.turn, self.over) = (turn as usize, over != 0);
+        self.turn = turn as usize;
+        self.over = over != 0;
         Ok(())
     }
 }

@@ -131,14 +131,18 @@ fn advance_all(
     rows: ClassicRows<'_, 4, 4>,
     sin_cos: impl Fn(f64) -> (f64, f64),
 ) {
-    let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
+    let mut sin = [0.0; BLOCK];
+    let mut cos = [0.0; BLOCK];
     let [all_x, all_x_dot, all_theta, all_theta_dot] = rows.state;
     for first in (0..actions.len()).step_by(BLOCK) {
         let n = BLOCK.min(actions.len() - first);
         let block = first..first + n;
-        let (x, x_dot) = (&mut all_x[block.clone()], &mut all_x_dot[block.clone()]);
-        let (theta, theta_dot) = (&mut all_theta[block.clone()], &mut all_theta_dot[block.clone()]);
-        let (sin, cos) = (&mut sin[..n], &mut cos[..n]);
+        let x = &mut all_x[block.clone()];
+        let x_dot = &mut all_x_dot[block.clone()];
+        let theta = &mut all_theta[block.clone()];
+        let theta_dot = &mut all_theta_dot[block.clone()];
+        let sin = &mut sin[..n];
+        let cos = &mut cos[..n];
         for i in 0..n {
             (sin[i], cos[i]) = sin_cos(theta[i]);
         }
@@ -151,7 +155,8 @@ fn advance_all(
         for i in 0..n {
             obs[i] = [x[i] as f32, x_dot[i] as f32, theta[i] as f32, theta_dot[i] as f32];
         }
-        let (rewards, terminated) = (&mut rows.rewards[block.clone()], &mut rows.terminated[block]);
+        let rewards = &mut rows.rewards[block.clone()];
+        let terminated = &mut rows.terminated[block];
         for i in 0..n {
             terminated[i] = has_fallen(&[x[i], x_dot[i], theta[i], theta_dot[i]]);
         }
@@ -192,7 +197,9 @@ fn has_fallen(&[x, _, theta, _]: &State) -> bool {
 fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
     const WIDTH: f32 = 600.0;
     let scale = WIDTH / (2.0 * MOST_X as f32);
-    let (cart_x, cart_y, axle_y) = (x as f32 * scale + WIDTH / 2.0, 100.0, 107.5);
+    let cart_x = x as f32 * scale + WIDTH / 2.0;
+    let cart_y = 100.0;
+    let axle_y = 107.5;
     let mut canvas = draw::Canvas::new(600, 400)?;
     canvas.polygon(
         &[(-25.0, -15.0), (-25.0, 15.0), (25.0, 15.0), (25.0, -15.0)]
@@ -217,7 +224,9 @@ mod tests {
         const N: usize = 300;
         let config = CartPoleConfig::default();
         let mut random = NpRandom::new(1);
-        let (mut obs, mut rewards, mut terminated) = ([[0.0; 4]; N], [0.0; N], [false; N]);
+        let mut obs = [[0.0; 4]; N];
+        let mut rewards = [0.0; N];
+        let mut terminated = [false; N];
         let mut fast: [Vec<f64>; 4] = Default::default();
         for _ in 0..N {
             for (column, value) in
@@ -233,9 +242,10 @@ mod tests {
                 let state = state.each_mut().map(Vec::as_mut_slice);
                 let rows =
                     ClassicRows { state, obs: &mut obs, rewards: &mut rewards, terminated: &mut terminated };
-                match fast {
-                    true => config.advance_all(&actions, rows),
-                    false => advance_all(config, &actions, rows, f64::sin_cos),
+                if fast {
+                    config.advance_all(&actions, rows);
+                } else {
+                    advance_all(config, &actions, rows, f64::sin_cos);
                 }
                 terminated
             };

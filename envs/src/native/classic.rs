@@ -197,7 +197,9 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
         if running && !self.dynamics.goes_on(&values) {
             return Err(Error::state(format!("no episode goes on from {values:?}; it is damaged")));
         }
-        (self.state, self.random, self.running) = (values, random, running);
+        self.state = values;
+        self.random = random;
+        self.running = running;
         state.finish()
     }
 }

@@ -62,7 +62,8 @@ impl CliffWalking {
 }
 
 fn neighbour(state: usize, action: usize) -> usize {
-    let (row, column) = (state / COLUMNS, state % COLUMNS);
+    let row = state / COLUMNS;
+    let column = state % COLUMNS;
     let (row, column) = match action {
         0 => (row.saturating_sub(1), column),
         1 => (row, (column + 1).min(COLUMNS - 1)),

@@ -32,12 +32,14 @@ fn draw_board(board: &[u8]) -> Option<Frame> {
     const BLUE: [u8; 3] = [26, 66, 174];
     const RED: [u8; 3] = [211, 35, 35];
     const WHITE: [u8; 3] = [255, 255, 255];
-    let (width, height) = (891.0, 774.0);
+    let width = 891.0;
+    let height = 774.0;
     let tile = width * (91.0 / 99.0) / 7.0;
     let mut canvas = draw::Canvas::new(891, 774)?;
     canvas.polygon(&[(0.0, 0.0), (width, 0.0), (width, height), (0.0, height)], BLUE);
     for (square, &mark) in board.iter().enumerate() {
-        let (column, row) = ((square % COLUMNS) as f32, (square / COLUMNS) as f32);
+        let column = (square % COLUMNS) as f32;
+        let row = (square / COLUMNS) as f32;
         let at = |index: f32| tile * (index + 10.5 / 13.0);
         let color = [WHITE, RED, draw::BLACK][usize::from(mark.min(2))];
         canvas.circle((at(column), height - at(row)), tile * 4.5 / 13.0, color);

@@ -122,9 +122,10 @@ impl FrozenLake {
                 Outcome { probability, state, reward, terminated }
             };
             let aside = (1.0 - rate) / 2.0;
-            match config.is_slippery {
-                true => vec![to((action + 3) % 4, aside), to(action, rate), to((action + 1) % 4, aside)],
-                false => vec![to(action, 1.0)],
+            if config.is_slippery {
+                vec![to((action + 3) % 4, aside), to(action, rate), to((action + 1) % 4, aside)]
+            } else {
+                vec![to(action, 1.0)]
             }
         });
         Ok(Self { map, walk: Walk::new("FrozenLake", "frozen_lake", table) })
@@ -159,7 +160,8 @@ impl FrozenLake {
 }
 
 fn goal_is_reachable(map: &[Vec<u8>]) -> bool {
-    let (rows, columns) = (map.len(), map[0].len());
+    let rows = map.len();
+    let columns = map[0].len();
     let mut seen = vec![false; rows * columns];
     let mut frontier = vec![0];
     while let Some(state) = frontier.pop() {
@@ -175,7 +177,8 @@ fn goal_is_reachable(map: &[Vec<u8>]) -> bool {
 }
 
 fn neighbour(state: usize, action: usize, rows: usize, columns: usize) -> usize {
-    let (row, column) = (state / columns, state % columns);
+    let row = state / columns;
+    let column = state % columns;
     let (row, column) = match action {
         0 => (row, column.saturating_sub(1)),
         1 => ((row + 1).min(rows - 1), column),
@@ -216,7 +219,8 @@ impl Env for FrozenLake {
 
     /// Draws at most 64 pixels per field and 512 in total per side, as Gymnasium does, in pavlov's own style.
     fn render(&mut self) -> Result<Option<Frame>> {
-        let (rows, columns) = (self.map.len(), self.map[0].len());
+        let rows = self.map.len();
+        let columns = self.map[0].len();
         let size = ((512 / columns).clamp(1, 64), (512 / rows).clamp(1, 64));
         let Some(mut board) = Board::new(rows, columns, size) else { return Ok(None) };
         for (state, letter) in self.map.concat().into_iter().enumerate() {

@@ -173,7 +173,8 @@ impl MultiAgentEnv for Go {
         out.check(2, 2 * self.obs_width())?;
         self.position.clear();
         self.history.fill(0);
-        (self.turn, self.phase) = (0, Phase::Running);
+        self.turn = 0;
+        self.phase = Phase::Running;
         out.rewards.fill(0.0);
         self.write(out);
         Ok(())
@@ -236,9 +237,13 @@ impl MultiAgentEnv for Go {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(NAME, state)?;
-        let (board, history) = (state.bytes()?, state.bytes()?);
-        let (to_play, ko, passes) = (state.u64()?, state.option()?, state.u64()?);
-        let (turn, stopped) = (state.u64()?, state.u64()?);
+        let board = state.bytes()?;
+        let history = state.bytes()?;
+        let to_play = state.u64()?;
+        let ko = state.option()?;
+        let passes = state.u64()?;
+        let turn = state.u64()?;
+        let stopped = state.u64()?;
         state.finish()?;
         if board.len() != self.points() || history.len() != self.history.len() {
             return Err(Error::state(format!(
@@ -253,8 +258,9 @@ impl MultiAgentEnv for Go {
         }
         let position = &mut self.position;
         position.board.copy_from_slice(board);
-        (position.to_play, position.ko, position.passes) =
-            (to_play as usize, ko.map(|point| point as usize), passes);
+        position.to_play = to_play as usize;
+        position.ko = ko.map(|point| point as usize);
+        position.passes = passes;
         position.update();
         self.history.copy_from_slice(history);
         self.turn = turn as usize;

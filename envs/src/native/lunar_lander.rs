@@ -170,7 +170,8 @@ impl<A: LunarLanderAction> LunarLander<A> {
             let edge = Edge::new(point(chunk_x[i], smooth_y[i]), point(chunk_x[i + 1], smooth_y[i + 1]));
             world.create_fixture(FixtureDef { friction: 0.1, ..FixtureDef::new(Shape::Edge(edge)) });
         }
-        let (x, y) = (WIDTH / 2.0, HEIGHT);
+        let x = WIDTH / 2.0;
+        let y = HEIGHT;
         world.create_body(BodyDef { is_dynamic: true, position: point(x, y), angle: 0.0 });
         let corners = LANDER.map(|(x, y)| point(x / SCALE, y / SCALE));
         world.create_fixture(FixtureDef {
@@ -228,7 +229,8 @@ impl<A: LunarLanderAction> LunarLander<A> {
         let side = (-tip.1, tip.0);
         let dispersion = [(); 2].map(|()| self.random.uniform(-1.0, 1.0) / SCALE);
         let position = lander.position();
-        let (x, y) = (f64::from(position.x), f64::from(position.y));
+        let x = f64::from(position.x);
+        let y = f64::from(position.y);
         let main = A::main_power(action);
         if main > 0.0 {
             let down = MAIN_ENGINE_Y / SCALE + 2.0 * dispersion[0];
@@ -269,7 +271,8 @@ impl<A: LunarLanderAction> LunarLander<A> {
         self.world.step((1.0 / FPS) as f32, 180, 60);
         self.hear_contacts();
         let lander = self.world.body(HULL);
-        let (position, velocity) = (lander.position(), lander.linear_velocity());
+        let position = lander.position();
+        let velocity = lander.linear_velocity();
         let leg = self.leg_contact.map(|contact| if contact { 1.0 } else { 0.0 });
         let state = [
             (f64::from(position.x) - WIDTH / 2.0) / (WIDTH / 2.0),
@@ -381,9 +384,14 @@ impl<A: LunarLanderAction> Env for LunarLander<A> {
         if world.states().count() != if started { LEGS[1] + 1 } else { 0 } {
             return Err(Error::state("it holds another number of bodies; it is damaged"));
         }
-        (self.random, self.wind, self.shaping, self.world) = (random, wind, shaping, world);
-        (self.game_over, self.leg_contact) = (game_over, [left, right]);
-        (self.started, self.running) = (started, running);
+        self.random = random;
+        self.wind = wind;
+        self.shaping = shaping;
+        self.world = world;
+        self.game_over = game_over;
+        self.leg_contact = [left, right];
+        self.started = started;
+        self.running = running;
         Ok(())
     }
 }

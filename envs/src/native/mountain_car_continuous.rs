@@ -77,7 +77,8 @@ impl ClassicControl<3, 2> for MountainCarContinuousConfig {
         };
         let most_speed = round(valley::MOST_SPEED);
         let velocity = round(velocity + round(push)).clamp(-most_speed, most_speed);
-        let (left, right) = (round(valley::LEFT), round(valley::RIGHT));
+        let left = round(valley::LEFT);
+        let right = round(valley::RIGHT);
         let position = round(position + velocity).clamp(left, right);
         let velocity = if position == left && velocity < 0.0 { 0.0 } else { velocity };
         let terminated = position >= round(GOAL) && velocity >= round(self.goal_velocity);

@@ -54,8 +54,9 @@ fn entry<S: Scenario>(summary: &str) -> MultiAgentEntry {
 
 fn make<S: Scenario>(config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     let config: S = decode_config(S::ID, config)?;
-    Ok(match config.common().continuous_actions {
-        false => Box::new(ParticleEnv::<S, i64>::new(config)?),
-        true => Box::new(ParticleEnv::<S, f32>::new(config)?),
+    Ok(if config.common().continuous_actions {
+        Box::new(ParticleEnv::<S, f32>::new(config)?)
+    } else {
+        Box::new(ParticleEnv::<S, i64>::new(config)?)
     })
 }

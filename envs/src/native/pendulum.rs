@@ -126,7 +126,8 @@ fn draw_pendulum(theta: f32, torque: f32) -> Option<Frame> {
     const SIZE: f32 = 500.0;
     const RED: [u8; 3] = [204, 77, 77];
     let scale = SIZE / 4.4;
-    let (center, half_width) = ((SIZE / 2.0, SIZE / 2.0), 0.1 * scale);
+    let center = (SIZE / 2.0, SIZE / 2.0);
+    let half_width = 0.1 * scale;
     let up = theta + std::f32::consts::FRAC_PI_2;
     let mut canvas = draw::Canvas::new(500, 500)?;
     let rod = [(0.0, -half_width), (0.0, half_width), (scale, half_width), (scale, -half_width)];

@@ -187,7 +187,8 @@ impl<G: Game> Env for PixelGame<G> {
             Some(game) => game.restart(random),
             None => self.game = Some(G::start(random)),
         }
-        (self.last_action, self.running) = (None, true);
+        self.last_action = None;
+        self.running = true;
         self.redraw();
         obs.copy_from_slice(self.screen.pixels());
         Ok(())
@@ -263,7 +264,10 @@ impl<G: Game> Env for PixelGame<G> {
         if !is_sound {
             return Err(Error::state(format!("{game:?} is no game of {}; it is damaged", G::NAME)));
         }
-        (self.random, self.last_action, self.running, self.game) = (random, last_action, running, game);
+        self.random = random;
+        self.last_action = last_action;
+        self.running = running;
+        self.game = game;
         self.redraw();
         Ok(())
     }

@@ -15,5 +15,8 @@ pub(super) fn make(config: CartPoleConfig) -> Result<StatelessCartPole> {
         unreachable!("CartPole observes a Box")
     };
     let space = Space::bounded(&[low[0], low[2]], &[high[0], high[2]])?;
-    TransformObservation::new(env, space, |all, shown| (shown[0], shown[1]) = (all[0], all[2]))
+    TransformObservation::new(env, space, |all, shown| {
+        shown[0] = all[0];
+        shown[1] = all[2];
+    })
 }

@@ -159,11 +159,16 @@ impl Walk {
 
     pub(super) fn load<'a>(&mut self, state: &'a [u8]) -> Result<StateReader<'a>> {
         let mut input = StateReader::new(self.tag, state)?;
-        let (num_states, num_actions) = (self.table.starts.len(), self.table.num_actions);
+        let num_states = self.table.starts.len();
+        let num_actions = self.table.num_actions;
         let state = index("state", num_states, input.option()?)?;
         let last_action = index("action", num_actions, input.option()?)?;
-        (self.probability, self.random) = (input.f64()?, input.random()?);
-        (self.state, self.last_action) = (state, last_action);
+        let probability = input.f64()?;
+        let random = input.random()?;
+        self.probability = probability;
+        self.random = random;
+        self.state = state;
+        self.last_action = last_action;
         Ok(input)
     }
 }

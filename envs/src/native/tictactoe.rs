@@ -36,7 +36,8 @@ fn draw_board(board: &[u8]) -> Option<Frame> {
     };
     canvas.polygon(&rectangle((0.0, 0.0), SIZE, SIZE), SEAM);
     for (square, &mark) in board.iter().enumerate() {
-        let (column, row) = ((square / 3) as f32, (square % 3) as f32);
+        let column = (square / 3) as f32;
+        let row = (square % 3) as f32;
         let center = (SIZE * (column + 0.5) / 3.0, SIZE * (2.5 - row) / 3.0);
         canvas.polygon(&rectangle((center.0 - 140.0, center.1 - 140.0), 280.0, 280.0), WOOD);
         match mark {

@@ -37,7 +37,8 @@ pub(super) fn draw(position: f32, goal: f32) -> Option<Frame> {
     }
 
     let (x, y) = place(goal);
-    let (x, y) = (x.trunc(), y.trunc());
+    let x = x.trunc();
+    let y = y.trunc();
     canvas.line(&[(x, y), (x, y + 50.0)], 1.0, draw::BLACK);
     canvas.polygon(&[(x, y + 50.0), (x, y + 40.0), (x + 25.0, y + 45.0)], YELLOW);
     Some(canvas.into_frame())

@@ -68,7 +68,8 @@ impl Episode {
     }
 
     pub(super) fn load(state: &mut StateReader<'_>, act_bytes: usize) -> Result<Self> {
-        let (seed, step) = (state.option()?, state.u64()? as usize);
+        let seed = state.option()?;
+        let step = state.u64()? as usize;
         let actions = state.bytes()?.to_vec();
         if actions.len() != step.saturating_mul(act_bytes) {
             let found = actions.len();

@@ -130,7 +130,8 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
         let host = &mut self.host;
         out.check(host.agents.len(), host.obs_width())?;
         if actions.len() != host.act_width() {
-            let (found, expected) = (actions.len(), host.act_width());
+            let found = actions.len();
+            let expected = host.act_width();
             let expected = format_args!("{expected} long for {} agents", host.agents.len());
             return Err(Error::shape("`actions`", format_args!("{found} long"), expected));
         }
@@ -349,7 +350,8 @@ fn agents(env: &str, about: &Value) -> Result<Vec<Agent>> {
         .map_err(|error| Error::Python { env: env.into(), message: format!("its agents: {error}") })?;
     let agent = |(i, name): (usize, String)| {
         let part = |which: &str| space(env, &format!("{which} (of {name})"), &about[which]["tuple"][i]);
-        let (observation_space, action_space) = (part("observation")?, part("action")?);
+        let observation_space = part("observation")?;
+        let action_space = part("action")?;
         Ok(Agent { name, observation_space, action_space })
     };
     names.into_iter().enumerate().map(agent).collect()

@@ -164,7 +164,8 @@ fn numbers(ranges: &str) -> Option<Vec<usize>> {
     let mut numbers = vec![];
     for range in ranges.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        let first: usize = first.parse().ok()?;
+        let last: usize = last.parse().ok()?;
         if last >= CpuSet::MAX_CPU {
             return None;
         }

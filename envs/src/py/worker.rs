@@ -97,7 +97,8 @@ impl Worker {
             return Err("it was started without pipes".into());
         };
         let pid = child.id();
-        let (inbox, outbox) = (Some(inbox), BufReader::new(outbox));
+        let inbox = Some(inbox);
+        let outbox = BufReader::new(outbox);
         let deadline = Instant::now() + timeout;
         let mut worker = Self { index, pid, child, inbox, outbox, log, timeout, deadline, reaped: false };
         // Output of the interpreter's own start-up comes before the first zero byte.

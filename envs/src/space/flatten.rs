@@ -9,7 +9,8 @@ impl Space {
     /// The box of `f32` to which the rows of [`flatten_into`](Self::flatten_into) belong (Gymnasium's `flatten_space`).
     #[must_use]
     pub fn flattened(&self) -> Self {
-        let (mut bounds_low, mut bounds_high) = (vec![], vec![]);
+        let mut bounds_low = vec![];
+        let mut bounds_high = vec![];
         self.leaves(&mut |leaf| match leaf {
             Self::Box { low, high, .. } => {
                 bounds_low.extend_from_slice(low);
@@ -42,7 +43,8 @@ impl Space {
     }
 
     fn flatten_rows<T: Element>(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
-        let (width, flat_width) = (self.width(), self.flat_width());
+        let width = self.width();
+        let flat_width = self.flat_width();
         let raw: &[T] = try_cast_slice(raw).map_err(|error| {
             let found = format_args!("{} bytes ({error})", raw.len());
             Error::shape("`raw`", found, format_args!("whole rows of {width} {} scalars", T::DTYPE))
@@ -59,7 +61,8 @@ impl Space {
                 let (head, tail) = row.split_at(leaf.width());
                 let (out_head, out_tail) = std::mem::take(&mut out).split_at_mut(leaf.flat_width());
                 leaf.flatten_leaf(head, out_head);
-                (row, out) = (tail, out_tail);
+                row = tail;
+                out = out_tail;
             });
         }
         Ok(())

@@ -56,7 +56,8 @@ impl Layout {
             }
             leaf => {
                 let (row, flat) = self.leaves.last().map_or((0, 0), |last| (last.row.end, last.flat.end));
-                let (row, flat) = (row..row + leaf.width(), flat..flat + leaf.flat_width());
+                let row = row..row + leaf.width();
+                let flat = flat..flat + leaf.flat_width();
                 self.leaves.push(Leaf { path, space: leaf.clone(), row, flat });
             }
         }
@@ -66,7 +67,10 @@ impl Layout {
 /// Scalar type of the rows of a composite space.
 pub(super) fn common_dtype(space: &Space) -> DType {
     const EXACT_IN_F32: f64 = (1 << 24) as f64;
-    let (mut f32s, mut f64s, mut i64s, mut wide) = (false, false, false, false);
+    let mut f32s = false;
+    let mut f64s = false;
+    let mut i64s = false;
+    let mut wide = false;
     space.leaves(&mut |leaf| match leaf.dtype() {
         DType::F32 => f32s = true,
         DType::F64 => f64s = true,

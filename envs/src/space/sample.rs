@@ -101,7 +101,8 @@ fn sample_box<T: Element>(low: &[f64], high: &[f64], dtype: DType, random: &mut 
         if dtype.is_float() { (0.0, |x| x) } else { (1.0, f64::floor) };
     for kind in 0..4 {
         for (i, out) in row.iter_mut().enumerate() {
-            let (low, high) = (in_dtype(dtype, low[i]), in_dtype(dtype, high[i]) + extra);
+            let low = in_dtype(dtype, low[i]);
+            let high = in_dtype(dtype, high[i]) + extra;
             let of_kind = match (low.is_finite(), high.is_finite()) {
                 (false, false) => 0,
                 (true, false) => 1,

@@ -119,9 +119,10 @@ impl<E: Env, O> AtariPreprocessing<E, O> {
 }
 
 fn no_frames(space: &Space, grey: bool) -> Error {
-    let expected = match grey {
-        true => "frames of bytes, [height, width, 3] or [height, width]",
-        false => "frames of bytes, [height, width, 3]",
+    let expected = if grey {
+        "frames of bytes, [height, width, 3] or [height, width]"
+    } else {
+        "frames of bytes, [height, width, 3]"
     };
     Error::shape("the observation space", space, expected)
 }
@@ -241,7 +242,9 @@ impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let len = self.last.len();
         let own = load(TAG, &mut self.env, state, |state| {
-            let (last, before, lives) = (state.row::<u8>()?, state.row::<u8>()?, state.f64()?);
+            let last = state.row::<u8>()?;
+            let before = state.row::<u8>()?;
+            let lives = state.f64()?;
             if last.len() != len || before.len() != len {
                 return Err(Error::state(format!("its frames are not {len} bytes long, as they are here")));
             }

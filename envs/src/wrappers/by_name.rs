@@ -91,7 +91,8 @@ impl WrapperSpec {
                 None => return Err(format!("the wrapper {text:?} has no closing parenthesis")),
             },
         };
-        let (mut by_place, mut by_name) = (Vec::new(), EnvConfig::new());
+        let mut by_place = Vec::new();
+        let mut by_name = EnvConfig::new();
         for argument in split_arguments(arguments) {
             let (key, value) = match argument.split_once('=') {
                 Some((key, value)) => (Some(key.trim()), value.trim()),

@@ -32,7 +32,8 @@ impl<O: Element, A: Element> Wrapper<O, A> for ClipActions {
         inner.validate()?;
         match inner {
             Space::Box { low, high, shape, dtype: dtype @ (DType::F32 | DType::F64) } => {
-                (self.low, self.high) = (low.clone(), high.clone());
+                self.low = low.clone();
+                self.high = high.clone();
                 Ok(Space::real(shape).with_dtype(*dtype))
             }
             other => Err(Error::shape(

@@ -28,7 +28,8 @@ impl<E> ClipReward<E> {
     }
 
     fn clip(&self, rewards: &mut [f32]) {
-        let (min, max) = (self.min_reward as f32, self.max_reward as f32);
+        let min = self.min_reward as f32;
+        let max = self.max_reward as f32;
         rewards.iter_mut().for_each(|reward| *reward = reward.clamp(min, max));
     }
 }

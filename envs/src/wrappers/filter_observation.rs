@@ -46,7 +46,8 @@ impl<O: Element, A: Element> Wrapper<O, A> for Filter {
             let expected = format_args!("a part of the observation: {}", names.join(", "));
             return Err(Error::shape("a name in `filter_keys`", format_args!("{missing:?}"), expected));
         }
-        let (mut end, mut space) = (0, Vec::new());
+        let mut end = 0;
+        let mut space = Vec::new();
         for (name, part) in parts {
             end += part.width();
             if self.filter_keys.contains(name) {

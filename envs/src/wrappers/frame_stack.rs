@@ -144,7 +144,8 @@ impl<O: Element, A: Element> Wrapper<O, A> for StackFrames<O> {
                 self.stack.len()
             )));
         }
-        (self.stack, self.begins) = (stack, false);
+        self.stack = stack;
+        self.begins = false;
         Ok(())
     }
 }

@@ -97,7 +97,8 @@ impl<E: Env> Env for MaxAndSkipObservation<E> {
                 self.row.len()
             )));
         }
-        (self.last, self.before) = (last, before);
+        self.last = last;
+        self.before = before;
         Ok(())
     }
 }

@@ -200,7 +200,8 @@ fn built_in() -> Vec<Named> {
             "ClipReward",
             &[("min_reward", None), ("max_reward", None)],
             together(|copies, spec| {
-                let (least, most) = (spec.get(0)?, spec.get(1)?);
+                let least = spec.get(0)?;
+                let most = spec.get(1)?;
                 let copies = copies.into_inner();
                 with_scalars!(copies, O, A => {
                     Ok(Box::new(ClipReward::new(TypedVectorEnv::<O, A>::new(copies)?, least, most)?))
@@ -262,7 +263,8 @@ fn built_in() -> Vec<Named> {
             "RescaleAction",
             &[("min_action", None), ("max_action", None)],
             together(|copies, spec| {
-                let (least, most) = (spec.get(0)?, spec.get(1)?);
+                let least = spec.get(0)?;
+                let most = spec.get(1)?;
                 copies.wrapped(|| RescaleActions::new(least, most))
             }),
         ),
@@ -270,7 +272,8 @@ fn built_in() -> Vec<Named> {
             "RescaleObservation",
             &[("min_obs", None), ("max_obs", None)],
             together(|copies, spec| {
-                let (least, most) = (spec.get(0)?, spec.get(1)?);
+                let least = spec.get(0)?;
+                let most = spec.get(1)?;
                 copies.wrapped(|| Rescale::new(least, most))
             }),
         ),

@@ -84,7 +84,8 @@ impl<V: VectorEnv> NormalizeObservation<V> {
     ) -> Result<()> {
         out.check(self.env.num_envs(), self.width)?;
         let StepOut { rewards, terminated, truncated, .. } = out.reborrow();
-        let (obs, final_obs) = (&mut self.obs[..], &mut self.final_obs[..]);
+        let obs = &mut self.obs[..];
+        let final_obs = &mut self.final_obs[..];
         take(&mut self.env, StepOut { obs, final_obs, rewards, terminated, truncated })?;
         self.write(out);
         Ok(())
@@ -101,11 +102,10 @@ impl<V: VectorEnv> NormalizeObservation<V> {
             statistics.update(copies.clone().map(given));
         }
         for i in copies.clone() {
-            match ended(i) {
-                true => {
-                    Self::normalize(statistics, *epsilon, &final_obs[place(i)], &mut out.final_obs[place(i)])
-                }
-                false => Self::normalize(statistics, *epsilon, &obs[place(i)], &mut out.obs[place(i)]),
+            if ended(i) {
+                Self::normalize(statistics, *epsilon, &final_obs[place(i)], &mut out.final_obs[place(i)])
+            } else {
+                Self::normalize(statistics, *epsilon, &obs[place(i)], &mut out.obs[place(i)])
             }
         }
         if self.update_running_mean {

@@ -116,15 +116,18 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(TAG, state)?;
-        let (statistics, sums) = (self.statistics.read(&mut state)?, state.row::<f64>()?);
+        let statistics = self.statistics.read(&mut state)?;
+        let sums = state.row::<f64>()?;
         if sums.len() != self.sums.len() {
-            let (found, here) = (sums.len(), self.sums.len());
+            let found = sums.len();
+            let here = self.sums.len();
             return Err(Error::state(format!(
                 "it holds {found} copies, but there are {here} here; load it with the same number"
             )));
         }
         self.env.load_state(state.bytes()?)?;
-        (self.statistics, self.sums) = (statistics, sums);
+        self.statistics = statistics;
+        self.sums = sums;
         state.finish()
     }
 }

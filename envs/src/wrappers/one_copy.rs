@@ -56,7 +56,9 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
     }
 
     fn step(&mut self, action: &[A], obs: &mut [O]) -> Result<Step> {
-        let (mut reward, mut terminated, mut truncated) = ([0.0], [false], [false]);
+        let mut reward = [0.0];
+        let mut terminated = [false];
+        let mut truncated = [false];
         let out = StepOut {
             obs: bytemuck::cast_slice_mut(&mut self.next),
             final_obs: bytemuck::cast_slice_mut(obs),
@@ -73,10 +75,7 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {
-        match self.begun {
-            true => self.env.final_action_masks(mask),
-            false => self.env.action_masks(mask),
-        }
+        if self.begun { self.env.final_action_masks(mask) } else { self.env.action_masks(mask) }
     }
 
     fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
@@ -111,10 +110,12 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(TAG, state)?;
-        let (begun, next) = (state.u64()? == 1, state.row()?);
+        let begun = state.u64()? == 1;
+        let next = state.row()?;
         self.env.load_state(state.bytes()?)?;
         state.finish()?;
-        (self.begun, self.next) = (begun, next);
+        self.begun = begun;
+        self.next = next;
         Ok(())
     }
 }

@@ -138,7 +138,8 @@ impl<E: Env> Env for RecordEpisodeStatistics<E> {
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (mut returns, mut lengths) = (VecDeque::new(), VecDeque::new());
+        let mut returns = VecDeque::new();
+        let mut lengths = VecDeque::new();
         let own = load(TAG, &mut self.env, state, |state| {
             let own = (state.u64()?, state.f64()?, state.u64()?, state.f64()?, state.u64()? != 0);
             for _ in 0..state.u64()? {

@@ -71,7 +71,8 @@ impl ResizeArea {
     /// Shrinks by whole factors: every target pixel covers the same number of source pixels, so their sum is exact.
     fn whole(&self, picture: &[u8], mut write: impl FnMut(usize, u8)) {
         let Self { from, to, channels, .. } = self;
-        let (high, wide) = (from[0] / to[0], from[1] / to[1]);
+        let high = from[0] / to[0];
+        let wide = from[1] / to[1];
         let scale = 1.0 / (high * wide) as f32;
         for y in 0..to[0] {
             for x in 0..to[1] {

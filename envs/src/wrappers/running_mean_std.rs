@@ -52,7 +52,8 @@ impl RunningMeanStd {
             self.batch_var[column] = self.round(squares / n);
         }
         let total = self.count + n;
-        let (count, of_total) = (self.round(self.count), self.round(total));
+        let count = self.round(self.count);
+        let of_total = self.round(total);
         for column in 0..self.mean.len() {
             let delta = self.round(self.batch_mean[column] - self.mean[column]);
             let own = self.round(self.var[column] * count);
@@ -73,9 +74,12 @@ impl RunningMeanStd {
     }
 
     pub(super) fn read(&self, state: &mut StateReader<'_>) -> Result<Self> {
-        let (mean, var, count) = (state.row()?, state.row()?, state.f64()?);
+        let mean = state.row()?;
+        let var = state.row()?;
+        let count = state.f64()?;
         if mean.len() != self.mean.len() || var.len() != self.var.len() {
-            let (found, here) = (mean.len(), self.mean.len());
+            let found = mean.len();
+            let here = self.mean.len();
             return Err(Error::state(format!(
                 "it holds statistics of {found} numbers, but there are {here} here"
             )));

@@ -75,7 +75,9 @@ impl<O: Element, A: Element> Wrapper<O, A> for Sticky<A> {
             self.random = NpRandom::new(seed);
         }
         self.last_action.clear();
-        (self.is_sticky, self.num_repeats, self.repeats_taken) = (false, 0, 0);
+        self.is_sticky = false;
+        self.num_repeats = 0;
+        self.repeats_taken = 0;
     }
 
     fn action(&mut self, action: &[A], inner: &mut [A]) -> Result<()> {
@@ -95,7 +97,9 @@ impl<O: Element, A: Element> Wrapper<O, A> for Sticky<A> {
             self.last_action.extend_from_slice(action);
         }
         if self.is_sticky && self.num_repeats == self.repeats_taken {
-            (self.is_sticky, self.num_repeats, self.repeats_taken) = (false, 0, 0);
+            self.is_sticky = false;
+            self.num_repeats = 0;
+            self.repeats_taken = 0;
         }
         Ok(())
     }
@@ -112,7 +116,8 @@ impl<O: Element, A: Element> Wrapper<O, A> for Sticky<A> {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(TAG, state)?;
-        let (random, last_action) = (state.random()?, state.row()?);
+        let random = state.random()?;
+        let last_action = state.row()?;
         let is_sticky = state.u64()? != 0;
         let num_repeats = state.u64()? as i64;
         let repeats_taken = state.u64()? as i64;

@@ -114,7 +114,8 @@ impl<W> Slot<W> {
         A: crate::Element,
         W: Wrapper<O, A>,
     {
-        (self.seed, self.step) = (seed, 0);
+        self.seed = seed;
+        self.step = 0;
         self.wrapper.reset(seed);
         self.wrapper.observation(inner, obs)
     }
@@ -135,7 +136,8 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
     }
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [W::Obs]) -> Result<()> {
-        let (num_envs, width) = (self.copies.len(), self.observation_space.width());
+        let num_envs = self.copies.len();
+        let width = self.observation_space.width();
         check_len("`obs`", obs.len(), num_envs, width)?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
         self.env.reset(seeds, &mut self.obs)?;
@@ -153,10 +155,12 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, W::Obs>,
     ) -> Result<()> {
-        let (num_envs, width) = (self.copies.len(), self.observation_space.width());
+        let num_envs = self.copies.len();
+        let width = self.observation_space.width();
         out.check(num_envs, width)?;
         check_actions(&self.action_space, num_envs, actions, reset_seeds, || &self.name)?;
-        let (act_width, inner_act_width) = (self.action_space.width(), self.env.action_space().width());
+        let act_width = self.action_space.width();
+        let inner_act_width = self.env.action_space().width();
         let inner_actions = &mut self.actions;
         for_each(&mut self.copies, |i, copy| {
             copy.step += 1;
@@ -172,7 +176,9 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
         };
         self.env.step(&self.actions, reset_seeds, inner_out)?;
         let inner_width = self.env.observation_space().width();
-        let (rows, final_rows, autoreset) = (&self.obs, &self.final_obs, self.autoreset);
+        let rows = &self.obs;
+        let final_rows = &self.final_obs;
+        let autoreset = self.autoreset;
         for_each(&mut self.copies, |i, copy| {
             let inner = &rows[i * inner_width..][..inner_width];
             let obs = &mut out.obs[i * width..][..width];

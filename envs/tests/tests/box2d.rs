@@ -99,7 +99,8 @@ impl<E: Bodies> Player for Beside<E> {
         let found: Vec<f32> = states[states.len() - expected.len() / 6..]
             .iter()
             .flat_map(|body| {
-                let ([x, y], [vx, vy]) = (body.position, body.linear_velocity);
+                let [x, y] = body.position;
+                let [vx, vy] = body.linear_velocity;
                 [x, y, body.angle, vx, vy, body.angular_velocity]
             })
             .collect();
@@ -219,8 +220,8 @@ fn worlds_saved_in_the_middle_of_an_episode_go_on_with_the_same_bits() {
 #[test]
 fn an_episode_of_a_walker_is_a_function_of_its_seed_whatever_was_before() {
     let mut obs = vec![0.0; 24];
-    let (mut used, mut fresh) =
-        (BipedalWalker::new(decode(&json!({}))), BipedalWalker::new(decode(&json!({}))));
+    let mut used = BipedalWalker::new(decode(&json!({})));
+    let mut fresh = BipedalWalker::new(decode(&json!({})));
     used.reset(Some(1), &mut obs).unwrap();
     let actions = random_actions(&used, 1, 500);
     play(&mut used, &actions);
@@ -262,7 +263,8 @@ fn play_live(python: &Path, id: &str, config: &Value, seed: u64, steps: usize) -
     command.arg(script).args(["rows", id, &config.to_string(), &seed.to_string(), &steps.to_string()]);
     let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut player = player(id, config);
-    let (mut rows, mut episodes) = (0, 0);
+    let mut rows = 0;
+    let mut episodes = 0;
     for line in BufReader::new(process.stdout.take().unwrap()).lines() {
         let row: Value = serde_json::from_str(&line.unwrap()).unwrap();
         episodes += usize::from(row[0] == "reset");
@@ -311,10 +313,12 @@ fn every_body_stays_equal_to_gymnasium_over_episodes_that_continue() {
 fn every_body_stays_equal_to_gymnasium_over_many_seeds() {
     let Some(python) = python() else { return };
     for (id, config) in CONFIGS {
-        let (mut rows, mut episodes) = (0, 0);
+        let mut rows = 0;
+        let mut episodes = 0;
         for seed in 0..10 {
             let played = play_live(&python, id, &serde_json::from_str(config).unwrap(), seed, 6000);
-            (rows, episodes) = (rows + played.0, episodes + played.1);
+            rows = rows + played.0;
+            episodes = episodes + played.1;
         }
         println!("{id} {config}: {rows} rows, {episodes} episodes, all equal");
     }

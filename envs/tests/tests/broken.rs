@@ -206,7 +206,8 @@ impl VectorEnv for BrokenVector {
             F::TakesShortSeeds => reset_seeds.filter(|seeds| seeds.len() == COPIES),
             _ => reset_seeds,
         };
-        let (kept, kept_final) = (out.obs.to_vec(), out.final_obs.to_vec());
+        let kept = out.obs.to_vec();
+        let kept_final = out.final_obs.to_vec();
         let StepOut { obs, final_obs, rewards, terminated, truncated } = out;
         let all = StepOut {
             obs: &mut *obs,
@@ -373,7 +374,8 @@ impl Env for Guarded {
     }
 
     fn reset(&mut self, _seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
-        (self.0, obs[0]) = (0, 0);
+        self.0 = 0;
+        obs[0] = 0;
         Ok(())
     }
 

@@ -87,7 +87,8 @@ recorded!(Acrobot, AcrobotConfig, AcrobotVector, 4, discrete, |state, _| state.t
 /// Every step from the state that was recorded before it.
 fn check_each_step<E: Recorded>(env: &mut E, episode: &Value, exact: bool) -> Result<(), String> {
     let seed = episode["seed"].as_u64().unwrap();
-    let (states, rewards) = (column(episode, "states"), column(episode, "rewards"));
+    let states = column(episode, "states");
+    let rewards = column(episode, "rewards");
     let mut obs = vec![0.0; env.observation_space().width()];
     env.reset(Some(seed), &mut obs).unwrap();
     let start = f64s(&episode["start"]);
@@ -218,7 +219,8 @@ fn a_reset_with_options_starts_where_gymnasiums_does() {
 
 #[test]
 fn a_reset_refuses_bounds_in_the_wrong_order_and_leaves_the_episode_as_it_was() {
-    let (mut env, mut obs) = (CartPole::new(Default::default()), [0.0; 4]);
+    let mut env = CartPole::new(Default::default());
+    let mut obs = [0.0; 4];
     env.reset(Some(1), &mut obs).unwrap();
     let before = env.state();
     for (low, high) in [(0.3, 0.1), (f64::NAN, 0.1), (0.0, f64::INFINITY)] {
@@ -268,8 +270,11 @@ fn a_wrong_start_reward_or_end_is_caught() {
 fn registered_cartpole_v0_ends_after_200_steps() {
     let episode = &Fixture::open("cartpole.jsonl").rows[4];
     let mut env = pavlov_envs::make_vec("CartPole-v0", &EnvConfig::new(), 1).unwrap();
-    let (mut obs, mut final_obs) = ([0.0_f32; 4], [0.0_f32; 4]);
-    let (mut rewards, mut terminated, mut truncated) = ([0.0], [false], [false]);
+    let mut obs = [0.0_f32; 4];
+    let mut final_obs = [0.0_f32; 4];
+    let mut rewards = [0.0];
+    let mut terminated = [false];
+    let mut truncated = [false];
     env.reset(Some(&[5]), bytemuck::cast_slice_mut(&mut obs)).unwrap();
     for (t, action) in array(episode, "actions").iter().map(discrete).take(200).enumerate() {
         let out = StepOut {
@@ -330,11 +335,14 @@ fn play<V: VectorEnv<Obs = f32>>(env: &mut V, seed: u64) -> Vec<Moment> {
 }
 
 fn go_on<V: VectorEnv<Obs = f32>>(env: &mut V, seed: u64) -> Vec<Moment> {
-    let (space, width) = (env.action_space().clone(), env.observation_space().width());
+    let space = env.action_space().clone();
+    let width = env.observation_space().width();
     let mut random = NpRandom::new(seed);
-    let (mut obs, mut final_obs) = (vec![0.0; COPIES * width], vec![0.0; COPIES * width]);
-    let (mut rewards, mut terminated, mut truncated) =
-        (vec![0.0; COPIES], vec![false; COPIES], vec![false; COPIES]);
+    let mut obs = vec![0.0; COPIES * width];
+    let mut final_obs = vec![0.0; COPIES * width];
+    let mut rewards = vec![0.0; COPIES];
+    let mut terminated = vec![false; COPIES];
+    let mut truncated = vec![false; COPIES];
     let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let step = |t: usize| {
         let mut actions = vec![V::Act::default(); COPIES];
@@ -382,7 +390,8 @@ fn a_state_from_which_no_episode_goes_on_is_refused() {
 #[test]
 fn a_step_before_the_first_reset_says_to_reset() {
     let vector = || CartPoleVector::new(1, 500, CartPoleConfig::default());
-    let (mut obs, mut final_obs) = ([0.0; 4], [0.0; 4]);
+    let mut obs = [0.0; 4];
+    let mut final_obs = [0.0; 4];
     let mut step = |env: &mut CartPoleVector| {
         let out = StepOut {
             obs: &mut obs,
@@ -394,7 +403,8 @@ fn a_step_before_the_first_reset_says_to_reset() {
         env.step(&[0], None, out).map_err(|error| error.to_string())
     };
     let refused = Err("CartPole was stepped before an episode; call `reset` first".to_owned());
-    let (mut fresh, mut reset) = (vector(), vector());
+    let mut fresh = vector();
+    let mut reset = vector();
     let before = fresh.save_state().unwrap().unwrap();
     assert_eq!(step(&mut fresh), refused);
     reset.reset(Some(&[1]), &mut [0.0; 4]).unwrap();

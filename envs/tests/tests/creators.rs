@@ -118,8 +118,11 @@ fn a_registered_environment_is_truncated_at_the_limit_of_its_spec() {
     };
     let truncated_at = |id: &str| {
         let mut env = make_vec(id, &EnvConfig::new(), 1).unwrap();
-        let (mut obs, mut final_obs) = ([0_i64; 2], [0_i64; 2]);
-        let (mut rewards, mut terminated, mut truncated) = ([0.0], [false], [false]);
+        let mut obs = [0_i64; 2];
+        let mut final_obs = [0_i64; 2];
+        let mut rewards = [0.0];
+        let mut terminated = [false];
+        let mut truncated = [false];
         env.reset(Some(&[1]), bytemuck::cast_slice_mut(&mut obs)).unwrap();
         (1..=9).find(|_| {
             let out = StepOut {

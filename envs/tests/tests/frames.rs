@@ -86,10 +86,12 @@ fn every_native_environment_draws_its_state_at_gymnasiums_size() {
 }
 
 pub(crate) fn block_means(frame: &Frame, block: usize) -> Vec<f64> {
-    let (columns, rows) = (frame.width / block, frame.height / block);
+    let columns = frame.width / block;
+    let rows = frame.height / block;
     let mut sums = vec![0.0; columns * rows * 3];
     for (i, pixel) in frame.rgb.chunks_exact(3).enumerate() {
-        let (x, y) = (i % frame.width / block, i / frame.width / block);
+        let x = i % frame.width / block;
+        let y = i / frame.width / block;
         for (channel, &value) in pixel.iter().enumerate() {
             sums[(y * columns + x) * 3 + channel] += f64::from(value);
         }

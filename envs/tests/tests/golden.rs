@@ -16,7 +16,8 @@ fn draws_equal_numpy() {
             assert_eq!(random.uniform(-0.05, 0.05).to_bits(), expected.to_bits(), "uniform, seed {seed}");
         }
         for range in row["integers"].as_array().unwrap() {
-            let (low, high) = (range[0].as_i64().unwrap(), range[1].as_i64().unwrap());
+            let low = range[0].as_i64().unwrap();
+            let high = range[1].as_i64().unwrap();
             for expected in range[2].as_array().unwrap() {
                 assert_eq!(
                     random.integers(low, high),

@@ -27,9 +27,11 @@ fn mixed<T: Element>(digest: u64, values: &[T]) -> u64 {
 
 #[test]
 fn every_recorded_episode_comes_out_bit_for_bit() {
-    let (mut ids, mut episodes) = (Vec::new(), 0);
+    let mut ids = Vec::new();
+    let mut episodes = 0;
     for row in Fixture::open("minigrid.jsonl").rows.iter().filter(|row| row["id"].is_string()) {
-        let (id, seed) = (row["id"].as_str().unwrap(), row["seed"].as_u64().unwrap());
+        let id = row["id"].as_str().unwrap();
+        let seed = row["seed"].as_u64().unwrap();
         let (mut env, mut obs) = make::<i64>(id, json!({}));
         env.reset(Some(seed), &mut obs).unwrap();
         assert_eq!(env.mission_text(*obs.last().unwrap()).as_deref(), row["mission"].as_str(), "{id}");

@@ -166,7 +166,8 @@ fn replay(run: &Value, python: Option<&str>, exact: bool) -> Option<String> {
 
 /// Everything that a vector gives in some steps of random play, as bits.
 fn play(env: &mut Copies, seeds: &[u64], steps: u64) -> Vec<Vec<u64>> {
-    let (n, width) = (seeds.len(), env.observation_space().width());
+    let n = seeds.len();
+    let width = env.observation_space().width();
     let mut rows = Rows::filled(n, width, 0.0);
     env.reset(Some(seeds), &mut rows.obs).unwrap();
     let mut played = vec![bits(&rows.obs)];
@@ -273,7 +274,8 @@ fn the_bridge_and_the_native_environment_give_the_same_run() {
         assert_eq!(bridge.observation_space(), native.observation_space());
         assert_eq!(bridge.action_space(), native.action_space());
         let width = native.observation_space().width();
-        let (mut a, mut b) = (Rows::filled(4, width, 0.0), Rows::filled(4, width, 0.0));
+        let mut a = Rows::filled(4, width, 0.0);
+        let mut b = Rows::filled(4, width, 0.0);
         let seeds = [1, 2, 3, 4];
         bridge.reset(Some(&seeds), &mut a.obs).unwrap();
         native.reset(Some(&seeds), &mut b.obs).unwrap();
@@ -485,7 +487,8 @@ fn a_library_that_cannot_be_used_is_one_error_that_names_the_way_out() {
         bytes.windows(code.len()).position(|window| window == code)
     });
     if cfg!(target_arch = "x86_64") {
-        let (at, mut other) = (version.unwrap(), bytes.clone());
+        let at = version.unwrap();
+        let mut other = bytes.clone();
         other[at..at + 6].copy_from_slice(&loads(3_016_000));
         cases.push((file("other.so", &other), "it is MuJoCo 3.16.0, but 3.17.0 or 4.0.0 is needed"));
     }

@@ -57,9 +57,11 @@ impl Relay {
 
     fn write(&self, gained: f64, out: MultiAgentOut<'_, f32>) {
         let is = |fault| self.fault == fault;
-        let (first_ends, second_ends) = (self.leg == self.legs, self.leg == 2 * self.legs);
+        let first_ends = self.leg == self.legs;
+        let second_ends = self.leg == 2 * self.legs;
         let here = [self.leg <= self.legs, true, self.leg >= 1 && self.leg <= self.legs];
-        let (obs, leaves) = (out.obs, is(Fault::LeavesElement) && self.leg == 2);
+        let obs = out.obs;
+        let leaves = is(Fault::LeavesElement) && self.leg == 2;
         if !leaves {
             obs[0] = self.ran;
         }
@@ -131,7 +133,8 @@ impl MultiAgentEnv for Relay {
         out.check(3, 4)?;
         self.calls += 1;
         self.legs = seed.unwrap_or(0) % 4 + 2;
-        (self.leg, self.ran) = (0, 0.0);
+        self.leg = 0;
+        self.ran = 0.0;
         self.write(0.0, out);
         Ok(())
     }
@@ -164,7 +167,8 @@ impl MultiAgentEnv for Relay {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let &[leg, legs, ran] = state else { return Err(Error::other("three bytes were saved")) };
-        (self.leg, self.legs) = (leg.into(), legs.into());
+        self.leg = leg.into();
+        self.legs = legs.into();
         if self.fault != Fault::ForgetsInState {
             self.ran = ran.into();
         }

@@ -16,13 +16,11 @@ fn simple_spread_equals_mpe2() {
     let exact = fixture.is_exact();
     for episode in &fixture.rows {
         let config: SimpleSpreadConfig = serde_json::from_value(episode["config"].clone()).unwrap();
-        match config.continuous_actions {
-            false => {
-                let actions =
-                    |step: &Value| step.as_array().unwrap().iter().filter_map(Value::as_i64).collect();
-                replay_spread(SimpleSpread::<i64>::new(config).unwrap(), config, episode, actions, exact);
-            }
-            true => replay_spread(SimpleSpread::<f32>::new(config).unwrap(), config, episode, f32s, exact),
+        if config.continuous_actions {
+            replay_spread(SimpleSpread::<f32>::new(config).unwrap(), config, episode, f32s, exact);
+        } else {
+            let actions = |step: &Value| step.as_array().unwrap().iter().filter_map(Value::as_i64).collect();
+            replay_spread(SimpleSpread::<i64>::new(config).unwrap(), config, episode, actions, exact);
         }
     }
 }
@@ -36,7 +34,8 @@ fn replay_spread<A: ParticleAction>(
 ) {
     let mut rows = MultiAgentRows::new(&env);
     let assert_obs = |found: &[f32], recorded: &Value, place: &str| {
-        let (found, expected) = (to_f64(found), to_f64(&f32s(recorded)));
+        let found = to_f64(found);
+        let expected = to_f64(&f32s(recorded));
         assert_eq!(differ(&found, &expected, exact, 1e-6), None, "{place}");
     };
     let place = |t: usize| format!("{config:?}, step {t}");
@@ -165,7 +164,8 @@ fn pictures_of_simple_spread_look_like_mpe2s() {
         let frame = env.render().unwrap().unwrap();
         let number = |key: &str| row[key].as_u64().unwrap() as usize;
         assert_eq!((frame.width, frame.height), (number("width"), number("height")));
-        let (found, expected) = (block_means(&frame, number("block")), numbers(&row["means"]));
+        let found = block_means(&frame, number("block"));
+        let expected = numbers(&row["means"]);
         let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert_eq!(found.len(), expected.len());
         // An edge one pixel aside changes a block of 35 x 35 by at most 255 / 35, and there are two edges.
@@ -185,7 +185,8 @@ fn pictures_of_boards_show_the_marks_where_they_were_played() {
     let frame = env.render().unwrap().unwrap();
     let changed = |x: usize, y: usize| pixel(&empty, x, y) != pixel(&frame, x, y);
     let marked = (0..9).filter(|cell| {
-        let (left, top) = (cell / 3 * 333, cell % 3 * 333);
+        let left = cell / 3 * 333;
+        let top = cell % 3 * 333;
         (left..left + 333).any(|x| (top..top + 333).any(|y| changed(x, y)))
     });
     assert_eq!(marked.collect::<Vec<_>>(), [4, 6]);
@@ -199,7 +200,8 @@ fn pictures_of_boards_show_the_marks_where_they_were_played() {
     assert_eq!((frame.width, frame.height), (891, 774));
     // The middle of a tile's hole: 117 pixels per tile, 10.5 / 13 of one from the edge.
     let chip = |row: usize, column: usize| pixel(&frame, 117 * column + 94, 117 * row + 94);
-    let ([r, g, b], [r2, g2, b2]) = (chip(5, 2), chip(4, 2));
+    let [r, g, b] = chip(5, 2);
+    let [r2, g2, b2] = chip(4, 2);
     assert!(r > 150 && g < 100 && b < 100, "the first chip is red and lies at the bottom");
     assert!(r2.max(g2).max(b2) < 60, "the second is black and lies on it");
     assert_eq!(chip(3, 2), [255; 3]);

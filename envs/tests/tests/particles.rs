@@ -39,7 +39,8 @@ fn recorded_episodes_of_mpe2_are_played_again() {
     let exact = fixture.is_exact();
     let mut terminated = 0;
     for episode in &fixture.rows {
-        let (id, settings) = (episode["id"].as_str().unwrap(), &episode["config"]);
+        let id = episode["id"].as_str().unwrap();
+        let settings = &episode["config"];
         terminated += usize::from(episode["terminated"] == true);
         match (episode["stage"].as_u64(), settings["continuous_actions"] == true) {
             (Some(stage), _) => {
@@ -82,12 +83,11 @@ fn replay<E: MultiAgentEnv<Obs = f32>>(
 
 fn assert_equal(found: &[f64], expected: &[f64], exact: bool, place: &str) {
     assert_eq!(found.len(), expected.len(), "{place}");
-    match exact {
-        true => assert_eq!(bits(found), bits(expected), "{place}: {found:?} against {expected:?}"),
-        false => {
-            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6;
-            assert!(found.iter().zip(expected).all(near), "{place}: {found:?} against {expected:?}");
-        }
+    if exact {
+        assert_eq!(bits(found), bits(expected), "{place}: {found:?} against {expected:?}");
+    } else {
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-6;
+        assert!(found.iter().zip(expected).all(near), "{place}: {found:?} against {expected:?}");
     }
 }
 
@@ -108,7 +108,8 @@ fn particle_environments_keep_the_contract_with_either_kind_of_action() {
 fn a_loaded_state_continues_goals_words_and_speeds() {
     for id in IDS {
         let settings = json!({"max_cycles": 8});
-        let (mut first, mut second) = (make::<i64>(id, &settings), make::<i64>(id, &settings));
+        let mut first = make::<i64>(id, &settings);
+        let mut second = make::<i64>(id, &settings);
         let mut rows = MultiAgentRows::new(&first);
         let actions = |t: usize| -> Vec<i64> {
             let spaces = (0..first_agents(id)).map(|agent| make::<i64>(id, &json!({})).action_space(agent));
@@ -138,8 +139,8 @@ fn a_loaded_state_continues_goals_words_and_speeds() {
     }
     // The speed of the prey is that of the stage at the last reset.
     let settings = SimpleTagConfig { curriculum: true, num_adversaries: 0, ..SimpleTagConfig::default() };
-    let (mut slow, mut loaded) =
-        (SimpleTag::<i64>::new(settings).unwrap(), SimpleTag::new(settings).unwrap());
+    let mut slow = SimpleTag::<i64>::new(settings).unwrap();
+    let mut loaded = SimpleTag::new(settings).unwrap();
     let mut rows = MultiAgentRows::new(&slow);
     slow.reset(Some(0), rows.out()).unwrap();
     slow.set_curriculum_stage(7);

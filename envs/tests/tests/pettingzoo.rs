@@ -72,7 +72,8 @@ fn simple_spread_in_python_and_native_simple_spread_are_equal_to_the_bit() {
             assert_eq!(bridged.action_space(agent), native.action_space(agent));
         }
         let play = if kwargs["N"] == 3 { play::<i64> } else { play::<f32> };
-        let (found, expected) = (play(&mut *bridged).unwrap(), play(&mut *native).unwrap());
+        let found = play(&mut *bridged).unwrap();
+        let expected = play(&mut *native).unwrap();
         assert_eq!(found.len(), expected.len());
         for (moment, (found, expected)) in found.iter().zip(&expected).enumerate() {
             assert_eq!(found, expected, "{kwargs}, moment {moment}");

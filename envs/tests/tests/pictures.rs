@@ -21,7 +21,9 @@ impl Pictures {
     fn show(&self, obs: &mut [u8]) {
         let frame = self.seed * 37 + self.t * 61 + self.moved * 11;
         for (i, byte) in obs.iter_mut().enumerate() {
-            let (y, x, c) = (i / 3 / self.width, i / 3 % self.width, i % 3);
+            let y = i / 3 / self.width;
+            let x = i / 3 % self.width;
+            let c = i % 3;
             *byte = ((frame + y * y * 3 + x * x * 5 + x * y * 7 + c * 83) % 256) as u8;
         }
     }
@@ -40,7 +42,9 @@ impl Env for Pictures {
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [u8]) -> Result<()> {
-        (self.seed, self.t, self.moved) = (seed.unwrap() as usize, 0, 0);
+        self.seed = seed.unwrap() as usize;
+        self.t = 0;
+        self.moved = 0;
         self.show(obs);
         Ok(())
     }
@@ -69,13 +73,16 @@ impl Env for Pictures {
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        (self.seed, self.t, self.moved) = (state[0].into(), state[1].into(), state[2].into());
+        self.seed = state[0].into();
+        self.t = state[1].into();
+        self.moved = state[2].into();
         Ok(())
     }
 }
 
 fn config(row: &Value) -> AtariConfig {
-    let (given, default) = (&row["config"], AtariConfig::default());
+    let given = &row["config"];
+    let default = AtariConfig::default();
     AtariConfig {
         noop_max: given["noop_max"].as_i64().unwrap_or(default.noop_max),
         frame_skip: given["frame_skip"].as_u64().map_or(default.frame_skip, |n| n as usize),

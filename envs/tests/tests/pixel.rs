@@ -155,7 +155,8 @@ fn follow<E: Env<Obs = u8, Act = i64>>(game: &Player<E>, aim: i64) -> i64 {
 #[test]
 fn who_meets_the_ball_wins_against_the_opponent_who_returns_most_balls() {
     for aim in [1, 3, 5] {
-        let (mut scores, mut returned) = (vec![], 0);
+        let mut scores = vec![];
+        let mut returned = 0;
         for seed in 0..10 {
             let mut game = Player::new(TimeLimit::new(single(PixelPong::new), 2000), seed);
             let mut before = game.find(WHITE);
@@ -197,7 +198,8 @@ fn a_side_with_five_points_ends_pong() {
 
 #[test]
 fn a_car_throws_the_chicken_back_by_a_lane_and_a_crossing_starts_again() {
-    let (mut hits, mut crossings) = (0, 0);
+    let mut hits = 0;
+    let mut crossings = 0;
     for seed in 0..10 {
         let mut game = Player::new(TimeLimit::new(single(PixelFreeway::new), 500), seed);
         let row = |game: &Player<_>| game.at_column(20, WHITE).unwrap();
@@ -226,7 +228,8 @@ fn a_car_throws_the_chicken_back_by_a_lane_and_a_crossing_starts_again() {
 fn eat<E: Env<Obs = u8, Act = i64>>(game: &Player<E>) -> i64 {
     let cell = |[x, y]: [i64; 2]| [(x - 1) / 4, (y - 1) / 4];
     let (Some(head), Some(food)) = (game.find(WHITE), game.find(FOOD)) else { return 0 };
-    let (head, food) = (cell(head), cell(food));
+    let head = cell(head);
+    let food = cell(food);
     let ways = [[0, -1], [1, 0], [0, 1], [-1, 0]];
     let is_free = |[x, y]: [i64; 2]| {
         let inside = (0..10).contains(&x) && (0..10).contains(&y);

@@ -71,7 +71,8 @@ fn pictures_rewards_and_ends_are_the_same_on_every_machine() {
 fn check_pixels(large: &[u8], small: &[u8], frame: &Frame, place: &str) {
     assert_eq!((frame.width, frame.height), (420, 420));
     for (at, pixel) in large.chunks_exact(3).enumerate() {
-        let (x, y) = (at % 84 / 2, at / 84 / 2);
+        let x = at % 84 / 2;
+        let y = at / 84 / 2;
         let drawn = &frame.rgb[3 * (420 * 10 * y + 10 * x)..][..3];
         assert_eq!(pixel, drawn, "{place}: column {x}, row {y}");
         let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(u32::from);

@@ -196,7 +196,8 @@ fn a_picture_that_was_not_asked_for_at_the_start_is_refused_with_the_way_out() {
 fn an_episode_that_ends_in_the_step_of_its_time_limit_has_both_flags_in_python_too() {
     let Some(python) = python() else { return };
     // A pole that is pushed to one side falls after so many steps.
-    let (mut pole, mut obs) = (CartPole::new(Default::default()), [0.0; 4]);
+    let mut pole = CartPole::new(Default::default());
+    let mut obs = [0.0; 4];
     pole.reset(Some(3), &mut obs).unwrap();
     let falls_after = (1..).find(|_| pole.step(&[1], &mut obs).unwrap().terminated).unwrap();
     for (id, vectorization) in

@@ -45,8 +45,11 @@ fn integers_become_one_hot_and_reals_stay() {
 #[test]
 fn a_composite_row_has_the_narrowest_type_that_holds_every_part() {
     let of = |parts: &[Space]| Space::Tuple(parts.to_vec()).dtype();
-    let (bits, small, large) = (Space::MultiBinary { n: 1 }, Space::discrete(9), Space::discrete(1 << 25));
-    let (real, double) = (Space::real(&[1]), Space::real(&[1]).with_dtype(DType::F64));
+    let bits = Space::MultiBinary { n: 1 };
+    let small = Space::discrete(9);
+    let large = Space::discrete(1 << 25);
+    let real = Space::real(&[1]);
+    let double = Space::real(&[1]).with_dtype(DType::F64);
     assert_eq!(of(&[bits.clone(), Space::image(&[2])]), DType::U8);
     assert_eq!(of(&[bits.clone(), small.clone()]), DType::I64);
     assert_eq!(of(&[real.clone(), small.clone(), bits]), DType::F32);

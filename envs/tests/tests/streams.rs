@@ -32,7 +32,8 @@ fn unseeded_copies_begin_with_streams_of_their_own() {
             env.reset(None, obs).unwrap();
             obs.chunks(width).map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
-        let (rows, again) = (first(), first());
+        let rows = first();
+        let again = first();
         assert!(rows.iter().any(|row| *row != rows[0]), "{id}: all copies start alike");
         assert!(rows != again, "{id}: two vectors start alike");
     }
@@ -53,7 +54,8 @@ fn unseeded_walks_from_one_start_part() {
 #[test]
 fn a_state_keeps_a_stream_without_a_seed() {
     let mut env = CartPoleVector::new(2, 500, CartPoleConfig::default());
-    let (mut went, mut again) = ([0.0; 8], [0.0; 8]);
+    let mut went = [0.0; 8];
+    let mut again = [0.0; 8];
     env.reset(None, &mut went).unwrap();
     let state = env.save_state().unwrap().unwrap();
     env.reset(None, &mut went).unwrap();

@@ -32,7 +32,9 @@ fn play_by_id(id: &str, threads: Option<usize>) -> Vec<Vec<u8>> {
     env.reset(Some(&[1, 2, 3, 4, 5]), &mut bytemuck::cast_slice_mut(&mut words)[..bytes]).unwrap();
     let mut found = vec![];
     for step in 0..40_i64 {
-        let (mut rewards, mut terminated, mut truncated) = ([0.0; 5], [false; 5], [false; 5]);
+        let mut rewards = [0.0; 5];
+        let mut terminated = [false; 5];
+        let mut truncated = [false; 5];
         let out = StepOut {
             obs: &mut bytemuck::cast_slice_mut(&mut words)[..bytes],
             final_obs: &mut bytemuck::cast_slice_mut(&mut final_words)[..bytes],
@@ -219,7 +221,8 @@ impl Env for UpTo {
 #[test]
 fn final_masks_are_those_of_the_episodes_that_ended_and_masks_those_of_the_next() {
     fn check(mut env: impl VectorEnv<Obs = i64, Act = i64>) {
-        let (mut rows, mut masks) = (Rows::filled(3, 2, -1), [false; 15]);
+        let mut rows = Rows::filled(3, 2, -1);
+        let mut masks = [false; 15];
         env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
         assert!(!env.final_action_masks(&mut masks), "nothing has ended");
         assert!(env.action_masks(&mut masks));

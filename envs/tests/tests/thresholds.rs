@@ -196,7 +196,8 @@ fn acrobot_is_at_most_as_fast_as_its_bounds_and_reaches_them() {
             let state = [start[0], start[1], sign * MOST[0], sign * MOST[1]];
             let (end, ..) = step!(Acrobot(AcrobotConfig::default()), state, 1);
             for ([least, most], &speed) in reached.iter_mut().zip(&end[2..]) {
-                (*least, *most) = (least.min(speed), most.max(speed));
+                *least = least.min(speed);
+                *most = most.max(speed);
             }
         }
     }
@@ -217,7 +218,8 @@ fn acrobot_ends_one_ulp_above_its_height_and_not_at_it() {
     let mut ends = vec![];
     for lower in (0..20).map(|i| f64::from(i) / 100.0) {
         // Let go at rest, the tip is at 1 m one step after the upper link was between these angles.
-        let (mut below, mut above) = (2.0_f64, 2.5_f64);
+        let mut below = 2.0_f64;
+        let mut above = 2.5_f64;
         assert!(swing(below, lower).0 < 1.0 && swing(above, lower).0 > 1.0);
         while below.next_up() < above {
             let middle = (below + above) / 2.0;
@@ -239,7 +241,8 @@ fn acrobot_ends_one_ulp_above_its_height_and_not_at_it() {
 fn acrobot_starts_have_the_bits_of_numpys_single_precision_sines() {
     let row = &Fixture::open("acrobot_starts.jsonl").rows[0];
     let mut env = Acrobot::new(AcrobotConfig::default());
-    let (mut obs, mut digest) = ([0.0; 6], 0_u64);
+    let mut obs = [0.0; 6];
+    let mut digest = 0_u64;
     for seed in 0..row["seeds"].as_u64().unwrap() {
         env.reset(Some(seed), &mut obs).unwrap();
         for sine in &obs[..4] {
@@ -369,7 +372,9 @@ fn simple_spread_starts_have_the_bits_of_numpys_doubles() {
     let found: Vec<f64> = numbers.map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
     let mut random = NpRandom::new(0);
     let mut next = || -1.0 + 2.0 * random.random();
-    let (first, second, landmarks) = ([next(), next()], [next(), next()], [next(), next(), next(), next()]);
+    let first = [next(), next()];
+    let second = [next(), next()];
+    let landmarks = [next(), next(), next(), next()];
     assert_eq!(found, [&first[..], &STILL, &second, &STILL, &landmarks].concat());
     let below = SimpleSpreadConfig { local_ratio: 0.0_f64.next_down(), ..Default::default() };
     let above = SimpleSpreadConfig { local_ratio: 1.0_f64.next_up(), ..Default::default() };

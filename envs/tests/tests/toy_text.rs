@@ -103,7 +103,8 @@ fn eight_by_eight() -> FrozenLakeConfig {
 #[test]
 fn random_maps_equal_gymnasium() {
     for row in &Fixture::open("maps.jsonl").rows {
-        let (size, seed) = (row["size"].as_u64().unwrap() as usize, row["seed"].as_u64().unwrap());
+        let size = row["size"].as_u64().unwrap() as usize;
+        let seed = row["seed"].as_u64().unwrap();
         let map = FrozenLake::random_map(size, row["p"].as_f64().unwrap(), seed).unwrap();
         assert_eq!(json!(map), row["map"], "seed {seed}");
     }

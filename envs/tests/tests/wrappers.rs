@@ -73,7 +73,8 @@ pub(crate) struct Replay<O, A> {
 
 impl<O: Element, A: Element> Replay<O, A> {
     pub(crate) fn new(episodes: &[Episode], space: Space) -> Self {
-        let (actions, of) = (Arc::default(), std::marker::PhantomData);
+        let actions = Arc::default();
+        let of = std::marker::PhantomData;
         Self { episodes: episodes.to_vec(), space, episode: 0, step: 0, ends: true, actions, of }
     }
 
@@ -96,7 +97,8 @@ impl<O: Element, A: Element> Env for Replay<O, A> {
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
-        (self.episode, self.step) = (seed.unwrap() as usize, 0);
+        self.episode = seed.unwrap() as usize;
+        self.step = 0;
         self.show(obs);
         Ok(())
     }
@@ -348,7 +350,8 @@ fn normalized_observations_of_several_copies_equal_gymnasiums_bit_for_bit_within
 #[test]
 fn normalized_rewards_equal_gymnasiums_to_one_millionth() {
     const COPIES: usize = 3;
-    let (mut fell, mut cut) = (0, 0);
+    let mut fell = 0;
+    let mut cut = 0;
     for (row, _) in recordings("NormalizeReward") {
         let mut env = NormalizeReward::new(ReplayVector::new(row.clone(), COPIES, 1), 0.99, 1e-8).unwrap();
         let mut rows = Rows::filled(COPIES, 1, f32::NAN);

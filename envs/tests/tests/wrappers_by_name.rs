@@ -121,7 +121,8 @@ fn rows(env: &mut dyn AnyVectorEnv, copies: usize, seeded: bool) -> Vec<Moment> 
         let next: Vec<u64> = seeds.iter().map(|seed| seed + 1000 * (step as u64 + 1)).collect();
         let mut final_obs = vec![0.0_f32; width];
         let mut rewards = vec![0.0; copies];
-        let (mut terminated, mut truncated) = (vec![false; copies], vec![false; copies]);
+        let mut terminated = vec![false; copies];
+        let mut truncated = vec![false; copies];
         let out = StepOut {
             obs: bytemuck::cast_slice_mut(&mut obs),
             final_obs: bytemuck::cast_slice_mut(&mut final_obs),
@@ -157,7 +158,8 @@ impl<O: Element, A: Element> Wrapper<O, A> for Clock {
     type Act = A;
 
     fn reset(&mut self, seed: Option<u64>) {
-        (self.steps, self.seed) = (0, seed);
+        self.steps = 0;
+        self.seed = seed;
     }
 
     fn observation(&mut self, inner: &[O], obs: &mut [O]) -> Result<()> {

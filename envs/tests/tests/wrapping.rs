@@ -43,7 +43,8 @@ impl<O: Element, A: Element> Env for Teller<O, A> {
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
-        (self.seed, self.step) = (seed.map_or(7, |seed| (seed % 50) as u8), 0);
+        self.seed = seed.map_or(7, |seed| (seed % 50) as u8);
+        self.step = 0;
         self.show(obs);
         Ok(())
     }
@@ -78,7 +79,8 @@ impl<O: Element, A: Element> Env for Teller<O, A> {
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        (self.seed, self.step) = (state[0], state[1]);
+        self.seed = state[0];
+        self.step = state[1];
         Ok(())
     }
 }
@@ -136,7 +138,8 @@ fn check<E: Env>(mut env: E, inner_actions: Space, changes: &[&str], per_step: u
 
 #[test]
 fn wrappers_pass_on_what_they_do_not_change_and_keep_the_contract() {
-    let (reals, choices) = (Boxed::new().action_space(), Chooser::new().action_space());
+    let reals = Boxed::new().action_space();
+    let choices = Chooser::new().action_space();
     check(Boxed::new(), reals.clone(), &[], 1);
     check(TimeLimit::new(Boxed::new(), 100), reals.clone(), &[], 1);
     check(OrderEnforcing::new(Boxed::new()), reals.clone(), &[], 1);
@@ -191,8 +194,11 @@ fn a_wrapper_that_changes_nothing_passes_everything_on() {
     check_vector(vector());
     check_vector_env(&mut vector()).unwrap();
     let mut vector = vector();
-    let (mut obs, mut final_obs, mut rewards) = ([0.0; 4], [0.0; 4], [0.0; 2]);
-    let (mut terminated, mut truncated) = ([false; 2], [false; 2]);
+    let mut obs = [0.0; 4];
+    let mut final_obs = [0.0; 4];
+    let mut rewards = [0.0; 2];
+    let mut terminated = [false; 2];
+    let mut truncated = [false; 2];
     assert!(vector.set_autoreset(false));
     vector.reset(Some(&[9, 1]), &mut obs).unwrap();
     let out = StepOut {
@@ -238,8 +244,11 @@ fn check_vector<V: VectorEnv<Obs = f32, Act = f32>>(mut env: V) {
     let name = std::any::type_name::<V>();
     assert_eq!((env.num_envs(), env.observation_space().width()), (2, 2), "{name}");
     assert_eq!(*env.action_space(), Boxed::new().action_space(), "{name}");
-    let (mut obs, mut final_obs, mut rewards) = ([0.0; 4], [0.0; 4], [0.0; 2]);
-    let (mut terminated, mut truncated) = ([true; 2], [true; 2]);
+    let mut obs = [0.0; 4];
+    let mut final_obs = [0.0; 4];
+    let mut rewards = [0.0; 2];
+    let mut terminated = [true; 2];
+    let mut truncated = [true; 2];
     let mut step = |env: &mut V| {
         let out = StepOut {
             obs: &mut obs,
@@ -306,13 +315,16 @@ fn normalizing_wrappers_keep_the_contract_while_their_statistics_rest() {
 fn statistics_travel_with_the_saved_state() {
     let make =
         || NormalizeObservation::new(SyncVectorEnv::new(1, || Ok(Boxed::new())).unwrap(), 1e-8).unwrap();
-    let (mut env, mut other) = (make(), make());
+    let mut env = make();
+    let mut other = make();
     let mut obs = [0.0; 2];
     for seed in 10..20 {
         env.reset(Some(&[seed]), &mut obs).unwrap();
     }
     other.load_state(&env.save_state().unwrap().unwrap()).unwrap();
-    let (mut a, mut b, mut fresh) = ([0.0; 2], [0.0; 2], [0.0; 2]);
+    let mut a = [0.0; 2];
+    let mut b = [0.0; 2];
+    let mut fresh = [0.0; 2];
     env.reset(Some(&[3]), &mut a).unwrap();
     other.reset(Some(&[3]), &mut b).unwrap();
     make().reset(Some(&[3]), &mut fresh).unwrap();
@@ -346,8 +358,11 @@ fn no_step_goes_before_the_first_reset() {
 fn statistics_of_an_episode_that_the_vector_cut_stay_until_its_next_step() {
     let make = || Ok(RecordEpisodeStatistics::new(Short(Boxed::new()), 5));
     let mut env = SyncVectorEnv::new(1, make).unwrap();
-    let (mut obs, mut final_obs, mut rewards) = ([0.0; 2], [0.0; 2], [0.0]);
-    let (mut terminated, mut truncated) = ([false], [false]);
+    let mut obs = [0.0; 2];
+    let mut final_obs = [0.0; 2];
+    let mut rewards = [0.0];
+    let mut terminated = [false];
+    let mut truncated = [false];
     env.reset(Some(&[5]), &mut obs).unwrap();
     let mut found = vec![];
     for _ in 0..5 {

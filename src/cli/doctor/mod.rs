@@ -228,7 +228,8 @@ fn cores() -> Line {
 }
 
 fn threads() -> Line {
-    let (inside, between) = (torch::get_num_threads(), torch::get_num_interop_threads());
+    let inside = torch::get_num_threads();
+    let between = torch::get_num_interop_threads();
     Line::ok(
         "threads",
         format!(

@@ -55,11 +55,10 @@ fn version(python: &str, said: Option<Said>, is_asked_for: bool) -> Result<(Line
     const REMEDY: &str = "`pip install ray` into a Python, and name it by PAVLOV_PYTHON";
     let said = said.unwrap_or_default();
     let Some(version) = &said.version else {
-        return Err(match is_asked_for {
-            false => Line::ok(WHAT, format!("none in {python}; needed for `--workers ray:N` alone")),
-            true => {
-                Line::bad(WHAT, Status::Warn, format!("none in {python}, and RAY_ADDRESS is set"), REMEDY)
-            }
+        return Err(if is_asked_for {
+            Line::bad(WHAT, Status::Warn, format!("none in {python}, and RAY_ADDRESS is set"), REMEDY)
+        } else {
+            Line::ok(WHAT, format!("none in {python}; needed for `--workers ray:N` alone"))
         });
     };
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
@@ -76,12 +75,11 @@ fn cluster(address: &str, said: &Said, libtorch: Option<&str>) -> Line {
     let bad = |found, remedy: &str| Line::bad(WHAT, Status::Warn, found, remedy);
     let machines = match (&said.error, &said.machines) {
         (Some(error), _) => {
-            let remedy = match error.to_lowercase().contains("version mismatch") {
-                true => "name an interpreter with the cluster's versions by PAVLOV_PYTHON",
-                false => {
-                    "start one with `ray start --head`; if it asks for a token, set RAY_AUTH_MODE=token and the same \
+            let remedy = if error.to_lowercase().contains("version mismatch") {
+                "name an interpreter with the cluster's versions by PAVLOV_PYTHON"
+            } else {
+                "start one with `ray start --head`; if it asks for a token, set RAY_AUTH_MODE=token and the same \
                           RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH everywhere"
-                }
             };
             return bad(format!("none to join at {address}: {error}"), remedy);
         }

@@ -57,7 +57,9 @@ impl Nets {
     }
 
     pub(crate) fn loss<'t>(&self, rows: &Rows<'t>, parts: Parts) -> Result<Loss<'t>> {
-        let (s, s2, discounts) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        let s = rows.obs()?;
+        let s2 = rows.next_obs()?;
+        let discounts = rows.discounts()?;
         let log_alpha = self.log_alpha.on(rows.online());
         let alpha = log_alpha.exp().detach();
         let [action, logp] = self.act(rows, true, s.obs(), NOISE)?;
@@ -109,7 +111,8 @@ impl Problem {
             action_space: Space::real(&[ACTIONS as usize]),
         };
         let dist = ActionDist::SquashedGaussian { dim: ACTIONS as usize };
-        let (spec, rule) = (spec(&spaces, fused), Rule::adam(1e-3, 1e-8));
+        let spec = spec(&spaces, fused);
+        let rule = Rule::adam(1e-3, 1e-8);
         let mut net = NetBuilder::new(&spec);
         net.target();
         let outputs = dist.num_inputs();
@@ -120,7 +123,8 @@ impl Problem {
         let (alpha, log_alpha) =
             net.group("alpha", rule, |net| Ok(net.free("log_alpha", &[-0.4]))).expect("a group");
         let mut learner = net.finish().expect("a learner");
-        let (first, mut moved) = (learner.weights(), State::default());
+        let first = learner.weights();
+        let mut moved = State::default();
         for name in first.array_names() {
             let weight = first.tensor(name).expect("a parameter");
             moved.set_tensor(name, &(&weight + normal(&mut rng, &weight.size()) * 0.2));
@@ -214,7 +218,8 @@ impl Reference {
 
     pub(crate) fn act(&self, set: &Set, obs: Tensor, noise: Column) -> [Tensor; 2] {
         let inputs = self.mlp(set, "actor", obs);
-        let (mean, log_std) = (inputs.narrow(1, 0, ACTIONS), inputs.narrow(1, ACTIONS, ACTIONS));
+        let mean = inputs.narrow(1, 0, ACTIONS);
+        let log_std = inputs.narrow(1, ACTIONS, ACTIONS);
         let log_std = log_std.clamp(-5.0, 2.0);
         let noise = self.column(noise);
         let before = mean + log_std.exp() * &noise;

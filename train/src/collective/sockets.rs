@@ -123,13 +123,16 @@ impl SocketCollective {
     where
         T: Pod + AddAssign + Div<Output = T> + From<u16>,
     {
-        let (world, me, width) = (self.peers.len(), self.rank, size_of::<T>());
+        let world = self.peers.len();
+        let me = self.rank;
+        let width = size_of::<T>();
         if world == 1 {
             return Ok(());
         }
         let divisor = T::from(u16::try_from(world).map_err(Error::other)?);
         self.run(|this, scratch| {
-            let (call, len) = (Call::AllReduce { width: width as u8, op }, values.len());
+            let call = Call::AllReduce { width: width as u8, op };
+            let len = values.len();
             let mut chunks = chunks_mut(values, &chunk_lens(len, world));
             let own = chunks[me].len();
             scratch.resize((world * own * width).div_ceil(size_of::<u64>()), 0);
@@ -213,7 +216,8 @@ impl Collective for SocketCollective {
             return Err(Error::config("root", root, rule));
         }
         self.run(|this, _| {
-            let (call, len) = (Call::Broadcast { root: root as u32 }, bytes.len() as u64);
+            let call = Call::Broadcast { root: root as u32 };
+            let len = bytes.len() as u64;
             if root == this.rank {
                 return this.exchange(call, len, &vec![&*bytes; this.peers.len()], &mut this.nowhere());
             }
@@ -414,7 +418,8 @@ mod tests {
     #[test]
     fn lengths_count_together() {
         let said = |lens: [u64; 2]| lens.map(u64::to_le_bytes);
-        let (half, available) = (SMALL / 2 + 1, SMALL + 1);
+        let half = SMALL / 2 + 1;
+        let available = SMALL + 1;
         assert!(checked_lens(&said([half, half - 1]), || Some(available)).is_ok());
         let message = checked_lens(&said([half + 1, half - 1]), || Some(available)).unwrap_err().to_string();
         let expected =

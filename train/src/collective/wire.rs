@@ -78,7 +78,8 @@ impl Head {
 
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, len) = (self.call.name(), self.len);
+        let name = self.call.name();
+        let len = self.len;
         match self.call {
             Call::AllReduce { op, .. } => write!(f, "`{name}` ({op:?}) of {len} values"),
             Call::Broadcast { root } => write!(f, "`{name}` of {len} bytes from worker {root}"),

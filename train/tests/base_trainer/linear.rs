@@ -45,10 +45,12 @@ impl BaseTrainer for Linear {
             }
             let shuffle = Some(Shuffle { seed: 1, epoch, ..Shuffle::default() });
             let options = IterBatches { batch_size: 2, shuffle, ..IterBatches::default() };
-            let (mut loss, mut batches) = (0.0, 0.0);
+            let mut loss = 0.0;
+            let mut batches = 0.0;
             for batch in context.dataset("train")?.iter_batches(options)? {
                 let batch = batch?;
-                let (x, y) = (batch.float("x")?, batch.float("y")?);
+                let x = batch.float("x")?;
+                let y = batch.float("y")?;
                 let error = &x * w + b - y;
                 w -= self.lr * 2.0 * (&error * &x).mean().unwrap();
                 b -= self.lr * 2.0 * error.mean().unwrap();

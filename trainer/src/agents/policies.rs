@@ -171,9 +171,12 @@ impl Policies {
     pub(crate) fn agents_of(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
         let spaces = self.spaces(id, agents)?;
         let takes_turns = self.rotates && agents.iter().any(|agent| self.of(&agent.name) == id);
-        let acts = |agent: &Agent| match self.mapping.changes() {
-            true => agent.spaces == *spaces,
-            false => takes_turns || self.of(&agent.name) == id,
+        let acts = |agent: &Agent| {
+            if self.mapping.changes() {
+                agent.spaces == *spaces
+            } else {
+                takes_turns || self.of(&agent.name) == id
+            }
         };
         Ok((0..agents.len()).filter(|&place| acts(&agents[place])).collect())
     }
@@ -269,11 +272,10 @@ impl Policies {
                         leave it out of `multiagent.policies_to_train`";
             return Err(Error::config(format!("multiagent.policies.{id}"), "a policy", rule));
         }
-        match self.to_train.is_empty() {
-            true => {
-                Err(Error::config(key, "[]", "at least one policy must learn; name one, or set it to null"))
-            }
-            false => Ok(()),
+        if self.to_train.is_empty() {
+            Err(Error::config(key, "[]", "at least one policy must learn; name one, or set it to null"))
+        } else {
+            Ok(())
         }
     }
 
@@ -297,9 +299,10 @@ impl Policies {
 
     /// The error for an agent that is mapped to an unknown policy.
     fn unknown(&self, agent: &str, id: &str) -> Error {
-        let key = match self.mapping.possible_policies(agent).contains(id) {
-            true => "multiagent.policy_mapping_fn",
-            false => EVALUATED_BY,
+        let key = if self.mapping.possible_policies(agent).contains(id) {
+            "multiagent.policy_mapping_fn"
+        } else {
+            EVALUATED_BY
         };
         let rule = format!(
             "there is {}; name the agent there, or add the policy to `multiagent.policies`",

@@ -19,9 +19,10 @@ impl PolicyAssignment {
     /// The policy of every agent in an episode that begins, each with reward 0.
     pub(crate) fn of(&self, episode: &Episode) -> Vec<AgentReward> {
         let agents = self.agents.len();
-        let shift = match self.policies.rotates() {
-            true => (episode.env_index.wrapping_add(episode.number) % agents as u64) as usize,
-            false => 0,
+        let shift = if self.policies.rotates() {
+            (episode.env_index.wrapping_add(episode.number) % agents as u64) as usize
+        } else {
+            0
         };
         let of = |(place, agent): (usize, &Agent)| AgentReward {
             agent: agent.name.clone(),

@@ -7,10 +7,11 @@ use std::sync::Mutex;
 
 /// Sends a warning to the program's `tracing` subscriber, or to standard error if none is set.
 pub fn notice(text: &str) {
-    match tracing::dispatcher::has_been_set() {
-        true => tracing::warn!("{text}"),
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!("{text}");
+    } else {
         // There is no stream left that could say that standard error is closed.
-        false => drop(writeln!(std::io::stderr(), "pavlov: {text}")),
+        drop(writeln!(std::io::stderr(), "pavlov: {text}"));
     }
 }
 

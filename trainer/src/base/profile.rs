@@ -111,7 +111,8 @@ impl Breakdown {
     /// `postprocess_s`. What is left of it is `wait_s`: for the slowest worker, and for batches to be put together.
     /// `other_s` is what no timer covers: replay, standardising, target updates, statistics.
     pub(crate) fn report(&self) -> Map<String, Value> {
-        let (env, act) = (self.workers.env_wait, self.workers.act());
+        let env = self.workers.env_wait;
+        let act = self.workers.act();
         let timed = self.sample + self.learn + self.sync + self.evaluate;
         [
             ("env_s", env),

@@ -172,7 +172,8 @@ impl SampleBatch {
 
     /// Adds a column of `width` standard normal numbers per row, drawn before the batch is cut into minibatches.
     pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
-        let (rows, device) = (self.rows(), self.columns.first().map_or(Device::Cpu, |c| c.base.device()));
+        let rows = self.rows();
+        let device = self.columns.first().map_or(Device::Cpu, |c| c.base.device());
         let noise: Vec<f32> = (0..rows * width).map(|_| rng.normal()).collect();
         self.set(column, Tensor::from_slice(&noise).view([rows as i64, width as i64]).to_device(device));
     }
@@ -262,9 +263,10 @@ impl SampleBatch {
             panic!("rows {start}..{} would cut a sequence", start + len);
         };
         let columns = self.columns.iter().map(|c| {
-            c.with_rows(match c.per_sequence {
-                true => c.rows.slice(first, last - first),
-                false => c.rows.slice(start, len),
+            c.with_rows(if c.per_sequence {
+                c.rows.slice(first, last - first)
+            } else {
+                c.rows.slice(start, len)
             })
         });
         Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }

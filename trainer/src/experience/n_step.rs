@@ -13,7 +13,8 @@ impl Fragment<'_> {
     /// `discounts` say how many, so no row is biased. A truncated episode keeps `terminated` at 0 and its last observation.
     pub fn transitions(&self, n_step: usize, gamma: f64) -> SampleBatch {
         let f = self;
-        let (copies, stored) = (f.num_envs, f.steps * f.num_envs);
+        let copies = f.num_envs;
+        let stored = f.steps * f.num_envs;
         let rows = (0..copies).map(|copy| f.length(copy)).sum();
         let mut rewards = vec![0.0_f32; rows];
         let mut terminated = vec![0.0_f32; rows];
@@ -30,7 +31,9 @@ impl Fragment<'_> {
         for copy in 0..copies {
             let steps = f.length(copy);
             for t in 0..steps {
-                let (mut sum, mut discount, mut last) = (0.0, 1.0, t);
+                let mut sum = 0.0;
+                let mut discount = 1.0;
+                let mut last = t;
                 for ahead in t..(t + n_step).min(steps) {
                     sum += discount * f64::from(f.rewards[ahead * copies + copy]);
                     discount *= gamma;
@@ -51,7 +54,8 @@ impl Fragment<'_> {
                 out += 1;
             }
         }
-        let (obs, last) = (host::bytes(&f.obs), host::bytes(&f.final_obs));
+        let obs = host::bytes(&f.obs);
+        let last = host::bytes(&f.final_obs);
         let width = obs.len() / (stored + copies);
         let row = |i: usize| match i.checked_sub(stored + copies) {
             None => &obs[i * width..][..width],

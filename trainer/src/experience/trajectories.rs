@@ -42,7 +42,8 @@ pub(crate) fn within(pieces: &[Trajectory], rows: &Range<usize>) -> Option<(Vec<
 
 /// Joins the trajectories of consecutive batches, given with each batch's number of rows.
 pub(crate) fn joined<'a>(parts: impl Iterator<Item = (usize, &'a [Trajectory])>) -> Vec<Trajectory> {
-    let (mut all, mut rows) = (Vec::new(), 0);
+    let mut all = Vec::new();
+    let mut rows = 0;
     for (len, pieces) in parts {
         all.extend(pieces.iter().map(|piece| Trajectory { start: rows + piece.start, ..*piece }));
         rows += len;

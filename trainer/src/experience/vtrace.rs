@@ -64,18 +64,22 @@ pub fn vtrace(
     let mut behind = values.behind.iter();
     let mut targets = Targets { values: vec![0.0; rows], advantages: vec![0.0; rows] };
     for trajectory in batch.trajectories()? {
-        let mut next_value = match trajectory.terminated {
-            true => 0.0,
-            false => *behind.next().expect("a value behind every trajectory that was cut"),
+        let mut next_value = if trajectory.terminated {
+            0.0
+        } else {
+            *behind.next().expect("a value behind every trajectory that was cut")
         };
         let mut next_vs = next_value;
         for t in trajectory.rows().rev() {
-            let (reward, value, ratio) = (rewards[t], values.rows[t], libm::expf(log_rhos[t]));
+            let reward = rewards[t];
+            let value = values.rows[t];
+            let ratio = libm::expf(log_rhos[t]);
             let delta = ratio.min(clip_rho) * (reward + gamma * next_value - value);
             let vs = value + delta + gamma * ratio.min(1.0) * (next_vs - next_value);
             targets.advantages[t] = ratio.min(clip_pg_rho) * (reward + gamma * next_vs - value);
             targets.values[t] = vs;
-            (next_value, next_vs) = (value, vs);
+            next_value = value;
+            next_vs = vs;
         }
     }
     assert!(behind.next().is_none(), "no value behind a trajectory that ended");

@@ -12,13 +12,15 @@ impl Fragment<'_> {
     pub fn rows_with_trajectories(&self) -> SampleBatch {
         let n = self.num_envs;
         let mut rewards = Vec::with_capacity(self.rewards.len());
-        let (mut pieces, mut behind) = (Vec::new(), Vec::new());
+        let mut pieces = Vec::new();
+        let mut behind = Vec::new();
         for copy in 0..n {
             let mut start = rewards.len();
             for t in 0..self.length(copy) {
                 let row = t * n + copy;
                 rewards.push(self.rewards[row]);
-                let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
+                let terminated = self.terminated[row];
+                let truncated = self.truncated[row];
                 if !(terminated || truncated || t + 1 == self.length(copy)) {
                     continue;
                 }

@@ -2,9 +2,9 @@
 
 use crate::base::{Error, Result, Stream};
 use crate::learn::engines::{Backend, Fused, Torch};
+use crate::learn::kernels::check_arch;
 use crate::learn::learner::{Learner, part};
 use crate::learn::nets::NetBuilder;
-use crate::learn::kernels::check_arch;
 use crate::learn::params::{Group, Optimizer};
 use std::sync::Arc;
 use tch::Device;
@@ -15,7 +15,8 @@ impl NetBuilder<'_> {
     /// # Errors
     /// Returns [`Error::State`] if a parameter belongs to no group.
     pub fn finish(self) -> Result<Learner> {
-        let (spec, encoding) = (self.spec(), Arc::new(self.encoding()));
+        let spec = self.spec();
+        let encoding = Arc::new(self.encoding());
         let Self {
             params,
             groups,
@@ -33,7 +34,8 @@ impl NetBuilder<'_> {
             let reason = "it is in no group; lay it out in `NetBuilder::group`, which says how it learns";
             return Err(Error::state(format!("the parameter `{}`", params.name_at(end)), reason));
         }
-        let (seed, device) = (spec.seed, spec.device);
+        let seed = spec.seed;
+        let device = spec.device;
         let mut sets = vec![params.finish(device)];
         if has_target {
             sets.push(sets[0].duplicate());
@@ -42,12 +44,11 @@ impl NetBuilder<'_> {
             .iter()
             .map(|group| Optimizer::new(group.rule.optimizer, &part(sets[0].flat(), group)))
             .collect();
-        let backend: Box<dyn Backend> = match spec.fused && fits_fused && device == Device::Cpu {
-            true => {
-                check_arch()?;
-                Box::new(Fused::new(&encoding))
-            }
-            false => Box::new(Torch::new(&sets, &encoding)),
+        let backend: Box<dyn Backend> = if spec.fused && fits_fused && device == Device::Cpu {
+            check_arch()?;
+            Box::new(Fused::new(&encoding))
+        } else {
+            Box::new(Torch::new(&sets, &encoding))
         };
         Ok(Learner {
             all: (0..groups.len()).map(Group).collect(),

@@ -195,7 +195,8 @@ impl Learner {
             has_target: self.sets.len() > 1,
             live: LearningGroups { groups: &self.groups, learning: groups },
         };
-        let (sets, gradient) = (&self.sets, &mut self.gradient);
+        let sets = &self.sets;
+        let gradient = &mut self.gradient;
         if let Some(together) = self.together.as_ref().filter(|together| together.lost().is_none()) {
             let beside = (self.noise.as_mut(), Some(together));
             let taken = self.backend.gradient(sets, batch, about, beside, &loss, gradient);
@@ -260,7 +261,8 @@ impl Learner {
         if l2 == 0.0 {
             return;
         }
-        let (set, _guard) = (&self.sets[0], tch::no_grad_guard());
+        let set = &self.sets[0];
+        let _guard = tch::no_grad_guard();
         for range in set.weight_ranges() {
             if report.groups.iter().any(|group| self.groups[group.0].range.contains(&range.start)) {
                 let part = |of: &Tensor| of.narrow(0, range.start as i64, range.len() as i64);

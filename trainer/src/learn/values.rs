@@ -34,7 +34,8 @@ impl Fragment<'_> {
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
         let _guard = tch::no_grad_guard();
-        let (steps, copies) = (self.steps, self.num_envs);
+        let steps = self.steps;
+        let copies = self.num_envs;
         let resets: Vec<bool> = self.env_major_resets(memory).collect();
         let lengths = self.sequence_lengths(memory.max_seq_len);
         let mut at = |obs: &Tensor, memory: &mut [f32], resets: &[bool], lengths| {

@@ -28,7 +28,8 @@ impl<I: Iterator<Item = Result<TrainBatch>>> Iterator for ConcatBatches<I> {
     type Item = Result<TrainBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (mut parts, mut steps) = (Vec::new(), 0);
+        let mut parts = Vec::new();
+        let mut steps = 0;
         while steps < self.min_steps {
             match self.base.next()? {
                 Ok(batch) => {

@@ -87,7 +87,8 @@ impl PolicyInfo {
         for step in &self.steps {
             for (name, value) in step.names().iter().zip(step.values()) {
                 let (sum, n) = sums.entry(name).or_default();
-                (*sum, *n) = (*sum + value, *n + 1.0);
+                *sum = *sum + value;
+                *n = *n + 1.0;
             }
         }
         sums.into_iter().map(|(name, (sum, n))| (name.to_owned(), sum / n)).collect()
@@ -105,7 +106,8 @@ impl PolicyInfo {
 
     /// Mean temporal-difference error of the last replayed batch.
     pub fn mean_td_error(&self) -> Option<f64> {
-        let errors = self.td_error.as_ref()?.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
+        let errors =
+            self.td_error.as_ref()?.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
         // One after the other: libtorch's sum depends on the processor's vectors.
         let errors = host::read::<f32>(&errors);
         Some(errors.iter().map(|&error| f64::from(error)).sum::<f64>() / errors.len() as f64)

@@ -90,9 +90,11 @@ where
     fn start(&mut self) -> Result<Running<T, S>> {
         let refuse = |reason: String| Error::state("the learner thread", reason);
         let mut step = self.step.take().ok_or_else(|| refuse("it could not be started before".into()))?;
-        let ((items, inbox), (outbox, reports)) = (unbounded::<T>(), unbounded());
-        let (over, queue, ledger) =
-            (Arc::new(AtomicBool::new(false)), Arc::clone(&self.queue), self.ledger.clone());
+        let (items, inbox) = unbounded::<T>();
+        let (outbox, reports) = unbounded();
+        let over = Arc::new(AtomicBool::new(false));
+        let queue = Arc::clone(&self.queue);
+        let ledger = self.ledger.clone();
         let told = Arc::clone(&over);
         let run = move || {
             // The loop ends when the plan drops its sender.

@@ -14,11 +14,14 @@ pub fn owed(
     training_intensity: Option<f64>,
     train_batch_size: usize,
 ) -> impl FnMut() -> usize + Send + use<> {
-    let (ledger, buffer) = (workers.ledger.clone(), buffer.clone());
+    let ledger = workers.ledger.clone();
+    let buffer = buffer.clone();
     move || match training_intensity {
         None => 1,
         Some(intensity) => {
-            let (mut sampled, mut trained, mut policies) = (0, 0, 0);
+            let mut sampled = 0;
+            let mut trained = 0;
+            let mut policies = 0;
             for id in buffer.policies() {
                 let counters = ledger.counters().of_policy(id);
                 let starts = buffer.lock(id).map_or(0, |buffer| buffer.learning_starts() as u64);

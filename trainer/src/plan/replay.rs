@@ -57,11 +57,13 @@ pub struct Replayed {
 pub fn train_on_replay(
     workers: &WorkerSet,
 ) -> impl FnMut(Option<TrainBatch>) -> Result<Option<Replayed>> + Send + use<> {
-    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
+    let learners = workers.learners.clone();
+    let ledger = workers.ledger.clone();
     move |batch| {
         let Some(mut batch) = batch else { return Ok(None) };
         let start = Instant::now();
-        let (mut info, mut td_errors) = (LearnerInfo::default(), BTreeMap::new());
+        let mut info = LearnerInfo::default();
+        let mut td_errors = BTreeMap::new();
         for (id, rows) in batch.policies.iter_mut().filter(|(_, rows)| rows.rows() > 0) {
             learners.lend_policy(id, |policy| policy.prepare(rows))??;
             let (learned, custom) = learners.learn_on_batch(id, rows)?;

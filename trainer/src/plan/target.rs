@@ -10,7 +10,8 @@ pub fn update_target(
     workers: &WorkerSet,
     freq: u64,
 ) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
-    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
+    let learners = workers.learners.clone();
+    let ledger = workers.ledger.clone();
     move |info| {
         for (id, _) in info.policies() {
             let counters = ledger.counters();

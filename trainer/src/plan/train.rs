@@ -17,7 +17,8 @@ pub fn train_epochs(
     num_sgd_iter: usize,
     sgd_minibatch_size: usize,
 ) -> impl FnMut(TrainBatch) -> Result<LearnerInfo> + Send + use<> {
-    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
+    let learners = workers.learners.clone();
+    let ledger = workers.ledger.clone();
     move |batch| {
         let start = Instant::now();
         let mut info = LearnerInfo::default();
@@ -36,7 +37,8 @@ pub(crate) fn passes(
     info: &mut LearnerInfo,
 ) -> Result<()> {
     for (id, rows) in batch.policies.iter().filter(|(_, rows)| rows.rows() > 0) {
-        let (all, rows) = (rows.to_device(learners.device()), rows.rows());
+        let all = rows.to_device(learners.device());
+        let rows = rows.rows();
         let size = if sgd_minibatch_size == 0 { rows } else { sgd_minibatch_size.min(rows) };
         'passes: for _ in 0..num_sgd_iter {
             let mut batch = all.slice(0, rows);

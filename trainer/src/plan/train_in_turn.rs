@@ -19,7 +19,8 @@ pub fn train_in_turn(
     slots: usize,
     num_sgd_iter: usize,
 ) -> impl FnMut(TrainBatch) -> Result<LearnerInfo> + Send + use<> {
-    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
+    let learners = workers.learners.clone();
+    let ledger = workers.ledger.clone();
     learners.minibatches(|buffer| *buffer = MinibatchBuffer::new(slots.max(1)));
     let (uses, at_once) = if slots > 1 { (num_sgd_iter, 1) } else { (1, num_sgd_iter) };
     move |batch| {

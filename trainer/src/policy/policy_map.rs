@@ -232,7 +232,8 @@ impl PolicyMap {
             if let Some(place @ Place::Here { .. }) = self.policies.get_mut(&id)
                 && let Place::Here { policy, .. } = &*place
             {
-                let (stem, weights) = (used.to_string(), policy.get_weights());
+                let stem = used.to_string();
+                let weights = policy.get_weights();
                 policy.get_state()?.write(spilling.dir.path(), &stem)?;
                 *place = Place::OnDisk { stem, weights };
             }

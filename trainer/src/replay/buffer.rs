@@ -167,7 +167,8 @@ impl ReplayBuffer {
         // All columns are checked before anything is written.
         for (column, kept) in &self.columns {
             let data = batch.get(*column)?;
-            let (found, wanted) = ((data.size(), data.kind()), kept.of(rows));
+            let found = (data.size(), data.kind());
+            let wanted = kept.of(rows);
             if found != wanted {
                 let reason = format!("its rows changed from {wanted:?} to {found:?}");
                 return Err(Error::state(format!("replay column `{}`", column.name()), reason));
@@ -234,7 +235,8 @@ impl ReplayBuffer {
         if let Some(tree) = &self.priorities {
             let beta = self.config.prioritized_replay_beta;
             let min = tree.min();
-            let weights: Vec<f32> = index.iter().map(|&i| libm::pow(min / tree.get(i), beta) as f32).collect();
+            let weights: Vec<f32> =
+                index.iter().map(|&i| libm::pow(min / tree.get(i), beta) as f32).collect();
             let index: Vec<i64> = index.into_iter().map(|i| i as i64).collect();
             batch.set(Column::WEIGHTS, Tensor::from_slice(&weights));
             batch.set(Column::BATCH_INDEXES, Tensor::from_slice(&index));
@@ -317,7 +319,8 @@ impl ReplayBuffer {
     /// # Errors
     /// Returns [`Error::State`] if the state has another type or capacity, or is incomplete.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
-        let (kind, capacity): (ReplayKind, usize) = (state.get("kind")?, state.get("capacity")?);
+        let kind: ReplayKind = state.get("kind")?;
+        let capacity: usize = state.get("capacity")?;
         if kind != self.config.kind || capacity != self.config.capacity {
             let reason = format!(
                 "it is a {kind:?} of {capacity} rows, but `replay_buffer_config` says {:?} of {}",

@@ -46,7 +46,8 @@ impl Frames {
     }
 
     fn place(&self, id: u32) -> (usize, std::ops::Range<usize>) {
-        let (chunk, at) = (id as usize / self.per_chunk(), id as usize % self.per_chunk() * self.bytes);
+        let chunk = id as usize / self.per_chunk();
+        let at = id as usize % self.per_chunk() * self.bytes;
         (chunk, at..at + self.bytes)
     }
 
@@ -75,7 +76,8 @@ impl Frames {
         }
         let (chunk, range) = self.place(id);
         self.chunks[chunk][range].copy_from_slice(frame);
-        (self.uses[index], self.hashes[index]) = (1, hash);
+        self.uses[index] = 1;
+        self.hashes[index] = hash;
         self.known.insert(hash, id);
         id
     }
@@ -135,7 +137,8 @@ pub(crate) struct Rows {
 impl Rows {
     /// Allocates ids for rows like those of `data`; `None` if these rows are short.
     pub(super) fn new(data: &Tensor, capacity: usize, stores: &mut Vec<Frames>) -> Option<Self> {
-        let (shape, kind) = (data.size()[1..].to_vec(), data.kind());
+        let shape = data.size()[1..].to_vec();
+        let kind = data.kind();
         let row_bytes = shape.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
         if row_bytes < LONG {
             return None;
@@ -172,13 +175,14 @@ impl Rows {
 
     /// Writes a row to `slot`, over the one that was there.
     pub(super) fn write(&mut self, slot: usize, row: &[u8], stores: &mut [Frames]) {
-        let (frames, planes, element) = (&mut stores[self.store], self.planes, self.kind.elt_size_in_bytes());
-        let split = match self.interleaved {
-            false => row,
-            true => {
-                transpose(row, &mut self.split, (row.len() / planes / element, planes), element);
-                &self.split
-            }
+        let frames = &mut stores[self.store];
+        let planes = self.planes;
+        let element = self.kind.elt_size_in_bytes();
+        let split = if self.interleaved {
+            transpose(row, &mut self.split, (row.len() / planes / element, planes), element);
+            &self.split
+        } else {
+            row
         };
         for (id, frame) in
             self.ids[slot * planes..][..planes].iter_mut().zip(split.chunks_exact(frames.bytes))
@@ -190,7 +194,8 @@ impl Rows {
 
     /// Copies the row in `slot` to `to`, as it was written.
     pub(super) fn read(&self, slot: usize, stores: &[Frames], to: &mut [u8]) {
-        let (frames, element) = (&stores[self.store], self.kind.elt_size_in_bytes());
+        let frames = &stores[self.store];
+        let element = self.kind.elt_size_in_bytes();
         let ids = &self.ids[slot * self.planes..][..self.planes];
         for (plane, &id) in ids.iter().enumerate() {
             let frame = frames.get(id);
@@ -214,7 +219,8 @@ impl Rows {
 
     /// Restores rows that were [`Saved`].
     pub(super) fn restore(&mut self, ids: &Tensor, frames: &Tensor, stores: &mut [Frames]) -> Result<()> {
-        let (bytes, saved) = (stores[self.store].bytes, host::bytes(frames));
+        let bytes = stores[self.store].bytes;
+        let saved = host::bytes(frames);
         let ids = host::read::<i64>(ids);
         let fits = ids.len() <= self.ids.len() && frames.size()[1..] == [bytes as i64];
         for (to, &id) in self.ids.iter_mut().zip(ids).filter(|_| fits) {
@@ -224,9 +230,10 @@ impl Rows {
             };
             *to = stores[self.store].put(frame);
         }
-        match fits {
-            true => Ok(()),
-            false => Err(Error::state("the replay buffer", "its frames are of another size than its rows")),
+        if fits {
+            Ok(())
+        } else {
+            Err(Error::state("the replay buffer", "its frames are of another size than its rows"))
         }
     }
 

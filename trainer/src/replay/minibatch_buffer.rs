@@ -69,7 +69,8 @@ impl MinibatchBuffer {
     /// Restores a buffer that [`state`](Self::state) saved, with as many slots as this one.
     pub(crate) fn restored(&self, state: &State) -> Result<Self> {
         let left: Vec<usize> = state.get("left")?;
-        let (saved, slots) = (left.len(), self.slots.len());
+        let saved = left.len();
+        let slots = self.slots.len();
         if saved != slots {
             let reason = format!(
                 "there were {saved}, and `minibatch_buffer_size` is {slots}; set it to {saved} to continue this run"

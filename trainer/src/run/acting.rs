@@ -73,7 +73,8 @@ impl<T: Trainer> Algorithm<T> {
             return Ok(Vec::new());
         }
         let rngs = self.inference_rngs(copies);
-        let (run, filters) = (self.run()?, self.run()?.workers().filters());
+        let run = self.run()?;
+        let filters = self.run()?.workers().filters();
         let timestep = run.workers().counters().num_env_steps_sampled;
         run.workers().learners.lend_policy(id, |policy| {
             let mut desk = Inference::new(run.spec(), (id, &*policy), rngs, filters.get(id))?;
@@ -111,7 +112,8 @@ impl<T: Trainer> Algorithm<T> {
         let run = self.run()?;
         let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
         policies.set_weights(&run.workers().get_weights())?;
-        let (filters, timestep) = (run.workers().filters(), run.workers().counters().num_env_steps_sampled);
+        let filters = run.workers().filters();
+        let timestep = run.workers().counters().num_env_steps_sampled;
         Session::new(id, run.spec(), policies, rngs, filters.get(id), timestep)
     }
 

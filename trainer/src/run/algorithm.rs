@@ -150,7 +150,9 @@ impl<T: Trainer> Algorithm<T> {
         run.on_trainer_init()?;
         self.policies_changed = false;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
-        (self.settings, self.env, self.run) = (settings, env, Some(run));
+        self.settings = settings;
+        self.env = env;
+        self.run = Some(run);
         Ok(())
     }
 

@@ -53,10 +53,13 @@ impl<T: Trainer> TrainerExt for T {}
 
 /// The factory that makes the algorithm in trials, and its rollout workers in processes.
 fn factory<T: Trainer>(settings: &T, env: &EnvCreator, code: &Code) -> TrainableFactory {
-    let (settings, trial_env, trial_code) = (settings.clone(), env.clone(), code.clone());
+    let settings = settings.clone();
+    let trial_env = env.clone();
+    let trial_code = code.clone();
     let trial =
         move |_: &Config| Ok(Algorithm::with_code(settings.clone(), trial_env.clone(), trial_code.clone()));
-    let (worker_env, worker_code) = (env.clone(), code.clone());
+    let worker_env = env.clone();
+    let worker_code = code.clone();
     TrainableFactory::new(Algorithm::<T>::trainable_name(env), trial).with_rollout_workers(move |socket| {
         let env = worker_env.clone();
         let code = worker_code.clone();

@@ -46,7 +46,8 @@ fn encode(out: impl Write, frames: &[Frame], delay: u16) -> std::result::Result<
     let side = |side: usize| {
         u16::try_from(side).map_err(|_| format!("a GIF has sides of 65535 at most, not {side}"))
     };
-    let (width, height) = (side(first.width)?, side(first.height)?);
+    let width = side(first.width)?;
+    let height = side(first.height)?;
     let rectangles: Vec<Rectangle> = (0..frames.len()).map(|i| Rectangle::changed(frames, i)).collect();
     let mut palette = Palette::of(frames.iter().zip(&rectangles));
     let mut encoder = Encoder::new(out, width, height, palette.colors.as_flattened()).map_err(said)?;
@@ -194,7 +195,8 @@ mod tests {
         while let Some(part) = decoder.read_next_frame().unwrap() {
             assert_eq!(part.delay, 2);
             for (i, pixel) in part.buffer.as_chunks::<4>().0.iter().enumerate() {
-                let (x, y) = (i % usize::from(part.width), i / usize::from(part.width));
+                let x = i % usize::from(part.width);
+                let y = i / usize::from(part.width);
                 let at = 3 * ((usize::from(part.top) + y) * 4 + usize::from(part.left) + x);
                 canvas[at..at + 3].copy_from_slice(&pixel[..3]);
             }

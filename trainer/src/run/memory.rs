@@ -51,7 +51,8 @@ impl Memory {
         let product = settings.iter().fold(bytes, |product, (_, n)| product.saturating_mul(*n as u128));
         let bytes = product / per.map_or(1, |(_, n)| n as u128);
         let shown = |&(key, n): &(&str, usize)| (key.into(), n.to_string());
-        let (settings, per) = (settings.iter().map(shown).collect(), per.as_ref().map(shown));
+        let settings = settings.iter().map(shown).collect();
+        let per = per.as_ref().map(shown);
         self.parts.push(Part { what: what.into(), settings, per, largest, bytes });
     }
 
@@ -193,7 +194,8 @@ fn sampled(common: &Common) -> [(&'static str, usize); 3] {
 /// Bytes of a row: observation, action, reward, flags, and columns that policies add.
 fn row(spaces: &Spaces) -> u128 {
     let space = &spaces.observation_space;
-    let (obs, action) = (space.width() * space.dtype().size(), spaces.action_space.width());
+    let obs = space.width() * space.dtype().size();
+    let action = spaces.action_space.width();
     obs as u128 + 8 * action as u128 + 16
 }
 

@@ -35,10 +35,8 @@ pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policie
     let multi = settings.common().multiagent.clone();
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
     multi.policy_mapping_fn.check(MAPPED_BY, &names)?;
-    let mut policies = match multi.policies.is_empty() {
-        true => settings.policies(agents)?,
-        false => with_settings(settings, agents)?,
-    };
+    let mut policies =
+        if multi.policies.is_empty() { settings.policies(agents)? } else { with_settings(settings, agents)? };
     if let Some(ids) = &multi.policies_to_train {
         policies = policies.training(ids.iter().cloned());
     }
@@ -61,7 +59,9 @@ fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies>
         let mut mappings = std::iter::once(&mapping).chain(&evaluated);
         mappings.any(|mapping| mapping.possible_policies(&agent.name).contains(id))
     };
-    let (mut classes, mut commons, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut classes = Vec::new();
+    let mut commons = Vec::new();
+    let mut checks = Vec::new();
     for (id, own) in &multi.policies {
         // A policy without agents is refused later, with all others.
         let used = agents.iter().find(|agent| acts(agent, id));
@@ -119,9 +119,12 @@ fn own_settings<T: Trainer>(settings: &T, own: &Config) -> Result<T> {
 
 /// Renames the keys in an error about a policy's own settings to their full keys in the run's settings.
 fn of_policy(id: &PolicyId, own: &Config, error: Error) -> Error {
-    placed(error, &|key: &str| match own.contains_key(key.split(['.', '[']).next().unwrap_or_default()) {
-        true => format!("multiagent.policies.{id}.{key}"),
-        false => key.to_owned(),
+    placed(error, &|key: &str| {
+        if own.contains_key(key.split(['.', '[']).next().unwrap_or_default()) {
+            format!("multiagent.policies.{id}.{key}")
+        } else {
+            key.to_owned()
+        }
     })
 }
 

@@ -76,12 +76,15 @@ impl<T: Trainer> Algorithm<T> {
         policies.check(&env_info.agents)?;
         // Afterwards workers have everything that was learned.
         run.workers().sync_weights()?;
-        let (saved, learners) = (run.state()?, run.workers().learners.clone());
+        let saved = run.state()?;
+        let learners = run.workers().learners.clone();
         // Ends the old workers, to make room for the new ones.
         self.run = None;
         let mut run = self.make_run(&settings, &self.env, env_info)?;
         run.take_over(saved, &learners)?;
-        (self.settings, self.run, self.policies_changed) = (settings, Some(run), true);
+        self.settings = settings;
+        self.run = Some(run);
+        self.policies_changed = true;
         Ok(())
     }
 }

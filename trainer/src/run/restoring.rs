@@ -72,9 +72,12 @@ impl<T: Trainer> Algorithm<T> {
             }
         }
         if saved.agents != own.agents && !self.policies_changed && !saved.policies_changed {
-            let list = |agents: &[(String, String)]| match agents.is_empty() {
-                true => "one".to_owned(),
-                false => agents.iter().map(|(a, id)| format!("{a} by {id}")).collect::<Vec<_>>().join(", "),
+            let list = |agents: &[(String, String)]| {
+                if agents.is_empty() {
+                    "one".to_owned()
+                } else {
+                    agents.iter().map(|(a, id)| format!("{a} by {id}")).collect::<Vec<_>>().join(", ")
+                }
             };
             let reason =
                 format!("the saved run had {}, but there is {} here", list(&saved.agents), list(&own.agents));
@@ -123,7 +126,9 @@ impl<T: Trainer> Algorithm<T> {
         run.set_state(|part| State::read(dir, part))?;
         run.workers().learners.tell_of_empty_buffers();
         self.inference_rng = Stream::from_state(saved.inference_rng);
-        (self.settings, self.run, self.policies_changed) = (settings, Some(run), saved.policies_changed);
+        self.settings = settings;
+        self.run = Some(run);
+        self.policies_changed = saved.policies_changed;
         Ok(())
     }
 }

@@ -43,9 +43,11 @@ impl ActingRows {
         &mut self,
     ) -> (&mut RolloutBuffer, &Tensor, &mut [Stream], &mut [f32], &mut [f32], &[bool]) {
         let Self { slots, rows, rngs, memory, noise, resets, views } = self;
-        let (acting, copies) = (slots.len(), resets.len());
+        let acting = slots.len();
+        let copies = resets.len();
         let of_acting = |all: &Vec<f32>| acting * (all.len() / copies.max(1));
-        let (memories, noises) = (of_acting(memory), of_acting(noise));
+        let memories = of_acting(memory);
+        let noises = of_acting(noise);
         (
             rows,
             &views[acting],

@@ -55,7 +55,8 @@ impl AgentCopies {
         let action_ranges =
             ranges(&|agent| of(&|env| env.action_space(agent).width() * env.act_dtype().size()));
         let words = |ranges: &[Range<usize>]| ranges.last().map_or(0, |last| last.end.div_ceil(8));
-        let (obs_words, action_words) = (words(&obs_ranges), words(&action_ranges));
+        let obs_words = words(&obs_ranges);
+        let action_words = words(&action_ranges);
         let rows = envs.len() * names.len();
         Self {
             obs: vec![0; obs_words * envs.len()],
@@ -117,7 +118,8 @@ impl AgentCopies {
         let agents = self.names.len();
         let rows = copy * agents..(copy + 1) * agents;
         let end = |ranges: &[Range<usize>]| ranges.last().map_or(0, |last| last.end);
-        let (obs, actions) = (self.obs_words, self.action_words);
+        let obs = self.obs_words;
+        let actions = self.action_words;
         let obs = bytemuck::cast_slice_mut(&mut self.obs[copy * obs..][..obs]);
         let actions: &[u8] = bytemuck::cast_slice(&self.actions[copy * actions..][..actions]);
         let out = MultiAgentOut {
@@ -188,7 +190,8 @@ impl AgentCopies {
 
     /// Restores the environments that [`save`](Self::save) saved.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
-        let (sizes, all) = (state.get::<Vec<usize>>("env_sizes")?, state.tensor("envs")?);
+        let sizes = state.get::<Vec<usize>>("env_sizes")?;
+        let all = state.tensor("envs")?;
         let mut rest = crate::base::read::<u8>(&all);
         if sizes.len() != self.envs.len() || sizes.iter().sum::<usize>() != rest.len() {
             let reason = format!("it is of {} copies, but there are {}", sizes.len(), self.envs.len());

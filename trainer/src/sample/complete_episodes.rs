@@ -55,7 +55,8 @@ impl EpisodeCollector {
         self.pending.resize_with(n, Pending::default);
         let mut from = vec![0; n];
         for (k, &row) in f.ended.iter().enumerate() {
-            let (t, copy) = (row / n, row % n);
+            let t = row / n;
+            let copy = row % n;
             self.extend(f, copy, from[copy], t + 1);
             from[copy] = t + 1;
             let rows = std::mem::take(&mut self.pending[copy]);

@@ -69,11 +69,13 @@ impl EnvRunner {
             (0, workers) => workers * n,
             (i, _) => (i - 1) * n,
         };
-        let (seeds, callbacks) = ((self.spec.seed(), first as u64), callbacks.as_mut());
+        let seeds = (self.spec.seed(), first as u64);
+        let callbacks = callbacks.as_mut();
         self.source = Some(match copies {
             EnvCopies::Vector(env) => {
                 let id = who.of(&names.env_info.agents[0].name);
-                let (policy, common) = (&**policies.get_mut(&id)?, self.spec.common_of(&id));
+                let policy = &**policies.get_mut(&id)?;
+                let common = self.spec.common_of(&id);
                 Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
             }
             EnvCopies::MultiAgent(envs) => {
@@ -105,9 +107,10 @@ impl EnvRunner {
         if *index > 0 {
             policies.on_global_var_update(timestep);
         }
-        let (explore, goal) =
-            (spec.names.common.explore, spec.names.common.rollout_fragment_length * source.copies());
-        let (mut batch, mut episodes) = (TrainBatch::default(), Vec::new());
+        let explore = spec.names.common.explore;
+        let goal = spec.names.common.rollout_fragment_length * source.copies();
+        let mut batch = TrainBatch::default();
+        let mut episodes = Vec::new();
         match collectors {
             None => {
                 source.fill(policies, explore, timestep, callbacks.as_mut())?;

@@ -126,7 +126,8 @@ fn play_vector(
     mut roster: EpisodeSchedule<'_>,
 ) -> Result<Evaluation> {
     let n = env.num_envs();
-    let (spaces, dtype) = (Spaces::of(env), env.act_dtype());
+    let spaces = Spaces::of(env);
+    let dtype = env.act_dtype();
     let rows = |spaces: &Spaces| {
         let space = &spaces.observation_space;
         (space.shape(), space.dtype(), space.flat_width())
@@ -139,7 +140,8 @@ fn play_vector(
     }
     let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
     let id = spec.policies.in_evaluation().of(&spec.agents()[0].name);
-    let (common, policy) = (spec.common_of(&id), policies.get_mut(&id)?.as_mut());
+    let common = spec.common_of(&id);
+    let policy = policies.get_mut(&id)?.as_mut();
     let mut pilot =
         Connector::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;
     let mut storage = pilot.steps(1)?;

@@ -62,7 +62,8 @@ impl Session {
 
 /// Returns an error if the disk has no room for `bytes` bytes: on a full disk libtorch ends the process.
 fn refuse_full_disk(file: &OsStr, bytes: u64) -> io::Result<()> {
-    let (mut file, piece) = (File::create(file)?, [0; 1 << 16]);
+    let mut file = File::create(file)?;
+    let piece = [0; 1 << 16];
     (0..bytes.div_ceil(1 << 16)).try_for_each(|_| file.write_all(&piece))
 }
 
@@ -107,7 +108,8 @@ fn statistics(running: &RunningStat) -> (Tensor, Tensor) {
 
 fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Space) -> Result<CModule> {
     let example = Tensor::zeros(sizes(space, 2), (kind(space), Device::Cpu));
-    let (mut failed, bounds) = (None, bounds(actions));
+    let mut failed = None;
+    let bounds = bounds(actions);
     let mut forward = |inputs: &[Tensor]| match policy.forward(&entrance.pass(&inputs[0])) {
         Ok(outputs) => vec![match (&bounds, policy.best_actions(&outputs)) {
             (Some(bounds), Some(best)) => stretched(best, bounds),

@@ -34,7 +34,8 @@ impl RunningStat {
         if other.count == 0 {
             return;
         }
-        let (a, b) = (self.count as f64, other.count as f64);
+        let a = self.count as f64;
+        let b = other.count as f64;
         for i in 0..self.mean.len() {
             let delta = other.mean[i] - self.mean[i];
             self.mean[i] += delta * b / (a + b);
@@ -151,7 +152,8 @@ mod tests {
     fn the_one_filter_of_an_older_checkpoint_belongs_to_its_only_policy() -> Result<()> {
         let mut filter = MeanStdFilter::new(1);
         filter.apply(&mut [3.0], true);
-        let (mut old, mut new) = (State::default(), State::default());
+        let mut old = State::default();
+        let mut new = State::default();
         old.set("filter", &filter)?;
         new.set("filter", &filter)?;
         new.set("filters", &BTreeMap::from([("main", MeanStdFilter::new(1))]))?;

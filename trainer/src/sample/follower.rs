@@ -110,8 +110,8 @@ impl Follower {
             }
             Follow::SetPolicies { state } => policies.set_state(&state)?,
             Follow::Learn { policy, moment, batch } => {
-                let (policy, batch) =
-                    (policies.get_mut(&policy)?, SampleBatch::saved(&mut Arc::unwrap_or_clone(batch))?);
+                let policy = policies.get_mut(&policy)?;
+                let batch = SampleBatch::saved(&mut Arc::unwrap_or_clone(batch))?;
                 if let (Some(learner), Some(moment)) = (policy.learner_mut(), &moment) {
                     learner.set_moment(moment);
                     learner.learn_with(self.together.clone());

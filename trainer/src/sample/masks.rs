@@ -73,7 +73,8 @@ impl Masks {
 
     /// Returns an error if row `i` leaves some copy without a legal action.
     pub(crate) fn check(&mut self, i: usize) -> Result<()> {
-        let (choices, options) = (&self.choices, self.options);
+        let choices = &self.choices;
+        let options = self.options;
         for (copy, mask) in self.rows.bools_mut(i).chunks_exact(options).enumerate() {
             if let Some(choice) = choice_without_action(choices, mask) {
                 let reason = format!(

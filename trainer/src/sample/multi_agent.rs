@@ -149,7 +149,8 @@ impl FragmentSource for MultiAgentSampler {
         timestep: u64,
         mut callbacks: Option<&mut Box<dyn Callbacks>>,
     ) -> Result<()> {
-        let (steps, total_envs) = (self.common.rollout_fragment_length, self.common.total_envs() as u64);
+        let steps = self.common.rollout_fragment_length;
+        let total_envs = self.common.total_envs() as u64;
         let mut laps = Laps::start();
         for t in 0..steps {
             let now = timestep + t as u64 * total_envs;

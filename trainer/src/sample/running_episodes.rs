@@ -223,11 +223,13 @@ pub(crate) struct Numbers<'a> {
 impl Numbers<'_> {
     /// Returns an error for the first number that is not finite; `before` is the number of steps before the fragment.
     fn check(&self, episodes: &[Episode], before: u64) -> Result<()> {
-        let (n, width) = (episodes.len(), self.width);
+        let n = episodes.len();
+        let width = self.width;
         let copy = |row: usize| episodes[row % n].env_index;
         // `rows`: steps of this fragment before the error.
         let error = |what: String, value: f32, rows: usize| {
-            let (value, step) = (f64::from(value), before + rows as u64);
+            let value = f64::from(value);
+            let step = before + rows as u64;
             Err(Error::NotFinite { what, value, step, hint: HINT.into() })
         };
         let component = |i: usize, copy| observed(i % width, copy);

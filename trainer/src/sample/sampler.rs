@@ -49,7 +49,8 @@ impl Sampler {
         (run_seed, first_env): (u64, u64),
         callbacks: Option<&mut Box<dyn Callbacks>>,
     ) -> Result<Self> {
-        let (n, t) = (env.num_envs(), common.rollout_fragment_length);
+        let n = env.num_envs();
+        let t = common.rollout_fragment_length;
         let rngs = (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect();
         let spaces = Spaces::of(env.as_ref());
         let pilot = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
@@ -111,7 +112,8 @@ impl Sampler {
         let n = counting.copies();
         for i in 0..n {
             let row = t * n + i;
-            let (terminated, truncated) = (storage.terminated[row], storage.truncated[row]);
+            let terminated = storage.terminated[row];
+            let truncated = storage.truncated[row];
             let ended = terminated || truncated;
             if ended {
                 let RolloutBuffer { masks, endings, .. } = storage;
@@ -126,9 +128,10 @@ impl Sampler {
                 pilot.begin(i, None);
             }
             // Only callbacks read the observation.
-            let obs: &[f32] = match callbacks.is_some() {
-                true => pilot.model_row(storage, (!ended).then_some((t + 1, i))),
-                false => &[],
+            let obs: &[f32] = if callbacks.is_some() {
+                pilot.model_row(storage, (!ended).then_some((t + 1, i)))
+            } else {
+                &[]
             };
             let step = StepView { obs, reward: storage.rewards[row], terminated, truncated };
             counting.step(i, f64::from(step.reward), step, callbacks)?;

@@ -132,7 +132,8 @@ impl Seats {
             let (_, agent) = self.places[slot];
             self.pilot.begin(slot, stream(agent));
             self.plays[slot] = seated[agent].policy == self.id;
-            (self.open[slot], self.due[slot]) = (false, false);
+            self.open[slot] = false;
+            self.due[slot] = false;
             if self.plays[slot] {
                 playing += 1;
                 if copies.agent(copy, agent).acting {
@@ -146,7 +147,8 @@ impl Seats {
 
     /// Stores the current observation of a slot that acts next, after its finished rows.
     fn see(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
-        let ((copy, agent), t) = (self.places[slot], self.closed[slot]);
+        let (copy, agent) = self.places[slot];
+        let t = self.closed[slot];
         self.due[slot] = true;
         if let Some(masks) = &mut self.storage.masks {
             masks.read_agent(copies.env(copy), agent, t, slot)?;
@@ -163,7 +165,8 @@ impl Seats {
 
     /// Returns an error if the current observation of a slot is not finite.
     fn check_seen(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
-        let (slots, agent) = (self.slots(), self.places[slot].1);
+        let slots = self.slots();
+        let agent = self.places[slot].1;
         let obs = self.storage.obs.part_mut(self.closed[slot], slot, slots);
         check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
     }
@@ -223,7 +226,9 @@ impl Seats {
         for (i, &slot) in gathered.slots.iter().enumerate() {
             let (copy, agent) = self.places[slot];
             copies.action_mut(copy, agent).copy_from_slice(&actions[i * width..][..width]);
-            (self.due[slot], self.open[slot], self.earned[slot]) = (false, true, 0.0);
+            self.due[slot] = false;
+            self.open[slot] = true;
+            self.earned[slot] = 0.0;
         }
         Ok(())
     }

@@ -62,8 +62,12 @@ impl Seats {
         self.pilot.set_state(state, resets.into_iter())?;
         self.carry();
         self.storage.restore_chosen(state)?;
-        let (due, open, earned) = (state.get("due")?, state.get("open")?, state.get("earned")?);
-        (self.due, self.open, self.earned) = (due, open, earned);
+        let due = state.get("due")?;
+        let open = state.get("open")?;
+        let earned = state.get("earned")?;
+        self.due = due;
+        self.open = open;
+        self.earned = earned;
         self.plays = if state.has("plays") { state.get("plays")? } else { vec![true; self.slots()] };
         if !self.before.is_empty() {
             self.before.copy_from_slice(host::read(&state.tensor("before")?));

@@ -165,10 +165,12 @@ impl Inference {
         pilot.first(storage).copy_from_slice(bytemuck::cast_slice(obs));
         pilot.observe(storage, 0, false)?;
         pilot.act(policy, storage, 0, explore, timestep)?;
-        let (discrete, bytes) = (pilot.is_discrete(), pilot.exchange(storage, 0).0);
-        Ok(match discrete {
-            true => chunks(bytes, *action_width).map(Action::Int).collect(),
-            false => chunks(bytes, *action_width).map(Action::Float).collect(),
+        let discrete = pilot.is_discrete();
+        let bytes = pilot.exchange(storage, 0).0;
+        Ok(if discrete {
+            chunks(bytes, *action_width).map(Action::Int).collect()
+        } else {
+            chunks(bytes, *action_width).map(Action::Float).collect()
         })
     }
 }

@@ -82,8 +82,8 @@ impl PolicyToEnv {
                 if dtype != DType::F32 {
                     return refuse("continuous actions of type f32 (`type Act = f32`)");
                 }
-                let (low, high): (Vec<f32>, Vec<f32>) =
-                    (low.iter().map(|&x| x as f32).collect(), high.iter().map(|&x| x as f32).collect());
+                let low: Vec<f32> = low.iter().map(|&x| x as f32).collect();
+                let high: Vec<f32> = high.iter().map(|&x| x as f32).collect();
                 let bounded = low.iter().chain(&high).all(|x| x.is_finite());
                 let how = match (common.normalize_actions, common.clip_actions) {
                     (true, _) if bounded => FloatActions::Unsquash,

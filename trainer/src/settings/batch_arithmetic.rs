@@ -51,7 +51,8 @@ impl Common {
 
     /// Describes in words how fragments that arrive one by one make a batch.
     pub fn fragment_arithmetic(&self) -> String {
-        let (envs, fragment) = (self.num_envs_per_worker, self.rollout_fragment_length);
+        let envs = self.num_envs_per_worker;
+        let fragment = self.rollout_fragment_length;
         match self.batch_mode {
             _ if self.counts_agent_steps() => self.batch_arithmetic(),
             BatchMode::TruncateEpisodes => {
@@ -68,8 +69,9 @@ impl Common {
 
     /// Describes in words how whole rounds of fragments make one on-policy batch.
     pub fn batch_arithmetic(&self) -> String {
-        let (workers, envs, fragment) =
-            (self.num_workers.max(1), self.num_envs_per_worker, self.rollout_fragment_length);
+        let workers = self.num_workers.max(1);
+        let envs = self.num_envs_per_worker;
+        let fragment = self.rollout_fragment_length;
         let round = self.steps_per_round();
         match self.batch_mode {
             _ if self.counts_agent_steps() => format!(

@@ -10,7 +10,8 @@ const MOST_LEARNERS: usize = 64;
 impl Common {
     /// Checks the settings of additional learners.
     pub(super) fn validate_learners(&self) -> Result<()> {
-        let (learners, transport) = (self.num_learners, self.learners.transport);
+        let learners = self.num_learners;
+        let transport = self.learners.transport;
         let kind = format!("\"{}\"", transport.name());
         rules::all([
             rules::refuse_if(

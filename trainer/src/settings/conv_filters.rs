@@ -96,14 +96,16 @@ impl ConvFilters {
     /// last one. The count ends at a layer that does not fit, of which no network is made.
     pub(super) fn sizes(self, [height, width, mut channels]: [usize; 3]) -> (u128, usize) {
         let (filters, units) = self.unfolded();
-        let (mut weights, mut image) = (0_u128, [height, width]);
+        let mut weights = 0_u128;
+        let mut image = [height, width];
         for filter in filters {
             let Some((_, sides)) = filter.on(image) else { return (weights, 0) };
             let inputs =
                 filter.kernel.iter().fold(channels as u128, |n, &side| n.saturating_mul(side as u128));
             let layer = (filter.channels as u128).saturating_mul(inputs.saturating_add(1));
             weights = weights.saturating_add(layer);
-            (channels, image) = (filter.channels, sides);
+            channels = filter.channels;
+            image = sides;
         }
         let outputs = image.into_iter().fold(channels, usize::saturating_mul);
         let Some(units) = units else { return (weights, outputs) };
@@ -145,9 +147,11 @@ impl Filter {
     /// For an image `[height, width]`: padding left, right, top and bottom, then height and width of
     /// the output. `None`: the kernel does not fit.
     pub(crate) fn on(&self, image: [usize; 2]) -> Option<([usize; 4], [usize; 2])> {
-        let (mut around, mut sides) = ([0; 4], [0; 2]);
+        let mut around = [0; 4];
+        let mut sides = [0; 2];
         for (axis, side) in image.into_iter().enumerate() {
-            let (kernel, stride) = (self.kernel[axis], self.stride[axis]);
+            let kernel = self.kernel[axis];
+            let stride = self.stride[axis];
             if [kernel, stride, side].contains(&0) {
                 return None;
             }
@@ -157,7 +161,8 @@ impl Filter {
                     let covered = ((side.div_ceil(stride) - 1) * stride).checked_add(kernel)?;
                     let zeros = covered.saturating_sub(side);
                     // Padding lists left and right before top and bottom.
-                    (around[2 - 2 * axis], around[3 - 2 * axis]) = (zeros / 2, zeros - zeros / 2);
+                    around[2 - 2 * axis] = zeros / 2;
+                    around[3 - 2 * axis] = zeros - zeros / 2;
                     side.checked_add(zeros)?
                 }
             };

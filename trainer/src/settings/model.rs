@@ -80,12 +80,13 @@ impl ModelConfig {
             let rule = "every layer needs at least one unit";
             rules::refuse_if(sizes.contains(&0), key, format_args!("{sizes:?}"), rule)
         };
-        let memory = match self.is_recurrent() {
-            true => rules::at_least_one([
+        let memory = if self.is_recurrent() {
+            rules::at_least_one([
                 ("model.lstm_cell_size", self.lstm_cell_size),
                 ("model.max_seq_len", self.max_seq_len),
-            ]),
-            false => Ok(()),
+            ])
+        } else {
+            Ok(())
         };
         let both = self.use_gru && self.use_lstm;
         let bare =
@@ -205,7 +206,8 @@ impl HiddenLayers {
     /// # Errors
     /// Returns [`Error::Config`] for the first broken rule.
     pub fn validate(&self, key: &str) -> Result<()> {
-        let (hiddens, is_simba) = (&self.fcnet_hiddens, self.architecture == Architecture::Simba);
+        let hiddens = &self.fcnet_hiddens;
+        let is_simba = self.architecture == Architecture::Simba;
         let refuse = |broken, rule| {
             rules::refuse_if(broken, &format!("{key}.fcnet_hiddens"), format_args!("{hiddens:?}"), rule)
         };

@@ -137,7 +137,8 @@ impl MultiAgentConfig {
             let broken = id.is_empty() || !id.chars().all(is_plain);
             rules::refuse_if(broken, "multiagent.policies", format_args!("{id:?}"), rule)
         });
-        let (capacity, key) = (self.policy_map_capacity, "multiagent.policy_map_capacity");
+        let capacity = self.policy_map_capacity;
+        let key = "multiagent.policy_map_capacity";
         let memory = [rules::refuse_if(
             capacity == 0,
             key,

@@ -137,10 +137,7 @@ impl Fleet {
                 _ => {}
             }
         }
-        match replies.is_empty() && !self.is_empty() {
-            true => Err(no_worker_left()),
-            false => Ok(replies),
-        }
+        if replies.is_empty() && !self.is_empty() { Err(no_worker_left()) } else { Ok(replies) }
     }
 
     /// Returns one fragment of every worker, in the order of the workers; fragments that were requested earlier come

@@ -83,7 +83,8 @@ impl Fleet {
         };
         self.ask_all(request)?;
         if run.has("ahead") {
-            let (sampled, workers) = (read("ahead")?, run.get::<Vec<usize>>("ahead")?);
+            let sampled = read("ahead")?;
+            let workers = run.get::<Vec<usize>>("ahead")?;
             for (i, &worker) in workers.iter().enumerate() {
                 let name = early_name(workers.iter().copied(), i, worker);
                 let part = read_early(&sampled, &name).map_err(|e| e.within("ahead"))?;

@@ -214,12 +214,11 @@ impl Health {
             );
             return Ok(None);
         }
-        let fault = Fault::Dead(match is_start {
-            true => not_ready(self.start_timeout),
-            false => {
-                let seconds = self.timeout.unwrap_or_default().as_secs_f64();
-                format!("no answer in {seconds} s (`worker_timeout_s`)")
-            }
+        let fault = Fault::Dead(if is_start {
+            not_ready(self.start_timeout)
+        } else {
+            let seconds = self.timeout.unwrap_or_default().as_secs_f64();
+            format!("no answer in {seconds} s (`worker_timeout_s`)")
         });
         let owed = self.workers[worker].owes.pop_front();
         self.failed(worker, &fault, owed, revive)
@@ -242,7 +241,8 @@ impl Health {
                 "{reason}; set `recreate_failed_workers` or `ignore_worker_failures` to carry on"
             ));
         }
-        let (failures, tolerance) = (condition.failures, self.tolerance);
+        let failures = condition.failures;
+        let tolerance = self.tolerance;
         if failures > tolerance {
             return error(format!(
                 "{reason}; that is failure {failures} in a row, and {tolerance} are tolerated \

@@ -47,13 +47,12 @@ impl LearnerQueue {
     /// # Errors
     /// Returns [`Error::State`] if the thread that should have learned from them has failed.
     pub(crate) fn wait(&self) -> Result<()> {
-        match self.until(|count| count.batches == 0).failed {
-            false => Ok(()),
-            true => {
-                let reason = "it has failed, and what it was to learn from is lost; the next `train` reports why. \
+        if self.until(|count| count.batches == 0).failed {
+            let reason = "it has failed, and what it was to learn from is lost; the next `train` reports why. \
                               Continue from an earlier checkpoint";
-                Err(Error::state("the learner thread", reason))
-            }
+            Err(Error::state("the learner thread", reason))
+        } else {
+            Ok(())
         }
     }
 

@@ -206,7 +206,8 @@ impl Learners {
     pub(crate) fn mix_in(&self, fragment: TrainBatch, proportion: f64) -> Result<TrainBatch> {
         let Learning { fragments, rng, .. } = &mut *lock(&self.learning);
         let Some((fragments, capacity)) = fragments else { return Ok(fragment) };
-        let (whole, rest) = (proportion.trunc() as usize, proportion.fract());
+        let whole = proportion.trunc() as usize;
+        let rest = proportion.fract();
         let times = whole + usize::from(rest > 0.0 && rng.uniform_f64() < rest);
         let mut all: Vec<TrainBatch> = (0..times).filter_map(|_| fragments.draw(rng)).collect();
         fragments.add(fragment.share(), *capacity);

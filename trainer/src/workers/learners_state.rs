@@ -49,9 +49,10 @@ impl Learners {
         learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
         learning.learned = run.has("batches_since_broadcast");
         learning.batches = if learning.learned { run.get("batches_since_broadcast")? } else { 0 };
-        let workers_have = match learning.learned {
-            true => Weights::new(read("broadcast_weights")?),
-            false => learning.policies.get_weights(),
+        let workers_have = if learning.learned {
+            Weights::new(read("broadcast_weights")?)
+        } else {
+            learning.policies.get_weights()
         };
         learning.rng = Stream::from_state(run.get("learner_rng")?);
         // Checkpoints of the first layout had no versions.
@@ -67,11 +68,10 @@ impl Learners {
             let saved = read("fragments")?;
             *fragments = Fragments::from_state(&saved, *capacity).map_err(|e| e.within("fragments"))?;
         }
-        learning.minibatches = match run.has("keeps_minibatches") {
-            true => {
-                learning.minibatches.restored(&read("minibatches")?).map_err(|e| e.within("minibatches"))?
-            }
-            false => learning.minibatches.emptied(),
+        learning.minibatches = if run.has("keeps_minibatches") {
+            learning.minibatches.restored(&read("minibatches")?).map_err(|e| e.within("minibatches"))?
+        } else {
+            learning.minibatches.emptied()
         };
         for (id, replay) in &learning.replay {
             if replay.store_in_checkpoints {
@@ -94,7 +94,8 @@ impl Learners {
 
     /// Takes the hooks of `others`, and the replay buffers of policies that both have.
     pub(crate) fn take_over(&self, others: &Self) {
-        let (own, others) = (&mut *lock(&self.learning), &mut *lock(&others.learning));
+        let own = &mut *lock(&self.learning);
+        let others = &mut *lock(&others.learning);
         std::mem::swap(&mut own.callbacks, &mut others.callbacks);
         for (id, replay) in &own.replay {
             if let Some(before) = others.replay.get(id) {

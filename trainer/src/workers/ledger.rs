@@ -107,7 +107,8 @@ impl Ledger {
     pub(crate) fn start_breakdown(&self) {
         let mut book = lock(&self.0);
         book.timers.restart_totals();
-        (book.perf, book.lag) = (SamplerPerf::default(), Lag::default());
+        book.perf = SamplerPerf::default();
+        book.lag = Lag::default();
     }
 
     /// Mean age of the weights that made this iteration's training rows, in published versions. `None` if nothing was
@@ -146,9 +147,11 @@ impl Ledger {
 
     /// Restores what [`save`](Self::save) wrote.
     pub(crate) fn restore(&self, run: &State) -> Result<()> {
-        let (counters, episodes) = (run.get::<Counters>("counters")?, run.get("episodes")?);
+        let counters = run.get::<Counters>("counters")?;
+        let episodes = run.get("episodes")?;
         let mut book = lock(&self.0);
-        (book.counters, book.episodes) = (counters.completed(), episodes);
+        book.counters = counters.completed();
+        book.episodes = episodes;
         Ok(())
     }
 }

@@ -87,8 +87,8 @@ impl Counters {
             self.num_agent_steps_sampled = self.num_env_steps_sampled;
             self.num_agent_steps_trained = self.num_env_steps_trained;
             let last_target_update_ts = self.last_target_update_ts;
-            let (num_steps_sampled, num_steps_trained) =
-                (self.num_env_steps_sampled, self.num_env_steps_trained);
+            let num_steps_sampled = self.num_env_steps_sampled;
+            let num_steps_trained = self.num_env_steps_trained;
             let counts = PolicyCounters { num_steps_sampled, num_steps_trained, last_target_update_ts };
             self.policies.insert(DEFAULT_POLICY.to_owned(), counts);
         }
@@ -169,7 +169,8 @@ impl Sizes {
         sorted.sort_unstable();
         let quantile = |q: f64| {
             let at = q * (sorted.len() - 1) as f64;
-            let (low, high) = (sorted[at.floor() as usize] as f64, sorted[at.ceil() as usize] as f64);
+            let low = sorted[at.floor() as usize] as f64;
+            let high = sorted[at.ceil() as usize] as f64;
             low + (high - low) * at.fract()
         };
         let quantiles: Vec<f64> =

@@ -87,7 +87,8 @@ impl WorkerSet {
     /// Fails if a learning policy or the environment of the plan's own thread cannot be made, or a hook fails.
     pub fn over(spec: &WorkerSpec, device: Device, pool: Box<dyn WorkerPool>) -> Result<Self> {
         let with_env = spec.names.sampling && (pool.is_empty() || spec.names.common.create_env_on_driver);
-        let (learners, has_workers) = (Learners::new(spec, device)?, !pool.is_empty());
+        let learners = Learners::new(spec, device)?;
+        let has_workers = !pool.is_empty();
         let local =
             learners.lend(|policies, hooks| EnvRunner::new(spec.clone(), 0, with_env, policies, hooks))?;
         Ok(Self {
@@ -160,10 +161,7 @@ impl WorkerSet {
         if (before + 1..=now).contains(&(UNSEATED * copies)) {
             notice(&format!("`{key}` is {value}, but {}", rule(UNSEATED)));
         }
-        match now >= 5 * UNSEATED * copies {
-            true => Err(Error::config(key, value, rule(5 * UNSEATED))),
-            false => Ok(()),
-        }
+        if now >= 5 * UNSEATED * copies { Err(Error::config(key, value, rule(5 * UNSEATED))) } else { Ok(()) }
     }
 
     /// Returns the next fragment of one rollout worker and asks that worker for another one, so that each worker has
@@ -271,7 +269,8 @@ impl WorkerSet {
             return self.learners.lend(|policies, _| fleet.local().evaluate(policies, task));
         }
         // The w-th of W workers plays every W-th episode; the episodes of a lost worker are dealt out again.
-        let (mut all, mut left) = (Evaluation::default(), task.episodes.clone());
+        let mut all = Evaluation::default();
+        let mut left = task.episodes.clone();
         while !left.is_empty() {
             let up = fleet.up();
             let share = |worker: usize| {

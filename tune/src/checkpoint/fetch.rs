@@ -19,7 +19,8 @@ pub fn fetch(place: &Path) -> Result<PathBuf> {
     let Some(url) = place.to_str().filter(|_| storage::scheme(place).is_some()) else {
         return Ok(place.to_path_buf());
     };
-    let (storage, dir) = (storage::open(url)?, storage::work_dir(url)?);
+    let storage = storage::open(url)?;
+    let dir = storage::work_dir(url)?;
     let objects = storage.list("")?;
     let is_checkpoint = objects.iter().any(|object| object.path == MANIFEST);
     match storage::newest(&*storage, &objects)? {

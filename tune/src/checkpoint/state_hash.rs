@@ -84,7 +84,8 @@ mod tests {
 
     fn save(home: &Path, iteration: u64, state: &str, time: &str) -> Result<StateHash> {
         let dir = write(&home.join(name(iteration)), "Counter", |to| {
-            let write = |file: &str, text: &str| std::fs::write(to.join(file), text).map_err(Error::io("write", to));
+            let write =
+                |file: &str, text: &str| std::fs::write(to.join(file), text).map_err(Error::io("write", to));
             write("state", state)?;
             write(METADATA, time)
         })?;

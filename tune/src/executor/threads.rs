@@ -28,7 +28,8 @@ impl ThreadExecutor {
 impl Executor for ThreadExecutor {
     fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()> {
         let (sender, requests) = bounded(1);
-        let (factory, report) = (self.factory.clone(), self.report.clone());
+        let factory = self.factory.clone();
+        let report = self.report.clone();
         let thread = thread::Builder::new()
             .name(format!("trial {}", start.trial_id))
             .spawn(move || {

@@ -49,7 +49,8 @@ impl LinesFromEnd {
             self.file.seek(SeekFrom::Start(start))?;
             self.file.read_exact(&mut block)?;
             block.append(&mut self.held);
-            (self.held, self.start) = (block, start);
+            self.held = block;
+            self.start = start;
         }
     }
 }

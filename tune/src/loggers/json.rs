@@ -56,7 +56,8 @@ impl Logger for JsonLogger {
     /// Cuts off the results after `iteration`, which are at the end of the file. A damaged line before them stays.
     fn rewind(&mut self, iteration: u64) -> Result<()> {
         let later = || {
-            let (mut lines, mut later) = (LinesFromEnd::open(&self.path)?, None);
+            let mut lines = LinesFromEnd::open(&self.path)?;
+            let mut later = None;
             while let Some((start, line)) = lines.next()? {
                 match iteration_of(&line) {
                     Some(found) if found > iteration => later = Some(start),

@@ -19,7 +19,8 @@ pub fn diagnose_serialization(trainable: &TrainableFactory, config: &Config) -> 
     match travelled {
         Err(error) => reasons.push(format!("settings: {error}")),
         Ok(travelled) => {
-            let (before, after) = (flatten(config), flatten(&travelled));
+            let before = flatten(config);
+            let after = flatten(&travelled);
             let changed = before.iter().filter(|pair| !after.contains(pair));
             reasons.extend(
                 changed.map(|(key, value)| format!("setting `{key}`: {value} is read back as another value")),

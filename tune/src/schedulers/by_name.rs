@@ -140,14 +140,16 @@ struct ResourceChanging {
 /// Makes a [`ResourceChangingScheduler`] with its base scheduler and allocation function.
 fn resource_changing(path: &str, settings: Config, seed: u64) -> Result<Box<dyn TrialScheduler>> {
     let parts: ResourceChanging = settings_of(path, settings, &ResourceChanging::default())?;
-    let base: Box<dyn TrialScheduler> = match parts.base_scheduler.is_empty() {
-        true => Box::new(FifoScheduler),
-        false => REGISTRY.build(&format!("{path}.base_scheduler"), &parts.base_scheduler, seed)?,
+    let base: Box<dyn TrialScheduler> = if parts.base_scheduler.is_empty() {
+        Box::new(FifoScheduler)
+    } else {
+        REGISTRY.build(&format!("{path}.base_scheduler"), &parts.base_scheduler, seed)?
     };
     let function = &parts.resources_allocation_function;
-    let allocation: Box<dyn ResourceAllocation> = match function.is_empty() {
-        true => Box::<DistributeResources>::default(),
-        false => ALLOCATIONS.build(&format!("{path}.resources_allocation_function"), function, seed)?,
+    let allocation: Box<dyn ResourceAllocation> = if function.is_empty() {
+        Box::<DistributeResources>::default()
+    } else {
+        ALLOCATIONS.build(&format!("{path}.resources_allocation_function"), function, seed)?
     };
     Ok(Box::new(ResourceChangingScheduler::new(base, allocation)))
 }

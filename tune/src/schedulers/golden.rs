@@ -161,7 +161,8 @@ impl Replay {
                         experiment_tag
                     ]));
                     let trial = &mut self.trials[number(&trial_id)];
-                    (trial.config, trial.experiment_tag) = (config, experiment_tag);
+                    trial.config = config;
+                    trial.experiment_tag = experiment_tag;
                     trial.status = TrialStatus::Paused;
                 }
                 Order::SetResources(id, resources) => {
@@ -169,7 +170,8 @@ impl Replay {
                         resources.bundles().iter().filter(|bundle| !bundle.is_empty()).collect();
                     found.push(json!(["set_resources", number(&id), bundles]));
                     let trial = &mut self.trials[number(&id)];
-                    (trial.status, trial.resources) = (TrialStatus::Paused, resources);
+                    trial.status = TrialStatus::Paused;
+                    trial.resources = resources;
                 }
             }
         }

@@ -209,10 +209,13 @@ impl Domain {
                 below(low as f64, high as f64)?;
                 q.map_or(Ok(()), |q| has_multiple(low, high, q))
             }
-            Domain::Choice(ref options) | Domain::GridSearch(ref options) => match options.is_empty() {
-                true => Err("it needs at least one value to take".into()),
-                false => Ok(()),
-            },
+            Domain::Choice(ref options) | Domain::GridSearch(ref options) => {
+                if options.is_empty() {
+                    Err("it needs at least one value to take".into())
+                } else {
+                    Ok(())
+                }
+            }
         }
     }
 
@@ -257,7 +260,8 @@ impl Domain {
     pub(super) fn quantile_of(&self, value: f64) -> f64 {
         // Bisection finds both ends of the interval on which `number_at` equals `value`.
         let edge = |is_left: &dyn Fn(f64) -> bool| {
-            let (mut low, mut high) = (0.0, 1.0);
+            let mut low = 0.0;
+            let mut high = 1.0;
             for _ in 0..53 {
                 let middle = 0.5 * (low + high);
                 if is_left(self.number_at(middle)) { low = middle } else { high = middle }
@@ -339,10 +343,8 @@ fn build(name: &str, arguments: &[Value]) -> Result<Domain, String> {
     let float = |index: usize| arguments[index].as_f64().ok_or("its arguments must be numbers".to_string());
     let integer =
         |index: usize| exact_integer(&arguments[index]).ok_or("its arguments must be integers".to_string());
-    let takes = |counts: std::ops::RangeInclusive<usize>, form: &str| match counts.contains(&arguments.len())
-    {
-        true => Ok(()),
-        false => Err(format!("it must be written {form}")),
+    let takes = |counts: std::ops::RangeInclusive<usize>, form: &str| {
+        if counts.contains(&arguments.len()) { Ok(()) } else { Err(format!("it must be written {form}")) }
     };
     // Ray takes a base here, so it is accepted, though it does not change the distribution.
     let base = |index: usize| match arguments.get(index).map(Value::as_f64) {

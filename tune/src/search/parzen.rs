@@ -53,7 +53,8 @@ impl Parzen {
             let quantiles: Vec<&[f64]> = ranking.iter().map(|index| observations[*index].quantiles).collect();
             Density::fit(kinds, &quantiles)
         };
-        let (good, bad) = (density(good), density(bad));
+        let good = density(good);
+        let bad = density(bad);
         let mut generator = stream(self.seed, number as u64, Purpose::Model, 0);
         let candidates = (0..self.candidates.max(1)).map(|_| good.sample(&mut || generator.random()));
         let scored = candidates.map(|point| (good.log_density(&point) - bad.log_density(&point), point));
@@ -184,9 +185,8 @@ fn normals(values: &[f64]) -> Vec<Kernel> {
         };
         gap.clamp(narrowest, 1.0)
     };
-    let own = values.iter().map(|value| match value.is_nan() {
-        true => Kernel::Flat { options: 0 },
-        false => Kernel::normal(*value, width(*value)),
+    let own = values.iter().map(|value| {
+        if value.is_nan() { Kernel::Flat { options: 0 } } else { Kernel::normal(*value, width(*value)) }
     });
     own.chain([Kernel::normal(0.5, 1.0)]).collect()
 }

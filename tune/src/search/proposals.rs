@@ -100,7 +100,8 @@ impl Proposals {
     }
 
     fn draw(&self, point: Option<&Config>, quantile: &mut dyn FnMut(usize) -> f64) -> Result<Draw> {
-        let (seed, number) = (self.seed, self.trials.len() as u64);
+        let seed = self.seed;
+        let number = self.trials.len() as u64;
         let random = |function| Random::new(seed, number, function);
         self.template.draw(Source { quantile, grid: &[], point, random: &random })
     }

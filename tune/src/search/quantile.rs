@@ -2,7 +2,8 @@
 
 /// Rounds to the nearest multiple of `q`, without floating-point noise: 3 steps of 0.1 are 0.3, not 0.30000000000000004.
 pub(super) fn round_to(value: f64, q: f64) -> f64 {
-    let (steps, per_unit) = ((value / q).round(), (1.0 / q).round());
+    let steps = (value / q).round();
+    let per_unit = (1.0 / q).round();
     if (per_unit * q - 1.0).abs() < 1e-12 { steps / per_unit } else { steps * q }
 }
 

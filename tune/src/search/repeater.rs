@@ -60,7 +60,8 @@ impl<S: Searcher> Searcher for Repeater<S> {
     }
 
     fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {
-        let (trials, repeat) = (num_samples?, (self.repeat as u64).max(1));
+        let trials = num_samples?;
+        let repeat = (self.repeat as u64).max(1);
         if trials % repeat != 0 {
             tracing::warn!(
                 "`num_samples` is {trials}, which counts repeats and is no multiple of `repeat` = {repeat}"
@@ -86,7 +87,8 @@ impl<S: Searcher> Searcher for Repeater<S> {
         }
         let number = self.groups.len() - 1;
         let group = &mut self.groups[number];
-        let (mut config, mut drawn) = (group.config.clone(), group.drawn.clone());
+        let mut config = group.config.clone();
+        let mut drawn = group.drawn.clone();
         if let Some(key) = &self.index_key {
             config.insert(key.clone(), group.asked.into());
             drawn.retain(|(path, _)| path != key);

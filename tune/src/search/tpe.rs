@@ -88,7 +88,8 @@ impl Searcher for TpeSearch {
         }
         self.comparison.set(objective)?;
         self.proposals.set_space(space)?;
-        let (points, rewards) = (&self.settings.points_to_evaluate, &self.settings.evaluated_rewards);
+        let points = &self.settings.points_to_evaluate;
+        let rewards = &self.settings.evaluated_rewards;
         if !rewards.is_empty() && rewards.len() != points.len() {
             let rule =
                 format!("it must be one for each of the {} points_to_evaluate, or absent", points.len());
@@ -104,9 +105,10 @@ impl Searcher for TpeSearch {
     fn suggest(&mut self, trial_id: &str) -> Result<Suggestion> {
         let number = self.proposals.next_number();
         let TpeConfig { seed, gamma, n_ei_candidates: candidates, .. } = self.settings;
-        let point = match self.settings.evaluated_rewards.is_empty() {
-            true => self.settings.points_to_evaluate.get(number),
-            false => None,
+        let point = if self.settings.evaluated_rewards.is_empty() {
+            self.settings.points_to_evaluate.get(number)
+        } else {
+            None
         };
         let known = self.known.iter().map(|(quantiles, loss)| Observation { quantiles, loss: *loss });
         let of_trial = |(number, loss): (usize, &Option<f64>)| {

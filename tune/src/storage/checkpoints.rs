@@ -33,10 +33,7 @@ pub(super) fn put(
     let there = storage.list(path)?;
     let manifest_path = join(path, MANIFEST);
     let is_there = there.iter().any(|object| object.path == manifest_path);
-    let replaced = match is_there {
-        true => storage.get(&manifest_path)?,
-        false => None,
-    };
+    let replaced = if is_there { storage.get(&manifest_path)? } else { None };
     if replaced.as_ref() == Some(&text) {
         return tidy(storage, path, &folder(path, &text, &there), &manifest, &there);
     }
@@ -182,10 +179,7 @@ fn versioned(path: &str, manifest: &[u8]) -> String {
 fn folder(path: &str, manifest: &[u8], there: &[Object]) -> String {
     let versioned = versioned(path, manifest);
     let prefix = versioned.clone() + "/";
-    match there.iter().any(|object| object.path.starts_with(&prefix)) {
-        true => versioned,
-        false => path.into(),
-    }
+    if there.iter().any(|object| object.path.starts_with(&prefix)) { versioned } else { path.into() }
 }
 
 /// Deletes files that other checkpoints of this name left.

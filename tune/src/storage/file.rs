@@ -145,7 +145,8 @@ impl Storage for FileStorage {
     fn put_file(&self, path: &str, file: &Path, crc32c: u32) -> Result<()> {
         self.write(path, |target| {
             let mut source = files::open(file).map_err(Error::io("read", file))?;
-            let (mut buffer, mut found) = (vec![0; 1 << 16], 0);
+            let mut buffer = vec![0; 1 << 16];
+            let mut found = 0;
             loop {
                 let n = source.read(&mut buffer).map_err(Error::io("read", file))?;
                 if n == 0 {
@@ -154,12 +155,11 @@ impl Storage for FileStorage {
                 found = crc32c::crc32c_append(found, &buffer[..n]);
                 target.write_all(&buffer[..n]).map_err(self.error("write", path))?;
             }
-            match found == crc32c {
-                true => Ok(()),
-                false => {
-                    let reason = format!("checksum {found:08x} instead of {crc32c:08x}: it has changed");
-                    Err(Error::io("upload", file)(io::Error::new(io::ErrorKind::InvalidData, reason)))
-                }
+            if found == crc32c {
+                Ok(())
+            } else {
+                let reason = format!("checksum {found:08x} instead of {crc32c:08x}: it has changed");
+                Err(Error::io("upload", file)(io::Error::new(io::ErrorKind::InvalidData, reason)))
             }
         })
     }
@@ -186,7 +186,9 @@ impl Storage for FileStorage {
             Err(error) if is_absent(&error) => return Ok(None),
             source => source.map_err(self.error("read", path))?,
         };
-        let (mut buffer, mut crc, mut bytes) = (vec![0; 1 << 16], 0, 0);
+        let mut buffer = vec![0; 1 << 16];
+        let mut crc = 0;
+        let mut bytes = 0;
         loop {
             match source.read(&mut buffer).map_err(self.error("read", path))? {
                 0 => return Ok(Some(Object { path: path.into(), bytes, crc32c: Some(crc) })),

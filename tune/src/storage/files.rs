@@ -57,7 +57,8 @@ fn found(at: &Path, left_out: Option<&Path>) -> Vec<PathBuf> {
             continue;
         }
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
-            let (name, path) = (entry.file_name(), entry.path());
+            let name = entry.file_name();
+            let path = entry.path();
             let name = name.to_string_lossy();
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let is_checkpoint = is_dir && checkpoint::is_named_so(&name);
@@ -74,7 +75,8 @@ fn found(at: &Path, left_out: Option<&Path>) -> Vec<PathBuf> {
 fn snapshot(path: &Path, length: u64) -> io::Result<(NamedTempFile, u32)> {
     let mut source = files::open(path)?.take(length);
     let mut copy = NamedTempFile::new()?;
-    let (mut buffer, mut crc) = (vec![0; 1 << 16], 0);
+    let mut buffer = vec![0; 1 << 16];
+    let mut crc = 0;
     loop {
         match source.read(&mut buffer)? {
             0 => return Ok((copy, crc)),

@@ -181,9 +181,10 @@ fn write(storage: &dyn Storage, driver: &Driver) -> Result<()> {
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    match boot.is_empty() || space.as_os_str().is_empty() {
-        true => String::new(),
-        false => format!("{} {} {}", node::hostname(), boot.trim(), space.display()),
+    if boot.is_empty() || space.as_os_str().is_empty() {
+        String::new()
+    } else {
+        format!("{} {} {}", node::hostname(), boot.trim(), space.display())
     }
 }
 

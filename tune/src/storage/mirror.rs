@@ -190,7 +190,8 @@ impl Mirror {
         let mut state = self.shared.lock();
         let journal = state.journal;
         state.push(Work::End, journal);
-        (state.closing, state.last_error) = (true, None);
+        state.closing = true;
+        state.last_error = None;
         self.shared.changed.notify_all();
         loop {
             if state.ended && state.jobs.is_empty() {
@@ -202,9 +203,10 @@ impl Mirror {
                 last_error => last_error.is_some(),
             };
             if state.ended || hopeless || left.is_zero() {
-                let reason = match state.ended {
-                    true => "the thread that uploads has panicked".into(),
-                    false => format!("{:.0?} were not enough", self.config.sync_timeout),
+                let reason = if state.ended {
+                    "the thread that uploads has panicked".into()
+                } else {
+                    format!("{:.0?} were not enough", self.config.sync_timeout)
                 };
                 let unfinished = || Error::Storage {
                     url: self.url.clone(),
@@ -407,15 +409,14 @@ impl Uploader {
         let trial = parent(checkpoint).to_path_buf();
         let is_the_same = || identity(checkpoint) == Some(manifest);
         let path = self.path_of(checkpoint)?;
-        let outcome = match is_the_same() {
-            true => {
-                let storage = self.storage.clone();
-                checkpoints::put(&*storage, &path, checkpoint, || {
-                    let to = self.limit(self.wanted.max(before));
-                    self.journal.as_mut().map_or(Ok(()), |journal| journal.advance(&*storage, to))
-                })
-            }
-            false => Err(Error::checkpoint(checkpoint, "it is not there any more")),
+        let outcome = if is_the_same() {
+            let storage = self.storage.clone();
+            checkpoints::put(&*storage, &path, checkpoint, || {
+                let to = self.limit(self.wanted.max(before));
+                self.journal.as_mut().map_or(Ok(()), |journal| journal.advance(&*storage, to))
+            })
+        } else {
+            Err(Error::checkpoint(checkpoint, "it is not there any more"))
         };
         match outcome {
             Ok(()) => {

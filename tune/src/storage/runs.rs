@@ -22,13 +22,11 @@ pub(crate) type WrittenAs = (Written, String);
 /// [`Error::Config`] if no storage is registered for the URL's scheme, [`Error::Storage`] if the storage cannot be used, and
 /// [`Error::Io`] if local files cannot be read or written.
 pub fn fetch_run(url: &str) -> Result<PathBuf> {
-    let (storage, dir) = (open(url)?, work_dir(url)?);
+    let storage = open(url)?;
+    let dir = work_dir(url)?;
     let objects = storage.list("")?;
     let there = newest(&*storage, &objects)?;
-    let here = match dir.is_dir() {
-        true => checkpoint::latest(&dir)?,
-        false => None,
-    };
+    let here = if dir.is_dir() { checkpoint::latest(&dir)? } else { None };
     let here =
         here.map(|path| checkpoint::read_manifest(&path)).transpose()?.map(|manifest| manifest.written());
     let is_ahead = match (&here, &there) {

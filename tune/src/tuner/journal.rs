@@ -273,7 +273,9 @@ pub(crate) fn has_begun(path: &Path) -> Result<bool> {
 pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
     let mut reader = BufReader::new(files::open(path).map_err(Error::io("read", path))?);
     let dir = files::parent(path);
-    let (mut header, mut events, mut whole) = (None, Vec::new(), 0);
+    let mut header = None;
+    let mut events = Vec::new();
+    let mut whole = 0;
     let mut is_over = false;
     let mut line = Vec::new();
     for number in 1.. {

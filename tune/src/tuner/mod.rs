@@ -229,10 +229,7 @@ impl Tuner {
             Some(url) => remote::exists(url)?,
             None => journal::has_begun(&dir.join(journal::FILE))?,
         };
-        match has_begun {
-            true => Ok(()),
-            false => Err(Error::experiment(dir, "there is no sweep")),
-        }
+        if has_begun { Ok(()) } else { Err(Error::experiment(dir, "there is no sweep")) }
     }
 
     /// Returns the default name of an experiment: the trainable's name and the date, plus a number if that name exists

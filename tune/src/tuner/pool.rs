@@ -78,7 +78,8 @@ impl Pool {
     /// If the request exceeds the cores and they are shared: the number of cores requested, and the number available.
     pub(super) fn too_few_cores(&self, request: &Resources) -> Option<(f64, f64)> {
         let cores = |bundle: &Bundle| bundle.get("CPU").copied().unwrap_or(0.0);
-        let (wanted, there) = (cores(&request.required()), cores(&self.total));
+        let wanted = cores(&request.required());
+        let there = cores(&self.total);
         (self.shares_cores && wanted > there + SLACK).then_some((wanted, there))
     }
 

@@ -33,7 +33,8 @@ impl Progress {
         let live = std::io::stderr().is_terminal();
         let every = if live { Duration::from_millis(500) } else { Duration::from_secs(30) };
         let started = Instant::now();
-        let (space, objective) = (space.clone(), objective.cloned());
+        let space = space.clone();
+        let objective = objective.cloned();
         Progress { verbose, objective, space, replay_command, live, every, started, shown: None, lines: 0 }
     }
 

@@ -233,9 +233,10 @@ impl Remote {
 
     /// Returns the local path of a checkpoint, or its URL if it is only on the storage.
     pub(super) fn place(&self, checkpoint: PathBuf) -> PathBuf {
-        match self.has(&checkpoint) && !checkpoint.is_dir() {
-            true => storage::join(self.storage.url(), &self.object(&checkpoint)).into(),
-            false => checkpoint,
+        if self.has(&checkpoint) && !checkpoint.is_dir() {
+            storage::join(self.storage.url(), &self.object(&checkpoint)).into()
+        } else {
+            checkpoint
         }
     }
 
@@ -275,7 +276,8 @@ enum Order {
 
 fn compare(local: &Path, other: &Path) -> Result<Order> {
     let open = |path: &Path| files::open(path).map(BufReader::new).map_err(Error::io("read", path));
-    let (mut left, mut right) = (open(local)?, open(other)?);
+    let mut left = open(local)?;
+    let mut right = open(other)?;
     loop {
         let ours = left.fill_buf().map_err(Error::io("read", local))?;
         let theirs = right.fill_buf().map_err(Error::io("read", other))?;

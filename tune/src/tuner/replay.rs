@@ -73,9 +73,10 @@ impl Sweep {
                 let i = self.find(&trial_id)?;
                 self.elapsed = elapsed;
                 let repeated = self.result(i, iteration, result.into_owned(), Some(verdict))?;
-                match repeated == verdict {
-                    true => Ok(()),
-                    false => Err(self.differs(&format!("result {iteration} of trial {trial_id}"))),
+                if repeated == verdict {
+                    Ok(())
+                } else {
+                    Err(self.differs(&format!("result {iteration} of trial {trial_id}")))
                 }
             }
             Event::Ended { trial_id } => {
@@ -139,7 +140,8 @@ impl Sweep {
     }
 
     fn refuse_other_settings(&self, trial_id: &str, before: &Config, now: &Config) -> Result<()> {
-        let (before, now) = (flatten(before), flatten(now));
+        let before = flatten(before);
+        let now = flatten(now);
         let value = |side: &[(String, &Value)], path: &str| {
             side.iter().find(|(key, _)| key == path).map_or("absent".into(), |(_, value)| value.to_string())
         };

@@ -311,18 +311,19 @@ impl Sweep {
     pub(super) fn retried(&mut self, i: usize, from_scratch: bool) {
         self.stop_all = None;
         let run = &mut self.runs[i];
-        (run.completed, run.failures, run.error) = (false, 0, None);
+        run.completed = false;
+        run.failures = 0;
+        run.error = None;
         if from_scratch {
             run.checkpoints = Checkpoints::default();
         }
         // A trial that failed in its last save, after it was stopped, needs only that save and no further result.
         let owes_its_end = !from_scratch && matches!(run.next, Next::Stop);
-        self.trials[i].status = match owes_its_end {
-            true => TrialStatus::Terminated,
-            false => {
-                run.next = Next::Train;
-                TrialStatus::Pending
-            }
+        self.trials[i].status = if owes_its_end {
+            TrialStatus::Terminated
+        } else {
+            run.next = Next::Train;
+            TrialStatus::Pending
         };
         self.first_open = self.first_open.min(i);
     }
@@ -369,9 +370,10 @@ impl Sweep {
                     let run = &mut self.runs[i];
                     let has_it = self.trials[i].status == TrialStatus::Paused
                         && run.checkpoints.newest() == Some(run.seen);
-                    match has_it {
-                        true => run.checkpoints.keep(run.seen),
-                        false => run.save = true,
+                    if has_it {
+                        run.checkpoints.keep(run.seen);
+                    } else {
+                        run.save = true;
                     }
                 }
                 Order::Exploit { trial_id, source, config, experiment_tag, log } => {
@@ -384,7 +386,8 @@ impl Sweep {
                         Some(earlier) => earlier.own,
                         None => (trial.config.clone(), trial.experiment_tag.clone()),
                     };
-                    (trial.config, trial.experiment_tag) = (config, experiment_tag);
+                    trial.config = config;
+                    trial.experiment_tag = experiment_tag;
                     trial.status = TrialStatus::Paused;
                     self.runs[i].exploit = Some(Exploit { source, own, log });
                     self.runs[i].next = Next::Leave;

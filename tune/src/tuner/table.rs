@@ -185,10 +185,7 @@ fn shorten(real: f64) -> String {
     }
     let digits = (5 - size.max(1.0).log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{real:.digits$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
 /// Formats rows with equal numbers of cells as lines of aligned columns. Columns that are empty below their header are left

@@ -183,7 +183,8 @@ fn restore_from_moments(make: impl Fn(PathBuf) -> Tuner, step: usize) {
     let undisturbed = make(child_home().join("local")).fit().unwrap();
     let changes = Arc::new(AtomicUsize::new(0));
     let copies: Arc<Mutex<Vec<String>>> = Arc::default();
-    let (count, made) = (changes.clone(), copies.clone());
+    let count = changes.clone();
+    let made = copies.clone();
     watch(move |dir, when| {
         audit(dir, when);
         let change = count.fetch_add(1, Ordering::SeqCst);

@@ -102,7 +102,8 @@ apart! {
 
     fn an_upload_that_is_cut_short_goes_on_with_the_file_it_had_come_to() {
         let calls: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (seen, mut refusals) = (calls.clone(), 0);
+        let seen = calls.clone();
+        let mut refusals = 0;
         faulty::refuse(move |action, path| {
             if action != "put_file" || !path.contains("checkpoint_000005") {
                 return None;

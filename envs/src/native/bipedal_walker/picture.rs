@@ -47,7 +47,8 @@ impl BipedalWalker {
         if shown < 2 * RAYS {
             let ray = if shown < RAYS { shown } else { 2 * RAYS - 1 - shown };
             let fraction = f64::from(self.lidar[ray]);
-            let (x, y) = (f64::from(hull.x), f64::from(hull.y));
+            let x = f64::from(hull.x);
+            let y = f64::from(hull.y);
             let to = [x + fraction * self.rays[ray].0, y - fraction * self.rays[ray].1];
             canvas.line(&[at([x, y]), at(to)], 1.0, RED);
         }
@@ -69,7 +70,8 @@ impl BipedalWalker {
         for i in (0..LENGTH - 1).filter(seen) {
             canvas.line(&ends(i).map(at), 1.0, GRASS[i % 2]);
         }
-        let (x, top) = (TERRAIN_STEP * 3.0, TERRAIN_HEIGHT + 50.0 / SCALE);
+        let x = TERRAIN_STEP * 3.0;
+        let top = TERRAIN_HEIGHT + 50.0 / SCALE;
         canvas.line(&[at([x, TERRAIN_HEIGHT]), at([x, top])], 1.0, BLACK);
         let flag = [at([x, top]), at([x, top - 10.0 / SCALE]), at([x + 25.0 / SCALE, top - 5.0 / SCALE])];
         canvas.polygon(&flag, FLAG);

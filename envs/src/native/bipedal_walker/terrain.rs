@@ -52,11 +52,15 @@ fn obstacles_and_heights(
 ) -> usize {
     const STEP: f64 = TERRAIN_STEP;
     let mut kind = Kind::Grass;
-    let (mut velocity, mut y, mut original_y) = (0.0, TERRAIN_HEIGHT, 0.0);
+    let mut velocity = 0.0;
+    let mut y = TERRAIN_HEIGHT;
+    let mut original_y = 0.0;
     let mut counter = START_PAD as i64;
     // True at the first point of an obstacle.
     let mut is_first = false;
-    let (mut stair_steps, mut stair_width, mut stair_height) = (0, 0, 0);
+    let mut stair_steps = 0;
+    let mut stair_width = 0;
+    let mut stair_height = 0;
     let mut bodies = 0;
     for (i, height) in heights.iter_mut().enumerate() {
         let x = i as f64 * STEP;

@@ -179,7 +179,9 @@ impl Body {
         if !self.is_dynamic {
             return;
         }
-        let (mut mass, mut inertia, mut center) = (0.0_f32, 0.0_f32, Vec2::default());
+        let mut mass = 0.0_f32;
+        let mut inertia = 0.0_f32;
+        let mut center = Vec2::default();
         for fixture in fixtures[self.fixtures.clone()].iter().rev() {
             if fixture.density == 0.0 {
                 continue;

@@ -85,8 +85,8 @@ impl Collider {
         direction.normalize();
         let normal = Vec2::new(direction.y, -direction.x);
         let front = dot(normal, transform.mul(polygon.centroid) - v1) >= 0.0;
-        let (mut vertices, mut normals) =
-            ([Vec2::default(); MOST_VERTICES], [Vec2::default(); MOST_VERTICES]);
+        let mut vertices = [Vec2::default(); MOST_VERTICES];
+        let mut normals = [Vec2::default(); MOST_VERTICES];
         for i in 0..polygon.count {
             vertices[i] = transform.mul(polygon.vertices[i]);
             normals[i] = transform.q.mul(polygon.normals[i]);
@@ -170,7 +170,8 @@ impl Collider {
     fn polygon_as_reference(&self, index: usize) -> (ReferenceFace, [ClipVertex; 2]) {
         let incident = [self.v1, self.v2].map(|v| ClipVertex { v, id: ContactId::vertex_face(0, index) });
         let next = if index + 1 < self.count { index + 1 } else { 0 };
-        let (v1, v2) = (self.vertices[index], self.vertices[next]);
+        let v1 = self.vertices[index];
+        let v2 = self.vertices[next];
         (ReferenceFace { i1: index, i2: next, v1, v2, normal: self.normals[index] }, incident)
     }
 }

@@ -42,14 +42,16 @@ pub(super) fn collide_polygons(
 
     let incident = incident_edge(one, iv1, two);
     let iv2 = one.shape.next(iv1);
-    let (v11, v12) = (one.shape.vertices[iv1], one.shape.vertices[iv2]);
+    let v11 = one.shape.vertices[iv1];
+    let v12 = one.shape.vertices[iv2];
     let mut local_tangent = v12 - v11;
     local_tangent.normalize();
     let local_normal = cross_with(local_tangent, 1.0);
     let plane_point = 0.5 * (v11 + v12);
     let tangent = one.transform.q.mul(local_tangent);
     let normal = cross_with(tangent, 1.0);
-    let (v11, v12) = (one.transform.mul(v11), one.transform.mul(v12));
+    let v11 = one.transform.mul(v11);
+    let v12 = one.transform.mul(v12);
     let front_offset = dot(normal, v11);
     let side_offset1 = -dot(tangent, v11) + RADIUS;
     let side_offset2 = dot(tangent, v12) + RADIUS;
@@ -103,7 +105,8 @@ fn max_separation(one: Placed<'_>, two: Placed<'_>) -> (usize, f32) {
         }
     }
     let separation = edge_separation(one, edge, two);
-    let (previous, next) = (one.shape.previous(edge), one.shape.next(edge));
+    let previous = one.shape.previous(edge);
+    let next = one.shape.next(edge);
     let before = edge_separation(one, previous, two);
     let after = edge_separation(one, next, two);
     let (mut best, forward) = if before > separation && before > after {

@@ -40,7 +40,8 @@ impl Contact {
             (Shape::Polygon(_), Shape::Edge(_)) => (a, b) = (b, a),
             _ => {}
         }
-        let (one, two) = (&fixtures[a], &fixtures[b]);
+        let one = &fixtures[a];
+        let two = &fixtures[b];
         Some(Self {
             fixtures: [a, b],
             bodies: [one.body, two.body],

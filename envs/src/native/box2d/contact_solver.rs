@@ -182,7 +182,8 @@ impl ContactSolver {
         let mut min_separation = 0.0;
         for constraint in &self.constraints {
             let manifold = &contacts[constraint.contact].manifold;
-            let (a, b) = (side(constraint.a), side(constraint.b));
+            let a = side(constraint.a);
+            let b = side(constraint.b);
             let Position { c: mut c_a, a: mut a_a } = positions[a.index];
             let Position { c: mut c_b, a: mut a_b } = positions[b.index];
             for from in manifold.points() {
@@ -220,7 +221,8 @@ impl Constraint {
     fn initialize(&mut self, contact: &Contact, positions: &[Position], velocities: &[Velocity]) {
         const MOST_CONDITION_NUMBER: f32 = 1000.0;
         let Self { a, b, .. } = *self;
-        let (position_a, position_b) = (positions[a.index], positions[b.index]);
+        let position_a = positions[a.index];
+        let position_b = positions[b.index];
         let Velocity { v: v_a, w: w_a } = velocities[a.index];
         let Velocity { v: v_b, w: w_b } = velocities[b.index];
         let transform_a = Transform::around(position_a.c, position_a.a, a.local_center);
@@ -247,8 +249,10 @@ impl Constraint {
         }
         if self.count == 2 {
             let [one, two] = &self.points;
-            let (rn1_a, rn1_b) = (cross(one.r_a, normal), cross(one.r_b, normal));
-            let (rn2_a, rn2_b) = (cross(two.r_a, normal), cross(two.r_b, normal));
+            let rn1_a = cross(one.r_a, normal);
+            let rn1_b = cross(one.r_b, normal);
+            let rn2_a = cross(two.r_a, normal);
+            let rn2_b = cross(two.r_b, normal);
             let k11 = mass_sum + a.inv_inertia * rn1_a * rn1_a + b.inv_inertia * rn1_b * rn1_b;
             let k22 = mass_sum + a.inv_inertia * rn2_a * rn2_a + b.inv_inertia * rn2_b * rn2_b;
             let k12 = mass_sum + a.inv_inertia * rn1_a * rn2_a + b.inv_inertia * rn1_b * rn2_b;
@@ -263,7 +267,10 @@ impl Constraint {
 
     fn solve_velocities(&mut self, velocities: &mut [Velocity]) {
         let Self { a, b, normal, friction, .. } = *self;
-        let (m_a, i_a, m_b, i_b) = (a.inv_mass, a.inv_inertia, b.inv_mass, b.inv_inertia);
+        let m_a = a.inv_mass;
+        let i_a = a.inv_inertia;
+        let m_b = b.inv_mass;
+        let i_b = b.inv_inertia;
         let Velocity { v: mut v_a, w: mut w_a } = velocities[a.index];
         let Velocity { v: mut v_b, w: mut w_b } = velocities[b.index];
         let tangent = cross_with(normal, 1.0);

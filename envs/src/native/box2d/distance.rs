@@ -105,7 +105,8 @@ impl Simplex {
             *vertex = shapes.vertex(indices, 0.0);
         }
         if simplex.count > 1 {
-            let (old, new) = (cache.metric, simplex.metric());
+            let old = cache.metric;
+            let new = simplex.metric();
             if new < 0.5 * old || 2.0 * old < new || new < f32::EPSILON {
                 simplex.count = 0;
             }
@@ -155,7 +156,8 @@ impl Simplex {
 
     /// Keeps those vertices of a segment that support its point nearest to the origin.
     fn solve2(&mut self) {
-        let (w1, w2) = (self.v[0].w, self.v[1].w);
+        let w1 = self.v[0].w;
+        let w2 = self.v[1].w;
         let e12 = w2 - w1;
         let d12_2 = -dot(w1, e12);
         if d12_2 <= 0.0 {
@@ -214,9 +216,12 @@ impl Simplex {
     /// Keeps the vertices `first` and `second`, in this order.
     fn keep_two(&mut self, first: usize, share1: f32, second: usize, share2: f32) {
         let inverse = 1.0 / (share1 + share2);
-        let (mut v1, mut v2) = (self.v[first], self.v[second]);
-        (v1.a, v2.a) = (share1 * inverse, share2 * inverse);
-        (self.v[0], self.v[1]) = (v1, v2);
+        let mut v1 = self.v[first];
+        let mut v2 = self.v[second];
+        v1.a = share1 * inverse;
+        v2.a = share2 * inverse;
+        self.v[0] = v1;
+        self.v[1] = v2;
         self.count = 2;
     }
 }

@@ -71,7 +71,8 @@ impl Island {
         velocities.clear();
         for &index in &self.bodies {
             let body = &mut bodies[index];
-            let (mut v, mut w) = (body.linear_velocity, body.angular_velocity);
+            let mut v = body.linear_velocity;
+            let mut w = body.angular_velocity;
             body.sweep.c0 = body.sweep.c;
             body.sweep.a0 = body.sweep.a;
             if body.is_dynamic {

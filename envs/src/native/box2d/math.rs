@@ -169,13 +169,19 @@ pub(super) struct Mat22 {
 
 impl Mat22 {
     pub(super) fn inverse(&self) -> Self {
-        let (a, b, c, d) = (self.ex.x, self.ey.x, self.ex.y, self.ey.y);
+        let a = self.ex.x;
+        let b = self.ey.x;
+        let c = self.ex.y;
+        let d = self.ey.y;
         let det = inverse_unless_zero(a * d - b * c);
         Self { ex: Vec2::new(det * d, -det * c), ey: Vec2::new(-det * b, det * a) }
     }
 
     pub(super) fn solve(&self, b: Vec2) -> Vec2 {
-        let (a11, a12, a21, a22) = (self.ex.x, self.ey.x, self.ex.y, self.ey.y);
+        let a11 = self.ex.x;
+        let a12 = self.ey.x;
+        let a21 = self.ex.y;
+        let a22 = self.ey.y;
         let det = inverse_unless_zero(a11 * a22 - a12 * a21);
         Vec2::new(det * (a22 * b.x - a12 * b.y), det * (a11 * b.y - a21 * b.x))
     }
@@ -254,13 +260,15 @@ impl Transform {
 
     /// Maps world coordinates to body coordinates.
     pub(super) fn mul_t(&self, v: Vec2) -> Vec2 {
-        let (px, py) = (v.x - self.p.x, v.y - self.p.y);
+        let px = v.x - self.p.x;
+        let py = v.y - self.p.y;
         Vec2::new(self.q.c * px + self.q.s * py, -self.q.s * px + self.q.c * py)
     }
 
     /// Returns `other` relative to this transform.
     pub(super) fn mul_t_transform(&self, other: &Self) -> Self {
-        let (q, r) = (self.q, other.q);
+        let q = self.q;
+        let r = other.q;
         Self { q: Rot { s: q.c * r.s - q.s * r.c, c: q.c * r.c + q.s * r.s }, p: q.mul_t(other.p - self.p) }
     }
 }

@@ -88,14 +88,18 @@ impl RevoluteJoint {
         dt_ratio: f32,
     ) {
         let [body_a, body_b] = self.def.bodies.map(|body| &bodies[body]);
-        let (index_a, index_b) = (body_a.island_index, body_b.island_index);
-        let (a_a, a_b) = (positions[index_a].a, positions[index_b].a);
+        let index_a = body_a.island_index;
+        let index_b = body_b.island_index;
+        let a_a = positions[index_a].a;
+        let a_b = positions[index_b].a;
         let local_a = self.def.local_anchors[0] - body_a.sweep.local_center;
         let local_b = self.def.local_anchors[1] - body_b.sweep.local_center;
         let r_a = Rot::new(a_a).mul(local_a);
         let r_b = Rot::new(a_b).mul(local_b);
-        let (m_a, m_b) = (body_a.inv_mass, body_b.inv_mass);
-        let (i_a, i_b) = (body_a.inv_inertia, body_b.inv_inertia);
+        let m_a = body_a.inv_mass;
+        let m_b = body_b.inv_mass;
+        let i_a = body_a.inv_inertia;
+        let i_b = body_b.inv_inertia;
         let ex_x = m_a + m_b + r_a.y * r_a.y * i_a + r_b.y * r_b.y * i_b;
         let ey_x = -r_a.y * r_a.x * i_a - r_b.y * r_b.x * i_b;
         let ez_x = -r_a.y * i_a - r_b.y * i_b;

@@ -165,15 +165,20 @@ impl Saved for Body {
     }
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
-        let (is_dynamic, awake) = (bool::load(input)?, bool::load(input)?);
+        let is_dynamic = bool::load(input)?;
+        let awake = bool::load(input)?;
         let fixtures = usize::load(input)?..usize::load(input)?;
         let mut body = Self::new(is_dynamic, Vec2::default(), 0.0, fixtures);
         body.awake = awake;
-        (body.transform, body.sweep) = (Saved::load(input)?, Saved::load(input)?);
+        body.transform = Saved::load(input)?;
+        body.sweep = Saved::load(input)?;
         if is_dynamic {
-            (body.linear_velocity, body.angular_velocity) = (Saved::load(input)?, Saved::load(input)?);
-            (body.force, body.torque) = (Saved::load(input)?, Saved::load(input)?);
-            (body.inv_mass, body.inv_inertia) = (Saved::load(input)?, Saved::load(input)?);
+            body.linear_velocity = Saved::load(input)?;
+            body.angular_velocity = Saved::load(input)?;
+            body.force = Saved::load(input)?;
+            body.torque = Saved::load(input)?;
+            body.inv_mass = Saved::load(input)?;
+            body.inv_inertia = Saved::load(input)?;
             body.sleep_time = Saved::load(input)?;
         }
         Ok(body)
@@ -207,7 +212,8 @@ impl Saved for RevoluteJoint {
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
         let mut joint = Self::new(Saved::load(input)?, Saved::load(input)?);
-        (joint.impulse, joint.motor_impulse) = (Saved::load(input)?, Saved::load(input)?);
+        joint.impulse = Saved::load(input)?;
+        joint.motor_impulse = Saved::load(input)?;
         joint.limit_state = match u8::load(input)? {
             0 => LimitState::Inactive,
             1 => LimitState::AtLower,
@@ -227,9 +233,12 @@ impl Saved for World {
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
         let gravity = Saved::load(input)?;
         let mut world = Self::new(gravity);
-        (world.inv_dt0, world.has_new_fixture) = (Saved::load(input)?, Saved::load(input)?);
-        (world.bodies, world.fixtures) = (Saved::load(input)?, Saved::load(input)?);
-        (world.joints, world.contacts) = (Saved::load(input)?, Saved::load(input)?);
+        world.inv_dt0 = Saved::load(input)?;
+        world.has_new_fixture = Saved::load(input)?;
+        world.bodies = Saved::load(input)?;
+        world.fixtures = Saved::load(input)?;
+        world.joints = Saved::load(input)?;
+        world.contacts = Saved::load(input)?;
         world.broad_phase.tree = Saved::load(input)?;
         world.broad_phase.moved = Saved::load(input)?;
         world.check().map_err(damaged)?;

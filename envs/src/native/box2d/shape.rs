@@ -195,8 +195,10 @@ impl Polygon {
 
     fn mass_data(&self, density: f32) -> MassData {
         const THIRD: f32 = 1.0 / 3.0;
-        let (mut center, mut s) = (Vec2::default(), Vec2::default());
-        let (mut area, mut inertia) = (0.0_f32, 0.0_f32);
+        let mut center = Vec2::default();
+        let mut s = Vec2::default();
+        let mut area = 0.0_f32;
+        let mut inertia = 0.0_f32;
         for &vertex in self.vertices() {
             s += vertex;
         }
@@ -221,7 +223,8 @@ impl Polygon {
     }
 
     fn ray_cast(&self, p1: Vec2, d: Vec2, max_fraction: f32) -> Option<f32> {
-        let (mut lower, mut upper) = (0.0, max_fraction);
+        let mut lower = 0.0;
+        let mut upper = max_fraction;
         let mut entered = false;
         for (&normal, &vertex) in self.normals().iter().zip(self.vertices()) {
             let numerator = dot(normal, vertex - p1);
@@ -246,7 +249,8 @@ impl Polygon {
 
 fn centroid(vertices: &[Vec2]) -> Vec2 {
     const THIRD: f32 = 1.0 / 3.0;
-    let (mut c, mut area) = (Vec2::default(), 0.0_f32);
+    let mut c = Vec2::default();
+    let mut area = 0.0_f32;
     let origin = Vec2::default();
     for (i, &p2) in vertices.iter().enumerate() {
         let p3 = vertices[(i + 1) % vertices.len()];

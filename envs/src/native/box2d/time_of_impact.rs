@@ -57,7 +57,8 @@ pub(super) fn time_of_impact(mut a: Moving<'_>, mut b: Moving<'_>) -> Option<f32
             if s1 <= target + TOLERANCE {
                 return Some(t1);
             }
-            let (mut a1, mut a2) = (t1, t2);
+            let mut a1 = t1;
+            let mut a2 = t2;
             for root_iteration in 0..50 {
                 let t = if root_iteration & 1 == 1 {
                     a1 + (target - s1) * (a2 - a1) / (s2 - s1)
@@ -101,8 +102,10 @@ struct Separation<'a> {
 impl<'a> Separation<'a> {
     fn new(cache: &SimplexCache, shapes: &Shapes<'_>, a: Moving<'a>, b: Moving<'a>) -> Self {
         let [first, second, _] = cache.indices;
-        let (transform_a, transform_b) = (&shapes.transform_a, &shapes.transform_b);
-        let (vertices_a, vertices_b) = (a.proxy.vertices, b.proxy.vertices);
+        let transform_a = &shapes.transform_a;
+        let transform_b = &shapes.transform_b;
+        let vertices_a = a.proxy.vertices;
+        let vertices_b = b.proxy.vertices;
         if cache.count == 1 {
             let point_a = transform_a.mul(vertices_a[first.0]);
             let point_b = transform_b.mul(vertices_b[first.1]);
@@ -152,7 +155,8 @@ impl<'a> Separation<'a> {
     }
 
     fn separation(&self, (i, j): (usize, usize), transform_a: &Transform, transform_b: &Transform) -> f32 {
-        let (vertices_a, vertices_b) = (self.a.proxy.vertices, self.b.proxy.vertices);
+        let vertices_a = self.a.proxy.vertices;
+        let vertices_b = self.b.proxy.vertices;
         match self.kind {
             Kind::Points => dot(transform_b.mul(vertices_b[j]) - transform_a.mul(vertices_a[i]), self.axis),
             Kind::FaceA => {

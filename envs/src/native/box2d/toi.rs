@@ -143,7 +143,8 @@ fn impact(contact: &Contact, bodies: &mut [Body], fixtures: &[Fixture]) -> Optio
         return None;
     }
     // Brings both sweeps to the same start time.
-    let (alpha_a, alpha_b) = (bodies[a].sweep.alpha0, bodies[b].sweep.alpha0);
+    let alpha_a = bodies[a].sweep.alpha0;
+    let alpha_b = bodies[b].sweep.alpha0;
     let mut alpha0 = alpha_a;
     if alpha_a < alpha_b {
         alpha0 = alpha_b;

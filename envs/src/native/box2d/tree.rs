@@ -198,7 +198,8 @@ impl DynamicTree {
     }
 
     fn fit(&mut self, parent: usize, child1: usize, child2: usize) {
-        let (first, second) = (self.nodes[child1], self.nodes[child2]);
+        let first = self.nodes[child1];
+        let second = self.nodes[child2];
         self.nodes[parent].aabb = first.aabb.combine(&second.aabb);
         self.nodes[parent].height = 1 + first.height.max(second.height);
     }

@@ -241,7 +241,8 @@ impl World {
     pub(super) fn find_new_contacts(&mut self) {
         let Self { bodies, fixtures, contacts, joints, broad_phase, .. } = self;
         broad_phase.update_pairs(|a, b| {
-            let (one, two) = (&fixtures[a], &fixtures[b]);
+            let one = &fixtures[a];
+            let two = &fixtures[b];
             let joined = |joint: &RevoluteJoint| joint.joins(one.body) && joint.joins(two.body);
             let known = |contact: &Contact| contact.fixtures == [a, b] || contact.fixtures == [b, a];
             if one.body == two.body

@@ -11,7 +11,8 @@ pub(super) fn draw(board: &[u8], size: usize, side: usize) -> Option<Frame> {
     let at = |index: usize| tile * (index as f32 + 0.5);
     canvas.polygon(&[(0.0, 0.0), (side, 0.0), (side, side), (0.0, side)], WOOD);
     for line in 0..size {
-        let (first, last) = (at(0), at(size - 1));
+        let first = at(0);
+        let last = at(size - 1);
         canvas.line(&[(at(line), first), (at(line), last)], 0.04 * tile, draw::BLACK);
         canvas.line(&[(first, at(line)), (last, at(line))], 0.04 * tile, draw::BLACK);
     }

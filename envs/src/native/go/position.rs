@@ -47,7 +47,9 @@ impl Position {
 
     pub(super) fn clear(&mut self) {
         self.board.fill(EMPTY);
-        (self.to_play, self.ko, self.passes) = (0, None, 0);
+        self.to_play = 0;
+        self.ko = None;
+        self.passes = 0;
         self.update();
     }
 
@@ -144,7 +146,8 @@ impl Position {
 
     /// Fills `chain` with the points of the same color that are connected with `start`, in the current search.
     fn find_region(&mut self, start: usize) {
-        let (size, color) = (self.size, self.board[start]);
+        let size = self.size;
+        let color = self.board[start];
         self.marks[start] = self.mark;
         self.chain.clear();
         self.chain.push(start);
@@ -181,7 +184,8 @@ impl Position {
 
 /// Returns the neighbouring points on the board: above, left, right and below.
 fn neighbors(size: usize, point: usize) -> impl Iterator<Item = usize> {
-    let (row, column) = (point / size, point % size);
+    let row = point / size;
+    let column = point % size;
     let above = (row > 0).then(|| point - size);
     let left = (column > 0).then(|| point - 1);
     let right = (column + 1 < size).then(|| point + 1);

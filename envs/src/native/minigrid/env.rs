@@ -91,9 +91,10 @@ impl<O: MiniGridObs> MiniGrid<O> {
         };
         let observer = Observer::new(common, see_through_walls).map_err(refuse)?;
         if observer.image_only != O::IMAGE_ONLY {
-            return Err(refuse(match O::IMAGE_ONLY {
-                true => "`wrappers` does not end with ImgObsWrapper; use MiniGrid<i64> for the dict".into(),
-                false => "`wrappers` ends with ImgObsWrapper; use MiniGrid<u8> for the image alone".into(),
+            return Err(refuse(if O::IMAGE_ONLY {
+                "`wrappers` does not end with ImgObsWrapper; use MiniGrid<i64> for the dict".into()
+            } else {
+                "`wrappers` ends with ImgObsWrapper; use MiniGrid<u8> for the image alone".into()
             }));
         }
         let (width, height) = task.size();

@@ -131,7 +131,8 @@ impl Task for DynamicObstacles {
         let few = f64::from(self.n_obstacles) <= f64::from(self.size) / 2.0 + 1.0;
         world.obstacles.clear();
         for _ in 0..if few { self.n_obstacles } else { self.size / 2 } {
-            let (width, height) = (world.grid.width, world.grid.height);
+            let width = world.grid.width;
+            let height = world.grid.height;
             let ball = Cell::new(BALL, BLUE);
             let at = world.place_within(ball, (0, 0), (width, height), BALL_TRIES, |_, _| false)?;
             world.obstacles.push(at);
@@ -238,7 +239,8 @@ impl Task for LavaGap {
 
     fn build(&self, world: &mut World) -> Result<()> {
         room_with_goal(world);
-        (world.agent, world.direction) = ((1, 1), 0);
+        world.agent = (1, 1);
+        world.direction = 0;
         let gap = (world.rand_int(2, self.size - 2), world.rand_int(1, self.size - 1));
         world.grid.vertical((gap.0, 1), self.size - 2, self.obstacle_type.cell());
         world.grid.set(gap, Cell::EMPTY);
@@ -284,7 +286,8 @@ impl Task for Crossing {
     /// Builds rivers across the grid and one gap in each, so that a path leads to the goal.
     fn build(&self, world: &mut World) -> Result<()> {
         room_with_goal(world);
-        (world.agent, world.direction) = ((1, 1), 0);
+        world.agent = (1, 1);
+        world.direction = 0;
         let size = self.size;
         let World { random, grid, scratch, .. } = world;
         let [rivers, columns, rows, path] = &mut scratch.numbers;
@@ -314,7 +317,8 @@ impl Task for Crossing {
         path.resize(inner(columns), 0);
         path.resize(inner(columns) + inner(rows), 1);
         random.shuffle(path);
-        let (mut i, mut j) = (0, 0);
+        let mut i = 0;
+        let mut j = 0;
         for &way in &*path {
             let mut draw = |low: i32, high: i32| random.integers(i64::from(low) + 1, i64::from(high)) as i32;
             let gap = if way == 0 {
@@ -364,7 +368,8 @@ impl Task for FourRooms {
         const ROOM: i32 = FOUR_ROOMS / 2;
         world.grid.surround();
         for (j, i) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let (left, top) = (i * ROOM, j * ROOM);
+            let left = i * ROOM;
+            let top = j * ROOM;
             if i == 0 {
                 world.grid.vertical((left + ROOM, top), ROOM, Cell::WALL);
                 let gap = (left + ROOM, world.rand_int(top + 1, top + ROOM));

@@ -48,7 +48,8 @@ impl Task for Memory {
 
     /// Builds a room with an object, and a hallway from it to two objects, one of which matches.
     fn build(&self, world: &mut World) -> Result<()> {
-        let (size, middle) = (self.size, self.size / 2);
+        let size = self.size;
+        let middle = self.size / 2;
         world.grid.surround();
         let end = if self.random_length { world.rand_int(4, size - 2) } else { size - 3 };
         for (wall, inner) in [(middle - 2, middle - 1), (middle + 2, middle + 1)] {
@@ -120,7 +121,8 @@ impl Task for RedBlueDoors {
     }
 
     fn build(&self, world: &mut World) -> Result<()> {
-        let (size, left) = (self.size, self.size / 2);
+        let size = self.size;
+        let left = self.size / 2;
         world.grid.surround();
         world.grid.wall_rect((left, 0), (size, size));
         world.place_agent_in((left, 0), (size, size), PATIENCE)?;
@@ -169,7 +171,8 @@ impl Task for Playground {
         const ROOM: i32 = PLAYGROUND / 3;
         world.grid.surround();
         for (j, i) in (0..3).flat_map(|j| (0..3).map(move |i| (j, i))) {
-            let (left, top) = (i * ROOM, j * ROOM);
+            let left = i * ROOM;
+            let top = j * ROOM;
             if i < 2 {
                 world.grid.vertical((left + ROOM, top), ROOM, Cell::WALL);
                 let door = (left + ROOM, world.rand_int(top + 1, top + ROOM - 1));

@@ -68,7 +68,8 @@ impl Task for MultiRoom {
                 last_color = Some(color);
             }
         }
-        let (first, last) = (world.scratch.rooms[0], world.scratch.rooms[world.scratch.rooms.len() - 1]);
+        let first = world.scratch.rooms[0];
+        let last = world.scratch.rooms[world.scratch.rooms.len() - 1];
         world.place_agent_in(first.top, first.size, PATIENCE)?;
         world.place_in(Cell::GOAL, last.top, last.size)?;
         Ok(())
@@ -188,7 +189,9 @@ impl Task for LockedRoom {
     fn build(&self, world: &mut World) -> Result<()> {
         let size = self.size;
         world.grid.surround();
-        let (left, right, height) = (size / 2 - 2, size / 2 + 2, size / 3);
+        let left = size / 2 - 2;
+        let right = size / 2 + 2;
+        let height = size / 3;
         world.grid.vertical((left, 0), size, Cell::WALL);
         world.grid.vertical((right, 0), size, Cell::WALL);
         let mut rooms = [(0, 0); 6];
@@ -224,7 +227,8 @@ impl Task for LockedRoom {
         let key = inside(world, with_key);
         world.grid.set(key, Cell::new(KEY, colors[locked]));
         world.place_agent_in((left, 0), (right - left, size), PATIENCE)?;
-        let (locked, with_key) = (rank(colors[locked]) as i64, rank(colors[with_key]) as i64);
+        let locked = rank(colors[locked]) as i64;
+        let with_key = rank(colors[with_key]) as i64;
         world.mission = (locked * 6 + with_key) * 6 + locked;
         Ok(())
     }

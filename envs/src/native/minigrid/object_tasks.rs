@@ -160,7 +160,8 @@ impl Task for GoToDoor {
 
     /// Builds a room, possibly smaller than the grid, with a door in each wall.
     fn build(&self, world: &mut World) -> Result<()> {
-        let (width, height) = (world.rand_int(5, self.size + 1), world.rand_int(5, self.size + 1));
+        let width = world.rand_int(5, self.size + 1);
+        let height = world.rand_int(5, self.size + 1);
         world.grid.wall_rect((0, 0), (width, height));
         let doors = [
             (world.rand_int(2, width - 2), 0),

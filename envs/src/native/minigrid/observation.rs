@@ -81,7 +81,9 @@ impl Observer {
 
     /// Space of the image in a grid of the given size.
     fn image_space(&self, (width, height): Pos) -> Space {
-        let (width, height, view) = (width as usize, height as usize, self.view.size);
+        let width = width as usize;
+        let height = height as usize;
+        let view = self.view.size;
         Space::image(&match &self.image {
             Image::Partial => [view, view, 3],
             Image::OneHotPartial => [view, view, BITS],
@@ -96,7 +98,8 @@ impl Observer {
         if self.image_only {
             return image;
         }
-        let (direction, mission) = (Space::discrete(4), Space::discrete(missions.len()));
+        let direction = Space::discrete(4);
+        let mission = Space::discrete(missions.len());
         Space::dict([("direction", direction), ("image", image), ("mission", mission)])
     }
 
@@ -126,15 +129,18 @@ impl Observer {
     /// Draws the picture of `render`: the whole grid, or with `pov` the agent's view. Returns width, height and pixels.
     pub(super) fn render(&mut self, world: &World, tiles: &Tiles, pov: bool) -> (usize, usize, Vec<u8>) {
         self.view.look(world, self.see_through_walls);
-        let (columns, rows) = match pov {
-            true => (self.view.size, self.view.size),
-            false => (world.grid.width as usize, world.grid.height as usize),
+        let (columns, rows) = if pov {
+            (self.view.size, self.view.size)
+        } else {
+            (world.grid.width as usize, world.grid.height as usize)
         };
-        let (width, height) = (columns * tiles.size, rows * tiles.size);
+        let width = columns * tiles.size;
+        let height = rows * tiles.size;
         let mut pixels = vec![0; width * height * 3];
-        match pov {
-            true => tiles.paint_view(&self.view, &mut pixels),
-            false => tiles.paint_world(world, self.highlight.then_some(&self.view), &mut pixels),
+        if pov {
+            tiles.paint_view(&self.view, &mut pixels);
+        } else {
+            tiles.paint_world(world, self.highlight.then_some(&self.view), &mut pixels);
         }
         (width, height, pixels)
     }
@@ -173,10 +179,8 @@ fn write_one_hot<O: MiniGridObs>(view: &View, image: &mut [O]) {
 fn write_full<O: MiniGridObs>(world: &World, image: &mut [O]) {
     for_each_field(image, world.grid.height as usize, |i, j, out| {
         let at = (i as i32, j as i32);
-        let shown = match at == world.agent {
-            true => [AGENT, RED, world.direction as u8],
-            false => world.grid.get(at).encode(),
-        };
+        let shown =
+            if at == world.agent { [AGENT, RED, world.direction as u8] } else { world.grid.get(at).encode() };
         *out = shown.map(|byte| O::of(i64::from(byte)));
     });
 }

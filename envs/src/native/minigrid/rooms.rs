@@ -45,14 +45,16 @@ impl Rooms {
         world.scratch.rooms.clear();
         for j in 0..self.rows {
             for i in 0..self.columns {
-                let (top, size) = ((i * step, j * step), (self.room_size, self.room_size));
+                let top = (i * step, j * step);
+                let size = (self.room_size, self.room_size);
                 world.grid.wall_rect(top, size);
                 world.scratch.rooms.push(Room { top, size, ..Room::default() });
             }
         }
         for j in 0..self.rows {
             for i in 0..self.columns {
-                let (left, top) = (i * step, j * step);
+                let left = i * step;
+                let top = j * step;
                 let mut doors = [None; 4];
                 if i < self.columns - 1 {
                     doors[0] = Some((left + step, world.rand_int(top + 1, top + step)));
@@ -71,7 +73,8 @@ impl Rooms {
             }
         }
         let middle = |rooms: i32| rooms / 2 * step + self.room_size / 2;
-        (world.agent, world.direction) = ((middle(self.columns), middle(self.rows)), 0);
+        world.agent = (middle(self.columns), middle(self.rows));
+        world.direction = 0;
     }
 
     /// Places an object at a random field of a room that is not next to the agent.

@@ -80,7 +80,8 @@ fn cell_of(bits: u64) -> Result<Cell> {
 }
 
 fn read_pos(input: &mut StateReader<'_>, world: &World) -> Result<Pos> {
-    let (x, y) = (input.u64()? as i64, input.u64()? as i64);
+    let x = input.u64()? as i64;
+    let y = input.u64()? as i64;
     let at = (x as i32, y as i32);
     if (i64::from(at.0), i64::from(at.1)) == (x, y) && (at == NOWHERE || world.grid.contains(at)) {
         return Ok(at);

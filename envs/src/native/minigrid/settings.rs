@@ -57,7 +57,8 @@ pub(super) fn outside<T: Copy + Display + PartialOrd>(
     value: T,
     range: RangeInclusive<T>,
 ) -> Option<String> {
-    let (least, most) = (range.start(), range.end());
+    let least = range.start();
+    let most = range.end();
     (!range.contains(&value)).then(|| format!("`{name}` is {value}, but it must be in {least}..={most}"))
 }
 

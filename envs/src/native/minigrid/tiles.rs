@@ -62,10 +62,8 @@ impl Tiles {
         for j in 0..view.size {
             for i in 0..view.size {
                 let agent = (i == view.size / 2 && j == view.size - 1).then_some(3);
-                let (cell, visible) = match view.is_visible(i, j) {
-                    true => (view.get(i, j), true),
-                    false => (Cell::EMPTY, false),
-                };
+                let (cell, visible) =
+                    if view.is_visible(i, j) { (view.get(i, j), true) } else { (Cell::EMPTY, false) };
                 self.paint(out, view.size, (i, j), self.get(cell, agent, visible));
             }
         }
@@ -129,13 +127,15 @@ impl Painter {
         let [px, py] = single[0].map(f64::from);
         let [dx, dy] = [dx / length, dy / length].map(f64::from);
         let reach = |k: usize| (from[k].min(to[k]) - r, from[k].max(to[k]) + r);
-        let ((left, right), (top, bottom)) = (reach(0), reach(1));
+        let (left, right) = reach(0);
+        let (top, bottom) = reach(1);
         let inside = |x: f64, y: f64| {
             if x < left || x > right || y < top || y > bottom {
                 return false;
             }
             let along = ((x - px) * dx + (y - py) * dy).clamp(0.0, f64::from(length));
-            let (off_x, off_y) = (x - (px + along * dx), y - (py + along * dy));
+            let off_x = x - (px + along * dx);
+            let off_y = y - (py + along * dy);
             (off_x * off_x + off_y * off_y).sqrt() <= r
         };
         self.fill(inside, color);
@@ -146,16 +146,20 @@ impl Painter {
         let [a, b, c] = [[0.12_f32, 0.19], [0.87, 0.50], [0.12, 0.81]];
         let [v0, v1] = [c, b].map(|corner| [corner[0] - a[0], corner[1] - a[1]]);
         let dot = |u: [f32; 2], v: [f32; 2]| u[0] * v[0] + u[1] * v[1];
-        let (dot00, dot01, dot11) = (dot(v0, v0), dot(v0, v1), dot(v1, v1));
+        let dot00 = dot(v0, v0);
+        let dot01 = dot(v0, v1);
+        let dot11 = dot(v1, v1);
         let inverse = f64::from(1.0 / (dot00 * dot11 - dot01 * dot01));
         let [dot00, dot01, dot11] = [dot00, dot01, dot11].map(f64::from);
         let (sin, cos) = (-(0.5 * PI * direction as f64)).sin_cos();
         let inside = |x: f64, y: f64| {
-            let (x, y) = (x - 0.5, y - 0.5);
+            let x = x - 0.5;
+            let y = y - 0.5;
             let (x, y) = (0.5 + x * cos - y * sin, 0.5 + y * cos + x * sin);
             let v2 = [x - f64::from(a[0]), y - f64::from(a[1])];
             let along = |v: [f32; 2]| f64::from(v[0]) * v2[0] + f64::from(v[1]) * v2[1];
-            let (dot02, dot12) = (along(v0), along(v1));
+            let dot02 = along(v0);
+            let dot12 = along(v1);
             let u = (dot11 * dot02 - dot01 * dot12) * inverse;
             let v = (dot00 * dot12 - dot01 * dot02) * inverse;
             u >= 0.0 && v >= 0.0 && u + v < 1.0
@@ -172,7 +176,8 @@ impl Painter {
             LAVA => {
                 self.rect(whole, [255, 128, 0]);
                 for wave in 0..3 {
-                    let (low, high) = (0.3 + 0.2 * f64::from(wave), 0.4 + 0.2 * f64::from(wave));
+                    let low = 0.3 + 0.2 * f64::from(wave);
+                    let high = 0.4 + 0.2 * f64::from(wave);
                     for (left, right, y) in [
                         (0.1, 0.3, [low, high]),
                         (0.3, 0.5, [high, low]),

@@ -72,9 +72,11 @@ impl View {
     /// Whether a field of the world is visible.
     pub(super) fn sees(&self, world: &World, at: Pos) -> bool {
         let ((dx, dy), (rx, ry)) = axes(world.direction);
-        let (x, y) = (at.0 - world.agent.0, at.1 - world.agent.1);
+        let x = at.0 - world.agent.0;
+        let y = at.1 - world.agent.1;
         let size = self.size as i32;
-        let (i, j) = (rx * x + ry * y + size / 2, size - 1 - (dx * x + dy * y));
+        let i = rx * x + ry * y + size / 2;
+        let j = size - 1 - (dx * x + dy * y);
         (0..size).contains(&i) && (0..size).contains(&j) && self.is_visible(i as usize, j as usize)
     }
 }
@@ -88,7 +90,8 @@ fn axes(direction: usize) -> (Pos, Pos) {
 #[inline(always)]
 fn position(world: &World, size: usize, i: usize, j: usize) -> Pos {
     let ((dx, dy), (rx, ry)) = axes(world.direction);
-    let (ahead, aside) = ((size - 1 - j) as i32, i as i32 - (size / 2) as i32);
+    let ahead = (size - 1 - j) as i32;
+    let aside = i as i32 - (size / 2) as i32;
     (world.agent.0 + dx * ahead + rx * aside, world.agent.1 + dy * ahead + ry * aside)
 }
 

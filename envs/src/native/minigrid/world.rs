@@ -78,8 +78,10 @@ impl World {
     /// Clears the world before a task builds the next episode.
     pub(super) fn begin(&mut self) {
         self.grid.clear();
-        (self.agent, self.direction) = (NOWHERE, 0);
-        (self.carrying, self.steps) = (None, 0);
+        self.agent = NOWHERE;
+        self.direction = 0;
+        self.carrying = None;
+        self.steps = 0;
     }
 
     /// Draws an integer uniformly from `low..high`.
@@ -103,8 +105,10 @@ impl World {
         tries: usize,
         rejects: impl Fn(&Self, Pos) -> bool,
     ) -> Option<Pos> {
-        let (left, top) = (top.0.max(0), top.1.max(0));
-        let (right, bottom) = ((left + size.0).min(self.grid.width), (top + size.1).min(self.grid.height));
+        let left = top.0.max(0);
+        let top = top.1.max(0);
+        let right = (left + size.0).min(self.grid.width);
+        let bottom = (top + size.1).min(self.grid.height);
         for _ in 0..tries {
             let at = (self.rand_int(left, right), self.rand_int(top, bottom));
             if self.grid.get(at).is_empty() && at != self.agent && !rejects(self, at) {
@@ -161,7 +165,8 @@ impl World {
         match at {
             None => self.place_agent(),
             Some(at) => {
-                (self.agent, self.direction) = (at, direction);
+                self.agent = at;
+                self.direction = direction;
                 Ok(())
             }
         }

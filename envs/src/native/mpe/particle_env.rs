@@ -65,7 +65,8 @@ impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
         }
         if common.continuous_actions != A::CONTINUOUS {
             let (here, other) = if A::CONTINUOUS { ("f32", "i64") } else { ("i64", "f32") };
-            let (name, found) = (S::NAME, common.continuous_actions);
+            let name = S::NAME;
+            let found = common.continuous_actions;
             return refuse(format!(
                 "`continuous_actions` is {found}, but {name}<{here}> has the other kind; use {name}<{other}>"
             ));
@@ -108,7 +109,8 @@ impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
     }
 
     fn write_rewards(&self, rewards: &mut [f64]) {
-        let (scenario, world) = (&self.scenario, &self.world);
+        let scenario = &self.scenario;
+        let world = &self.world;
         let own =
             rewards.iter_mut().enumerate().map(|(agent, reward)| (reward, scenario.reward(world, agent)));
         match scenario.local_ratio() {

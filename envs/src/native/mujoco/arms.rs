@@ -70,7 +70,8 @@ impl Task for Reacher {
         obs.extend([a.cos(), b.cos(), a.sin(), b.sin()]);
         obs.extend_from_slice(&sim.qpos[2..]);
         obs.extend_from_slice(&sim.qvel[..2]);
-        let (tip, target) = (sim.body(0), sim.body(1));
+        let tip = sim.body(0);
+        let target = sim.body(1);
         obs.extend([tip[0] - target[0], tip[1] - target[1]]);
     }
 

@@ -102,7 +102,8 @@ impl Batch {
         };
         let probe = raw.probe()?;
         let mut places = [const { 0..0 }; FIELDS];
-        let (mut copies, mut field_width) = (vec![], 0);
+        let mut copies = vec![];
+        let mut field_width = 0;
         for &field in fields {
             let len = probe.output::<f64>(field.name())?.len();
             let offset = library.layout.fields[field as usize];
@@ -114,9 +115,10 @@ impl Batch {
         let facts = Facts {
             timestep: *timestep.first().ok_or("it has no timestep")?,
             body_mass: probe.constant(c"body_mass")?,
-            ctrl_range: match raw.component(STATE_CTRL).is_empty() {
-                true => vec![],
-                false => probe.constant(c"actuator_ctrlrange")?,
+            ctrl_range: if raw.component(STATE_CTRL).is_empty() {
+                vec![]
+            } else {
+                probe.constant(c"actuator_ctrlrange")?
             },
             init_qpos: probe.constant(c"qpos0")?,
             init_qvel: vec![0.0; raw.component(STATE_QVEL).len()],
@@ -162,7 +164,8 @@ impl Batch {
                 ptr::copy_nonoverlapping(positions, check.read, check.len);
             }
         }
-        let (mut asked, mut read) = (vec![f64::NAN; self.qpos.len()], vec![0.0; self.qpos.len()]);
+        let mut asked = vec![f64::NAN; self.qpos.len()];
+        let mut read = vec![0.0; self.qpos.len()];
         let library = self.raw.library;
         let mut job =
             Check { library, asked: asked.as_mut_ptr(), read: read.as_mut_ptr(), len: self.qpos.len() };

@@ -92,7 +92,8 @@ impl Task for Humanoid {
 
     /// The centre of mass after the last stage of the integration, which the state alone does not determine.
     fn position(&self, sim: &Sim<'_>) -> [f64; 2] {
-        let (mass, xipos) = (&sim.facts.body_mass, sim.field(Field::Xipos));
+        let mass = &sim.facts.body_mass;
+        let xipos = sim.field(Field::Xipos);
         let total = sum(mass.len(), |body| mass[body]);
         [0, 1].map(|axis| {
             let weighted = mass.iter().enumerate().map(|(body, mass)| mass * xipos[3 * body + axis]);

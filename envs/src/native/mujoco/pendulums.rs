@@ -94,7 +94,8 @@ impl Task for InvertedDoublePendulum {
 
     fn reward(&self, sim: &Sim<'_>, _: [f64; 2], _: &[f32], info: &mut [f64]) -> (f64, bool) {
         let tip = sim.field(Field::SiteXpos);
-        let (x, y) = (tip[0], tip[2]);
+        let x = tip[0];
+        let y = tip[2];
         let terminated = y <= 1.0;
         let survive = self.healthy_reward * one_if(!terminated);
         let distance = 0.01 * square(x) + square(y - 2.0);

@@ -49,7 +49,8 @@ pub(super) fn draw(
     height: usize,
 ) -> Frame {
     let shapes: Vec<_> = (0..shapes.kinds.len()).filter_map(|i| shape(shapes, places, i)).collect();
-    let (azimuth, elevation) = (camera.azimuth.to_radians(), camera.elevation.to_radians());
+    let azimuth = camera.azimuth.to_radians();
+    let elevation = camera.elevation.to_radians();
     let forward = [azimuth.cos() * elevation.cos(), azimuth.sin() * elevation.cos(), elevation.sin()];
     let right = [azimuth.sin(), -azimuth.cos(), 0.0];
     let up = cross(right, forward);
@@ -85,7 +86,8 @@ fn shape(shapes: &Shapes, places: &Places, i: usize) -> Option<Shape> {
 fn color_of(shapes: &[Shape], eye: Vector, ray: Vector) -> Vector {
     let mut nearest: Option<(f64, Vector)> = None;
     for shape in shapes {
-        let (from, along) = (shape.to_own_axes(sub(eye, shape.position)), shape.to_own_axes(ray));
+        let from = shape.to_own_axes(sub(eye, shape.position));
+        let along = shape.to_own_axes(ray);
         let Some(hit) = shape.hit(from, along) else { continue };
         if nearest.is_some_and(|(distance, _)| distance <= hit.distance) {
             continue;
@@ -156,7 +158,8 @@ fn root(a: f64, b: f64, c: f64) -> Option<f64> {
 
 fn ellipsoid(from: Vector, along: Vector, radii: Vector) -> Option<Hit> {
     let squeezed = |v: Vector| [v[0] / radii[0], v[1] / radii[1], v[2] / radii[2]];
-    let (p, d) = (squeezed(from), squeezed(along));
+    let p = squeezed(from);
+    let d = squeezed(along);
     let distance = root(dot(d, d), dot(p, d), dot(p, p) - 1.0)?;
     Some(Hit { distance, normal: unit(squeezed(add(p, scale(d, distance)))) })
 }
@@ -164,7 +167,8 @@ fn ellipsoid(from: Vector, along: Vector, radii: Vector) -> Option<Hit> {
 /// Where a ray hits the round side of a cylinder along the z axis with half-length `half`.
 fn tube(from: Vector, along: Vector, radius: f64, half: f64) -> Option<Hit> {
     let flat = |v: Vector| [v[0], v[1], 0.0];
-    let (p, d) = (flat(from), flat(along));
+    let p = flat(from);
+    let d = flat(along);
     let distance = root(dot(d, d), dot(p, d), dot(p, p) - radius * radius)?;
     let inside = (from[2] + distance * along[2]).abs() <= half;
     inside.then(|| Hit { distance, normal: unit(add(p, scale(d, distance))) })
@@ -178,10 +182,13 @@ fn lid(from: Vector, along: Vector, radius: f64, height: f64) -> Option<Hit> {
 }
 
 fn cuboid(from: Vector, along: Vector, half: Vector) -> Option<Hit> {
-    let (mut near, mut far, mut normal) = (f64::NEG_INFINITY, f64::INFINITY, [0.0; 3]);
+    let mut near = f64::NEG_INFINITY;
+    let mut far = f64::INFINITY;
+    let mut normal = [0.0; 3];
     for axis in 0..3 {
         let sides = [-half[axis], half[axis]].map(|side| (side - from[axis]) / along[axis]);
-        let (enter, leave) = (sides[0].min(sides[1]), sides[0].max(sides[1]));
+        let enter = sides[0].min(sides[1]);
+        let leave = sides[0].max(sides[1]);
         if enter > near {
             near = enter;
             normal = [0.0; 3];

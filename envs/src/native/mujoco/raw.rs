@@ -60,7 +60,8 @@ impl Raw {
         name: &CStr,
         get: unsafe extern "C-unwind" fn(BatchPointer, *const c_char, *mut c_int, *mut c_int) -> *mut c_void,
     ) -> Result<Vec<T>, String> {
-        let (mut len, mut size) = (0, 0);
+        let mut len = 0;
+        let mut size = 0;
         // SAFETY: the batch lives, and the name ends with a zero.
         let array = unsafe { get(self.pointer, name.as_ptr(), &mut len, &mut size) }.cast::<T>();
         if array.is_null() || size as usize != size_of::<T>() || !array.is_aligned() {

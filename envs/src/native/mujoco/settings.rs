@@ -116,7 +116,10 @@ impl CameraConfig {
             ..camera
         };
         match (self.trackbodyid.map(usize::try_from), self.lookat) {
-            (Some(Ok(body)), _) => (camera.body, camera.height) = (Some(body), None),
+            (Some(Ok(body)), _) => {
+                camera.body = Some(body);
+                camera.height = None;
+            }
             (_, Some(point)) => return (camera, point),
             (Some(Err(_)), None) => camera.body = None,
             (None, None) => {}

@@ -92,7 +92,8 @@ impl MujocoVector {
         let mut batch =
             Batch::new(library, source, num_envs, task.fields(), &task.bodies()).map_err(bad_model)?;
         let facts = &batch.facts;
-        let (joints, least) = (facts.init_qpos.len().min(facts.init_qvel.len()), task.least_joints());
+        let joints = facts.init_qpos.len().min(facts.init_qvel.len());
+        let least = task.least_joints();
         if joints < least {
             let problem =
                 format!("the model has {joints} degrees of freedom, but it must have at least {least}");
@@ -140,7 +141,8 @@ impl MujocoVector {
         if let Some(seed) = seed {
             self.random[i] = NpRandom::new(seed);
         }
-        (self.seeds[i], self.steps[i]) = (seed, 0);
+        self.seeds[i] = seed;
+        self.steps[i] = 0;
         let facts = &self.batch.facts;
         let (qpos, qvel) = self.start_row.split_at_mut(facts.init_qpos.len());
         qpos.copy_from_slice(&facts.init_qpos);
@@ -206,7 +208,8 @@ impl VectorEnv for MujocoVector {
     }
 
     fn step(&mut self, actions: &[f32], reset_seeds: Option<&[u64]>, out: StepOut<'_, f64>) -> Result<()> {
-        let (obs_width, act_width) = (self.observation_space.width(), self.action_space.width());
+        let obs_width = self.observation_space.width();
+        let act_width = self.action_space.width();
         out.check(self.steps.len(), obs_width)?;
         check_actions(&self.action_space, self.steps.len(), actions, reset_seeds, || self.id)?;
         if !self.running {
@@ -235,7 +238,8 @@ impl VectorEnv for MujocoVector {
             self.steps[i] += 1;
             let truncated = self.steps[i] >= self.limit;
             out.rewards[i] = reward as f32;
-            (out.terminated[i], out.truncated[i]) = (terminated, truncated);
+            out.terminated[i] = terminated;
+            out.truncated[i] = truncated;
             let row = i * obs_width..(i + 1) * obs_width;
             if terminated || truncated {
                 out.final_obs[row.clone()].copy_from_slice(&self.obs_row);

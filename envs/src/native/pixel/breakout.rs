@@ -58,7 +58,8 @@ fn serve(random: &mut NpRandom) -> Ball {
 
 /// Index and top left corner of the brick whose place includes a square, broken or not.
 fn brick_at([x, y]: [i32; 2]) -> Option<(i32, [i32; 2])> {
-    let (row, column) = ((y - WALL_TOP).div_euclid(BRICK[1]), x.div_euclid(BRICK[0]));
+    let row = (y - WALL_TOP).div_euclid(BRICK[1]);
+    let column = x.div_euclid(BRICK[0]);
     let is_there = (0..ROWS).contains(&row) && (0..COLUMNS).contains(&column);
     is_there.then(|| (COLUMNS * row + column, [column * BRICK[0], WALL_TOP + row * BRICK[1]]))
 }
@@ -119,7 +120,8 @@ impl Game for Breakout {
         draw_ceiling(screen);
         draw_marks(screen, 1, self.lives, PADDLE_COLOR);
         for brick in (0..ROWS * COLUMNS).filter(|brick| self.bricks & 1 << brick != 0) {
-            let (row, column) = (brick / COLUMNS, brick % COLUMNS);
+            let row = brick / COLUMNS;
+            let column = brick % COLUMNS;
             let place = [column * BRICK[0], WALL_TOP + row * BRICK[1]];
             screen.fill(place, BRICK, BRICKS[((row + column) % 2) as usize]);
         }

@@ -52,8 +52,10 @@ impl Screen {
     /// Fills the rectangle whose top left corner is `at`; parts outside of the screen are ignored.
     pub(super) fn fill(&mut self, at: [i32; 2], size: [i32; 2], color: Color) {
         let edge = |place: i32| place.clamp(0, SIDE) as usize * self.scale;
-        let (left, right) = (edge(at[0]), edge(at[0] + size[0]));
-        let (top, bottom) = (edge(at[1]), edge(at[1] + size[1]));
+        let left = edge(at[0]);
+        let right = edge(at[0] + size[0]);
+        let top = edge(at[1]);
+        let bottom = edge(at[1] + size[1]);
         if left == right || top == bottom {
             return;
         }

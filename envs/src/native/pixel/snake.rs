@@ -67,8 +67,10 @@ impl Snake {
 
     /// The cell in front of the head; `None` if that is the wall.
     fn ahead(&self) -> Option<u8> {
-        let (head, [columns, rows]) = (i32::from(self.head()), WAYS[self.way]);
-        let (column, row) = (head % FIELD + columns, head / FIELD + rows);
+        let head = i32::from(self.head());
+        let [columns, rows] = WAYS[self.way];
+        let column = head % FIELD + columns;
+        let row = head / FIELD + rows;
         let is_inside = (0..FIELD).contains(&column) && (0..FIELD).contains(&row);
         is_inside.then_some((FIELD * row + column) as u8)
     }
@@ -105,7 +107,8 @@ impl Game for Snake {
     fn restart(&mut self, random: &mut NpRandom) {
         self.body.clear();
         self.body.reserve(CELLS);
-        (self.taken, self.way) = (0, RIGHT);
+        self.taken = 0;
+        self.way = RIGHT;
         FIRST_BODY.for_each(|cell| self.push_head(cell));
         self.lay_food(random);
     }

@@ -57,7 +57,8 @@ impl ActionDist {
             }
             (Self::MultiCategorical { nvec }, ActionRows::Int(actions)) => {
                 for ((copy, (x, rng)), action) in rows.zip(actions.chunks_exact_mut(nvec.len())) {
-                    let (mut sum, mut start) = (0.0, 0);
+                    let mut sum = 0.0;
+                    let mut start = 0;
                     for (&n, a) in nvec.iter().zip(action) {
                         let mask = mask.map(|m| &m[copy * width + start..][..n]);
                         let (chosen, lp) = choose(&x[start..][..n], mask, rng, explore);

@@ -132,7 +132,8 @@ impl<'t> Dist<'_, 't> {
     }
 
     fn normal_logp(&self, x: Value<'t>) -> Value<'t> {
-        let (mean, log_std) = (self.parts[0], self.parts[1]);
+        let mean = self.parts[0];
+        let log_std = self.parts[1];
         let z = (x - mean) / log_std.exp();
         (z.square() * -0.5 - log_std - HALF_LN_TAU).sum_columns()
     }
@@ -157,8 +158,10 @@ impl<'t> Dist<'_, 't> {
                 choices.map(|(&p, &q)| (p.exp() * (p - q)).sum_columns()).sum()
             }
             ActionDist::DiagGaussian { .. } | ActionDist::SquashedGaussian { .. } => {
-                let (mean, log_std) = (self.parts[0], self.parts[1]);
-                let (other_mean, other_log_std) = (other.parts[0], other.parts[1]);
+                let mean = self.parts[0];
+                let log_std = self.parts[1];
+                let other_mean = other.parts[0];
+                let other_log_std = other.parts[1];
                 let variances = (log_std * 2.0).exp() + (mean - other_mean).square();
                 let ratio = variances / ((other_log_std * 2.0).exp() * 2.0);
                 (other_log_std - log_std + ratio - 0.5).sum_columns()

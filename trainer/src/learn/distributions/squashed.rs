@@ -26,7 +26,8 @@ impl<'t> Dist<'_, 't> {
     /// Panics if the distribution is not a squashed Gaussian.
     pub fn rsample(&self, noise: Value<'t>) -> (Value<'t>, Value<'t>) {
         assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
-        let (mean, log_std) = (self.parts[0], self.parts[1]);
+        let mean = self.parts[0];
+        let log_std = self.parts[1];
         let u = mean + log_std.exp() * noise;
         let log_slope = 2.0 * (std::f64::consts::LN_2 - u - (u * -2.0).softplus());
         let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - log_slope;

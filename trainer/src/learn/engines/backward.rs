@@ -53,14 +53,16 @@ impl Tape {
         if place.activation == Activation::Relu {
             // Into other memory, for the same reason as `kernels::product_relu`.
             let mut kept = self.buffer(place.out);
-            let (g, y) = (&node.grad[..], &node.data[..]);
+            let g = &node.grad[..];
+            let y = &node.data[..];
             self.arch.dispatch(|| {
                 let each = kept.iter_mut().zip(g).zip(y);
                 each.for_each(|((to, &g), &y)| *to = if y > 0.0 { g } else { 0.0 });
             });
             self.spare.borrow_mut().put(std::mem::replace(&mut node.grad, kept));
         }
-        let (g, y) = (&mut node.grad[..], &node.data[..]);
+        let g = &mut node.grad[..];
+        let y = &node.data[..];
         self.arch.dispatch(|| {
             let pairs = g.iter_mut().zip(y);
             match place.activation {
@@ -88,7 +90,8 @@ impl Tape {
 
     /// Adds a node's contribution to the gradients of its operands.
     fn flow(&self, nodes: &mut [Node], node: &Node) {
-        let (g, y) = (&node.grad[..], &node.data[..]);
+        let g = &node.grad[..];
+        let y = &node.data[..];
         let (op, [a, b]) = match node.made {
             Made::By(op, operands) => (op, operands),
             Made::Expand(a) => {
@@ -140,7 +143,8 @@ impl Tape {
             Op::Softplus => self.pass(nodes, node, a, a, |g, _, x, _| g * sigmoid(x)),
             Op::Relu => self.pass(nodes, node, a, a, |g, y, _, _| if y > 0.0 { g } else { 0.0 }),
             Op::Clamp(low, high) => {
-                let (low, high) = (low as f32, high as f32);
+                let low = low as f32;
+                let high = high as f32;
                 self.pass(nodes, node, a, a, move |g, _, x, _| if x >= low && x <= high { g } else { 0.0 });
             }
             Op::LogSoftmax => {
@@ -150,7 +154,8 @@ impl Tape {
                 }
                 self.add_to(nodes, a, |to, c| {
                     let range = part(c, node.cols, self.stride);
-                    let (g, y) = (&g[range.clone()], &y[range]);
+                    let g = &g[range.clone()];
+                    let y = &y[range];
                     self.arch.dispatch(|| {
                         to.iter_mut()
                             .zip(g.iter().zip(y))
@@ -250,11 +255,13 @@ impl Tape {
         }
         let first = fresh && !shared;
         let mut grad = std::mem::take(&mut nodes[to].grad);
-        let (own, that) = (&nodes[to], &nodes[other]);
+        let own = &nodes[to];
+        let that = &nodes[other];
         let n = if node.cols == 0 { 1 } else { self.stride };
         for (c, (g, y)) in node.grad.chunks_exact(n).zip(node.data.chunks_exact(n)).enumerate() {
             let own_part = part(c, own.cols, n);
-            let (x, o) = (&own.data[own_part.clone()], &that.data[part(c, that.cols, n)]);
+            let x = &own.data[own_part.clone()];
+            let o = &that.data[part(c, that.cols, n)];
             let grad = &mut grad[own_part];
             self.arch.dispatch(|| {
                 let each = grad.iter_mut().zip(g.iter().zip(y)).zip(x.iter().zip(o));

@@ -82,7 +82,8 @@ impl Joined {
             Reduction::Min => tape.numbers(id, |x| self.sums[0] = self.sums[0].min(f64::from(x))),
             Reduction::Max => tape.numbers(id, |x| self.sums[0] = self.sums[0].max(f64::from(x))),
             Reduction::ExplainedVariance => {
-                let (wanted, found) = (tape.data(id), tape.data(stat.of[1].id()));
+                let wanted = tape.data(id);
+                let found = tape.data(stat.of[1].id());
                 for (&w, &f) in wanted.iter().zip(found.iter()).take(tape.rows()) {
                     let (w, d) = (f64::from(w), f64::from(w) - f64::from(f));
                     let here = [1.0, w, w * w, d, d * d];
@@ -136,7 +137,8 @@ impl Backend for Fused {
         let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
         let layout = sets[0].layout();
         let bounds = slots_of(batch, layout);
-        let (gradient, used) = (host::write::<f32>(gradient), bounds.len());
+        let gradient = host::write::<f32>(gradient);
+        let used = bounds.len();
         gradients.resize_with(gradients.len().max(used - 1), || vec![0.0; gradient.len()]);
         let shared = together.and_then(|together| Some((together, together.own(used)?)));
         let own = shared.as_ref().map_or(0..used, |(_, own)| own.clone());
@@ -188,8 +190,10 @@ impl Backend for Fused {
     ) -> Result<()> {
         let rows = host::size(seen.obs)[0] as usize;
         let mut own = None;
-        let (raw, encoding) = (Raw::of(readable(seen.obs, &mut own)), &*self.encoding);
-        let (layout, flats) = (sets[0].layout(), [host::read::<f32>(sets[0].flat())]);
+        let raw = Raw::of(readable(seen.obs, &mut own));
+        let encoding = &*self.encoding;
+        let layout = sets[0].layout();
+        let flats = [host::read::<f32>(sets[0].flat())];
         let live = LearningGroups { groups: &[], learning: &[] };
         let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
         let look = |tape: &Tape, rows: &Selection, out: &mut [f32]| {
@@ -201,11 +205,14 @@ impl Backend for Fused {
             scatter(tape, value.id(), out);
         };
         if let Some(Remembered { memory, resets, lengths }) = seen.remembered {
-            let (tape, count) = (&mut self.slots[0].tape, lengths.map_or(rows, <[usize]>::len));
-            let (width, mut start) = (memory.len() / count, 0);
+            let tape = &mut self.slots[0].tape;
+            let count = lengths.map_or(rows, <[usize]>::len);
+            let width = memory.len() / count;
+            let mut start = 0;
             for (first, count) in bounds(count, if lengths.is_some() { LANES } else { PIECE }) {
                 let lengths = (first..first + count).map(|s| lengths.map_or(1, |lengths| lengths[s]));
-                let (memory, len) = (&mut memory[first * width..][..count * width], lengths.clone().sum());
+                let memory = &mut memory[first * width..][..count * width];
+                let len = lengths.clone().sum();
                 tape.reset(len);
                 tape.sequences.set(lengths, memory, resets[start..][..len].iter().copied());
                 look(tape, &Selection::Range(start, len), &mut out[start * columns..][..len * columns]);
@@ -238,7 +245,8 @@ impl Backend for Fused {
             tape.reset(len);
             let piece = batch.slice(start, len);
             sequences(tape, &piece)?;
-            let (layout, encoding) = (sets[0].layout(), &*self.encoding);
+            let layout = sets[0].layout();
+            let encoding = &*self.encoding;
             let graph = FusedGraph { tape, layout, encoding, flats: &flats, live: about.live };
             let id = f.at(&Rows::new(&graph, &piece, about))?.id();
             scatter(tape, id, &mut out[start..start + len]);
@@ -299,7 +307,8 @@ impl Slot {
 
 /// The range of rows of consecutive slots.
 fn rows_of(bounds: &[(usize, usize)]) -> Range<usize> {
-    let (first, last) = (bounds[0], bounds[bounds.len() - 1]);
+    let first = bounds[0];
+    let last = bounds[bounds.len() - 1];
     first.0..last.0 + last.1
 }
 
@@ -313,7 +322,8 @@ fn share_reports(
 ) -> Result<()> {
     let told: Vec<[f64; 5]> =
         slots[own.clone()].iter().flat_map(|slot| slot.stats.iter().map(|stat| stat.sums)).collect();
-    let (names, has_errors) = (slots[own.start].stats.clone(), slots[own.start].has_errors);
+    let names = slots[own.start].stats.clone();
+    let has_errors = slots[own.start].has_errors;
     let mut told = together.gather(&told)?.into_iter().flatten();
     for slot in slots {
         slot.stats.clone_from(&names);

@@ -24,7 +24,8 @@ pub(crate) struct FusedGraph<'t> {
 
 impl Graph for FusedGraph<'_> {
     fn apply(&self, op: Op, operands: &[usize]) -> usize {
-        let (tape, a) = (self.tape, operands[0]);
+        let tape = self.tape;
+        let a = operands[0];
         let unary = |f: fn(f32) -> f32| tape.unary(op, a, f);
         match op {
             Op::Exp => tape.unary(op, a, exp),
@@ -42,7 +43,8 @@ impl Graph for FusedGraph<'_> {
             // A comparison, not `f32::max`: NaN must stay NaN.
             Op::Relu => tape.unary(op, a, |x| if x < 0.0 { 0.0 } else { x }),
             Op::Clamp(low, high) => {
-                let (low, high) = (low as f32, high as f32);
+                let low = low as f32;
+                let high = high as f32;
                 // Comparisons, not `f32::clamp`: NaN must stay NaN.
                 tape.unary(op, a, move |x| {
                     if x < low {
@@ -55,7 +57,8 @@ impl Graph for FusedGraph<'_> {
                 })
             }
             Op::Scale(scale, shift) => {
-                let (scale, shift) = (scale as f32, shift as f32);
+                let scale = scale as f32;
+                let shift = shift as f32;
                 tape.unary(op, a, move |x| x * scale + shift)
             }
             Op::LogSoftmax => tape.log_softmax(a),
@@ -90,19 +93,25 @@ impl Graph for FusedGraph<'_> {
         match layer {
             Layer::Dense { weight, inputs, out, activation } => {
                 let weight = self.layout.range(weight).start;
-                let (from, learns) = (operands[0], learns(weight));
+                let from = operands[0];
+                let learns = learns(weight);
                 self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat)
             }
             Layer::Norm { weight, width } => {
                 let weight = self.layout.range(weight).start;
-                let (from, learns) = (operands[0], learns(weight));
+                let from = operands[0];
+                let learns = learns(weight);
                 self.tape.norm(NormPlace { from, set, learns, weight, width, moments: 0 }, flat)
             }
             Layer::Recurrent { weight, units, cell, memory } => {
-                let (weight, inputs) = (self.layout.range(weight).start, self.tape.cols(operands[0]));
-                let (learns, out, activation) = (learns(weight), cell.gates() * units, Activation::Linear);
+                let weight = self.layout.range(weight).start;
+                let inputs = self.tape.cols(operands[0]);
+                let learns = learns(weight);
+                let out = cell.gates() * units;
+                let activation = Activation::Linear;
                 let of_input = LayerPlace { from: operands[0], set, learns, weight, inputs, out, activation };
-                let (from, weight) = (self.tape.layer(of_input, flat), of_input.biases().end);
+                let from = self.tape.layer(of_input, flat);
+                let weight = of_input.biases().end;
                 let place = ScanPlace { from, set, learns, weight, units, cell, memory, trace: 0 };
                 self.tape.scan(place, flat)
             }
@@ -116,7 +125,8 @@ impl Graph for FusedGraph<'_> {
 
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         let source = batch.source(column)?;
-        let (cols, rows) = (source.cols, source.rows);
+        let cols = source.cols;
+        let rows = source.rows;
         Ok(match Raw::of(readable(source.base, &mut None)) {
             Raw::F32(from) => fill(self.tape, from, cols, rows, |x| x),
             Raw::I64(from) => fill(self.tape, from, cols, rows, |x| x as f32),

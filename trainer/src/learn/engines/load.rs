@@ -19,7 +19,8 @@ pub(crate) fn encoded(tape: &Tape, encoding: &Encoding, from: Raw<'_>, rows: &Se
 }
 
 fn encode<T: Element>(tape: &Tape, encoding: &Encoding, from: &[T], rows: &Selection) -> usize {
-    let (stride, count) = (tape.stride(), tape.rows());
+    let stride = tape.stride();
+    let count = tape.rows();
     tape.leaf(encoding.width(), |to| {
         match rows {
             Selection::Range(start, _) => {
@@ -45,7 +46,8 @@ pub(crate) fn fill<T: Copy>(
     rows: &Selection,
     number: impl Fn(T) -> f32,
 ) -> usize {
-    let (stride, count) = (tape.stride(), tape.rows());
+    let stride = tape.stride();
+    let count = tape.rows();
     tape.leaf(cols, |to: &mut [f32]| {
         for (c, column) in to.chunks_exact_mut(stride).enumerate() {
             let (real, padding) = column.split_at_mut(count);
@@ -76,7 +78,8 @@ pub(crate) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
 
 /// Copies a node of the tape to row-major memory.
 pub(crate) fn scatter(tape: &Tape, id: usize, to: &mut [f32]) {
-    let (data, stride) = (tape.data(id), tape.stride());
+    let data = tape.data(id);
+    let stride = tape.stride();
     let columns = data.len() / stride;
     assert_eq!(to.len(), columns * tape.rows(), "the head has {columns} columns");
     for (r, row) in to.chunks_exact_mut(columns.max(1)).enumerate() {

@@ -9,7 +9,8 @@ pub(crate) const EPSILON: f64 = 1e-5;
 impl Tape {
     /// Normalises each row to mean 0 and variance 1 over its columns, then scales and shifts each column.
     pub(crate) fn norm(&self, place: NormPlace, flat: &[f32]) -> usize {
-        let (n, share) = (self.stride, 1.0 / place.width as f32);
+        let n = self.stride;
+        let share = 1.0 / place.width as f32;
         let mut moments = self.zeros(2);
         let mut out = self.buffer(place.width);
         {
@@ -49,13 +50,15 @@ impl Tape {
         flat: &[f32],
         grads: &mut [f32],
     ) {
-        let (n, share) = (self.stride, 1.0 / place.width as f32);
+        let n = self.stride;
+        let share = 1.0 / place.width as f32;
         let (weight, _) = place.parameters(flat);
         let x = std::mem::take(&mut nodes[place.from].data);
         let moments = std::mem::take(&mut nodes[place.moments].data);
         let (mean, root) = moments.split_at(n);
         // `product` is g z of one column; `means` are those of h and of h z.
-        let (mut product, mut means) = (self.buffer(1), self.zeros(2));
+        let mut product = self.buffer(1);
+        let mut means = self.zeros(2);
         let (of_h, of_hz) = means.split_at_mut(n);
         for (c, (g, x)) in g.chunks_exact(n).zip(x.chunks_exact(n)).enumerate() {
             self.arch.dispatch(|| {

@@ -42,18 +42,22 @@ fn exchanges(columns: usize, mut exchange: impl FnMut(usize, usize)) {
 impl Tape {
     /// Sorts the columns of each row, smallest first: whole columns are compared, so rows fill the vectors.
     pub(crate) fn sort_columns(&self, a: usize) -> usize {
-        let (columns, n) = (self.cols(a), self.stride);
+        let columns = self.cols(a);
+        let n = self.stride;
         self.leaf(columns, |to| {
             to.copy_from_slice(&self.data(a));
             exchanges(columns, |low, high| {
                 let (before, behind) = to.split_at_mut(high * n);
-                let (low, high) = (&mut before[low * n..][..n], &mut behind[..n]);
+                let low = &mut before[low * n..][..n];
+                let high = &mut behind[..n];
                 self.arch.dispatch(|| {
                     // In registers, 16 rows at a time: with AVX2, a conditional pass in place has masked stores, which take
                     // 12 cycles per vector on AMD's processors.
-                    let blocks = low.as_chunks_mut::<LANES>().0.iter_mut().zip(high.as_chunks_mut::<LANES>().0);
+                    let blocks =
+                        low.as_chunks_mut::<LANES>().0.iter_mut().zip(high.as_chunks_mut::<LANES>().0);
                     for (low, high) in blocks {
-                        let (a, b) = (*low, *high);
+                        let a = *low;
+                        let b = *high;
                         for r in 0..LANES {
                             low[r] = if b[r] < a[r] { b[r] } else { a[r] };
                             high[r] = if b[r] < a[r] { a[r] } else { b[r] };
@@ -68,7 +72,8 @@ impl Tape {
     pub(crate) fn quantile_huber(&self, quantiles: usize, samples: usize) -> usize {
         let mut out = self.zeros(1);
         {
-            let (of, at) = (self.data(quantiles), self.data(samples));
+            let of = self.data(quantiles);
+            let at = self.data(samples);
             self.pairs(&of, &at, |level, _, x, y| {
                 self.arch.dispatch(|| {
                     out.iter_mut().zip(x.iter().zip(y)).for_each(|(sum, (&x, &y))| {

@@ -66,7 +66,8 @@ impl TapeSequences {
 
     /// Copies the recurrent state after each sequence to `memory`, row-major.
     pub(crate) fn recall(&self, memory: &mut [f32]) {
-        let (behind, width) = (self.behind.borrow(), memory.len() / self.count);
+        let behind = self.behind.borrow();
+        let width = memory.len() / self.count;
         for (s, to) in memory.chunks_exact_mut(width).enumerate() {
             to.iter_mut().enumerate().for_each(|(c, x)| *x = behind[c * self.stride + s]);
         }
@@ -182,7 +183,9 @@ impl Step<'_> {
     /// A GRU step with PyTorch's formulas: `n` takes `r` times the recurrent part, and the new state is
     /// `(1 - z) n + z h`.
     pub(crate) fn gru(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
-        let (n, before, inner) = (self.n, &*self.before, &mut *self.inner);
+        let n = self.n;
+        let before = &*self.before;
+        let inner = &mut *self.inner;
         let (both, from_memory) = self.gates.split_at_mut(2 * n);
         arch.dispatch(|| {
             both.iter_mut().zip(input).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
@@ -206,13 +209,18 @@ impl Step<'_> {
         let n = self.n;
         // Slices of equal length let the compiler vectorise the loop.
         let gate = |i: usize| &self.gates[i * n..][..n];
-        let ([reset, update, from_memory], before) = ([0, 1, 2].map(gate), &self.before[..n]);
-        let (inner, by_state) = (&self.inner[..n], &mut by_state[..n]);
+        let [reset, update, from_memory] = [0, 1, 2].map(gate);
+        let before = &self.before[..n];
+        let inner = &self.inner[..n];
+        let by_state = &mut by_state[..n];
         arch.dispatch(|| {
             let (by_both, by_new) = by_input[..3 * n].split_at_mut(2 * n);
             let (by_reset, by_update) = by_both.split_at_mut(n);
             for i in 0..n {
-                let (g, r, z, new) = (by_state[i], reset[i], update[i], inner[i]);
+                let g = by_state[i];
+                let r = reset[i];
+                let z = update[i];
+                let new = inner[i];
                 by_new[i] = g * (1.0 - z) * (1.0 - new * new);
                 by_reset[i] = by_new[i] * from_memory[i] * r * (1.0 - r);
                 by_update[i] = g * (before[i] - new) * z * (1.0 - z);
@@ -226,7 +234,9 @@ impl Step<'_> {
 
     /// An LSTM step with PyTorch's formulas: gates are input, forget, new value and output; the state is `[h, c]`.
     pub(crate) fn lstm(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
-        let (n, before, inner) = (self.n, &*self.before, &mut *self.inner);
+        let n = self.n;
+        let before = &*self.before;
+        let inner = &mut *self.inner;
         let (take, rest) = self.gates.split_at_mut(n);
         let (forget, rest) = rest.split_at_mut(n);
         let (new, output) = rest.split_at_mut(n);
@@ -259,18 +269,22 @@ impl Step<'_> {
         let n = self.n;
         // Slices of equal length let the compiler vectorise the loop.
         let gate = |i: usize| &self.gates[i * n..][..n];
-        let ([take, forget, new, output], inner) = ([0, 1, 2, 3].map(gate), &self.inner[..n]);
-        let (before, (by_h, by_c)) = (&self.before[n..2 * n], by_state[..2 * n].split_at_mut(n));
+        let [take, forget, new, output] = [0, 1, 2, 3].map(gate);
+        let inner = &self.inner[..n];
+        let before = &self.before[n..2 * n];
+        let (by_h, by_c) = by_state[..2 * n].split_at_mut(n);
         arch.dispatch(|| {
             let (left, right) = by_gates[..4 * n].split_at_mut(2 * n);
-            let ((by_take, by_forget), (by_new, by_output)) = (left.split_at_mut(n), right.split_at_mut(n));
+            let (by_take, by_forget) = left.split_at_mut(n);
+            let (by_new, by_output) = right.split_at_mut(n);
             for i in 0..n {
                 let by_cell = by_c[i] + by_h[i] * output[i] * (1.0 - inner[i] * inner[i]);
                 by_take[i] = by_cell * new[i] * take[i] * (1.0 - take[i]);
                 by_forget[i] = by_cell * before[i] * forget[i] * (1.0 - forget[i]);
                 by_new[i] = by_cell * take[i] * (1.0 - new[i] * new[i]);
                 by_output[i] = by_h[i] * inner[i] * output[i] * (1.0 - output[i]);
-                (by_h[i], by_c[i]) = (0.0, by_cell * forget[i]);
+                by_h[i] = 0.0;
+                by_c[i] = by_cell * forget[i];
             }
         });
         by_input.copy_from_slice(by_gates);

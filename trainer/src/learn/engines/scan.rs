@@ -12,8 +12,10 @@ use crate::learn::loss::Cell;
 impl Tape {
     /// Computes a recurrent layer's output at every row, with the parameters `flat`.
     pub(crate) fn scan(&self, place: ScanPlace, flat: &[f32]) -> usize {
-        let (sequences, spare) = (&self.sequences, |n: usize| self.spare.borrow_mut().take(n));
-        let (count, stride) = (sequences.count, sequences.stride);
+        let sequences = &self.sequences;
+        let spare = |n: usize| self.spare.borrow_mut().take(n);
+        let count = sequences.count;
+        let stride = sequences.stride;
         assert!(count > 0, "rows for a recurrent network come with what it remembers");
         let mut trace = spare(sequences.steps() * place.columns() * stride);
         let mut state = spare(place.width() * stride);
@@ -60,14 +62,17 @@ impl Tape {
         flat: &[f32],
         grads: &mut [f32],
     ) {
-        let (sequences, spare) = (&self.sequences, |n: usize| self.spare.borrow_mut().take(n));
-        let (count, stride) = (sequences.count, sequences.stride);
+        let sequences = &self.sequences;
+        let spare = |n: usize| self.spare.borrow_mut().take(n);
+        let count = sequences.count;
+        let stride = sequences.stride;
         let mut trace = std::mem::take(&mut nodes[place.trace].data);
         let mut to = self.summed_grad_of(nodes, place.from);
         let mut room = spare(kernels::outer_room(count, place.units, place.gates()));
         // Gradients of the recurrent state, of the input's part of the gates, and of the state's part.
         let mut by_state = spare(place.width() * stride);
-        let (mut by_input, mut by_gates) = (spare(place.gates() * stride), spare(place.gates() * stride));
+        let mut by_input = spare(place.gates() * stride);
+        let mut by_gates = spare(place.gates() * stride);
         by_state.fill(0.0);
         for (t, step) in trace.chunks_exact_mut(place.columns() * stride).enumerate().rev() {
             let step = place.parts(step, stride);

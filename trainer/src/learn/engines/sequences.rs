@@ -128,7 +128,8 @@ fn step(
     match cell {
         Cell::Gru => {
             let both = |i| gate(from_input, i) + gate(&from_memory, i);
-            let (reset, update) = (both(0).sigmoid(), both(1).sigmoid());
+            let reset = both(0).sigmoid();
+            let update = both(1).sigmoid();
             let new = (gate(from_input, 2) + reset * gate(&from_memory, 2)).tanh();
             // (1 - z) n + z h
             &new + update * (h - &new)

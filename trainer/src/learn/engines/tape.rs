@@ -105,7 +105,9 @@ pub(crate) struct Tape {
 impl Tape {
     /// Makes a tape that has allocated nothing yet.
     pub(crate) fn new(arch: Arch) -> Self {
-        let (nodes, spare, sequences) = (RefCell::default(), RefCell::default(), TapeSequences::default());
+        let nodes = RefCell::default();
+        let spare = RefCell::default();
+        let sequences = TapeSequences::default();
         Self { arch, rows: 0, stride: 0, nodes, spare, sequences }
     }
 
@@ -227,14 +229,18 @@ impl Tape {
     }
 
     pub(crate) fn binary(&self, op: Op, a: usize, b: usize, f: impl Fn(f32, f32) -> f32) -> usize {
-        let (ca, cb) = (self.cols(a), self.cols(b));
+        let ca = self.cols(a);
+        let cb = self.cols(b);
         assert!(ca == cb || ca == 1 || cb == 1, "{ca} and {cb} columns do not go together");
         let cols = ca.max(cb);
         let mut out = self.buffer(cols);
         {
-            let (a, b, n) = (self.data(a), self.data(b), out.len() / cols.max(1));
+            let a = self.data(a);
+            let b = self.data(b);
+            let n = out.len() / cols.max(1);
             for (c, out) in out.chunks_exact_mut(n).enumerate() {
-                let (a, b) = (&a[part(c, ca, n)], &b[part(c, cb, n)]);
+                let a = &a[part(c, ca, n)];
+                let b = &b[part(c, cb, n)];
                 self.arch.dispatch(|| {
                     out.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = f(a, b));
                 });
@@ -245,7 +251,8 @@ impl Tape {
 
     pub(crate) fn log_softmax(&self, a: usize) -> usize {
         let cols = self.cols(a);
-        let (mut out, sum) = (self.buffer(cols), self.log_sum(a));
+        let mut out = self.buffer(cols);
+        let sum = self.log_sum(a);
         {
             let a = self.data(a);
             self.arch.dispatch(|| {
@@ -265,7 +272,8 @@ impl Tape {
 
     /// For each row, the logarithm of the sum of the exponentials of its columns.
     fn log_sum(&self, a: usize) -> Buffer {
-        let (mut max, mut sum) = (self.buffer(1), self.zeros(1));
+        let mut max = self.buffer(1);
+        let mut sum = self.zeros(1);
         let a = self.data(a);
         self.arch.dispatch(|| {
             // In registers, one block of rows after the other: with AVX2, a conditional pass over `max` in place has masked
@@ -293,7 +301,8 @@ impl Tape {
     pub(crate) fn pick(&self, a: usize, index: usize) -> usize {
         let mut out = self.buffer(1);
         {
-            let (data, index) = (self.data(a), self.data(index));
+            let data = self.data(a);
+            let index = self.data(index);
             for (r, (y, &i)) in out.iter_mut().zip(index.iter()).enumerate() {
                 *y = data[i as usize * self.stride + r];
             }
@@ -319,7 +328,8 @@ impl Tape {
         let cols = self.cols(a) + self.cols(b);
         let mut out = self.buffer(cols);
         {
-            let (a, b) = (self.data(a), self.data(b));
+            let a = self.data(a);
+            let b = self.data(b);
             out[..a.len()].copy_from_slice(&a);
             out[a.len()..].copy_from_slice(&b);
         }
@@ -328,7 +338,8 @@ impl Tape {
 
     /// Calls `f` with every number of the batch's rows, but not of rows beyond them.
     pub(crate) fn numbers(&self, id: usize, mut f: impl FnMut(f32)) {
-        let (cols, data) = (self.cols(id), self.data(id));
+        let cols = self.cols(id);
+        let data = self.data(id);
         match cols {
             0 => f(data[0]),
             _ => data.chunks_exact(self.stride).for_each(|c| c[..self.rows].iter().for_each(|&x| f(x))),
@@ -340,7 +351,8 @@ impl Tape {
     }
 
     pub(crate) fn mean(&self, a: usize) -> usize {
-        let (cols, data) = (self.cols(a), self.data(a));
+        let cols = self.cols(a);
+        let data = self.data(a);
         let sum: f64 = match cols {
             0 => f64::from(data[0]),
             _ => data.chunks_exact(self.stride).map(|c| kernels::sum(&c[..self.rows], |x| x)).sum(),
@@ -365,7 +377,8 @@ impl Tape {
     }
 
     pub(crate) fn argmax(&self, a: usize) -> usize {
-        let (cols, stride) = (self.cols(a), self.stride());
+        let cols = self.cols(a);
+        let stride = self.stride();
         self.leaf(1, |to| {
             let data = self.data(a);
             for (r, to) in to.iter_mut().enumerate() {

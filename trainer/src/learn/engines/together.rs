@@ -38,7 +38,8 @@ impl Together {
     /// The range of `pieces` pieces that this learner computes; `None` if pieces are too few: then each learner
     /// computes all.
     pub(crate) fn own(&self, pieces: usize) -> Option<Range<usize>> {
-        let (rank, learners) = (self.collective.rank(), self.collective.world_size());
+        let rank = self.collective.rank();
+        let learners = self.collective.world_size();
         let first = |rank: usize| rank * pieces / learners;
         if pieces < learners && self.leads() && !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
@@ -52,7 +53,8 @@ impl Together {
     /// Sums over the pieces in order, through all learners: `add` adds this learner's pieces to the sum of those
     /// before. All learners get the whole sum.
     pub(crate) fn add_up(&self, sum: &mut [f32], add: impl FnOnce(&mut [f32])) -> Result<()> {
-        let (rank, mut add) = (self.collective.rank(), Some(add));
+        let rank = self.collective.rank();
+        let mut add = Some(add);
         for turn in 0..self.collective.world_size() {
             if let Some(add) = add.take_if(|_| turn == rank) {
                 add(sum);

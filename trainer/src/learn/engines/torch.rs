@@ -83,7 +83,8 @@ impl<'t> TorchGraph<'t> {
 
     /// `x (W + S e)^T + b + s e`, with factorised Gaussian noise (Fortunato et al. 2018); without noise the means alone.
     fn noisy(&self, which: ParamSet, first: usize, inputs: usize, out: usize, x: &Tensor) -> Tensor {
-        let (weight, bias) = (self.leaf(which, first), self.leaf(which, first + 1));
+        let weight = self.leaf(which, first);
+        let bias = self.leaf(which, first + 1);
         let Some(noise) = &self.noise else { return x.linear(weight, Some(bias)) };
         let noise = &mut *noise.borrow_mut();
         let mut draw = |n: usize| {
@@ -92,7 +93,8 @@ impl<'t> TorchGraph<'t> {
                 (0..n).map(|_| noise.normal()).map(|x: f32| x.signum() * x.abs().sqrt()).collect();
             Tensor::from_slice(&values).to_device(x.device())
         };
-        let (from, to) = (draw(inputs), draw(out));
+        let from = draw(inputs);
+        let to = draw(out);
         let weight = weight + self.leaf(which, first + 2) * to.outer(&from);
         let bias = bias + self.leaf(which, first + 3) * to;
         x.linear(&weight, Some(&bias))
@@ -328,7 +330,8 @@ impl Backend for Torch {
         loss: &dyn LossFn,
         gradient: &mut Tensor,
     ) -> Result<Report> {
-        let (rows, device) = (batch.rows(), sets[0].flat().device());
+        let rows = batch.rows();
+        let device = sets[0].flat().device();
         let batch = batch.to_device(device);
         let size = piece_size(rows, device);
         let pieces = pieces(&batch, size);
@@ -375,7 +378,8 @@ impl Backend for Torch {
         out: &mut [f32],
     ) -> Result<()> {
         let Observed { obs, mask, remembered } = seen;
-        let (rows, device) = (obs.size()[0] as usize, sets[0].flat().device());
+        let rows = obs.size()[0] as usize;
+        let device = sets[0].flat().device();
         let mask = mask.map(|mask| Tensor::from_slice(mask).view([rows as i64, -1]));
         if let Some(remembered) = remembered {
             let value = self.evaluate_sequences(obs, mask.as_ref(), remembered, noise, head, device);
@@ -547,10 +551,7 @@ fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
             }
         })
         .collect();
-    match joined.is_empty() {
-        true => Stats::default(),
-        false => Stats::unread(names, Tensor::stack(&joined, 0)),
-    }
+    if joined.is_empty() { Stats::default() } else { Stats::unread(names, Tensor::stack(&joined, 0)) }
 }
 
 /// Computes [`explained`](crate::learn::loss::explained) on the device.

@@ -26,7 +26,8 @@ const WIDE: usize = 128 * 128;
 /// Sums over rows that lie in a vector's lanes end with adding up the lanes, once per weight. With few rows and wide
 /// layers it is faster to transpose: the product then has inputs in the lanes.
 pub(crate) fn outer_room(rows: usize, inputs: usize, outputs: usize) -> usize {
-    let (whole, is_wide) = (inputs.is_multiple_of(LANES), inputs * outputs >= WIDE);
+    let whole = inputs.is_multiple_of(LANES);
+    let is_wide = inputs * outputs >= WIDE;
     let turned = whole && (is_wide || rows < 128 && outputs.is_multiple_of(LANES));
     if turned { rows.next_multiple_of(LANES) * stride(inputs) } else { 0 }
 }

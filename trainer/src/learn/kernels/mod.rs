@@ -9,9 +9,9 @@ mod rmsprop;
 mod share;
 
 pub(crate) use adam::Adam;
-pub(crate) use rmsprop::{Averages, MomentumStep};
 pub(crate) use arch::{arch, check_arch};
 pub(crate) use elementwise::{approach, exp, ln, norm, sum, tanh};
 pub(crate) use gradients::{outer, outer_room};
 pub(crate) use products::{LANES, Left, panels, panels_room, product, product_relu, stride};
+pub(crate) use rmsprop::{Averages, MomentumStep};
 pub(crate) use share::share_out;

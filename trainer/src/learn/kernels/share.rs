@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// The calling thread works too and every thread takes the next job that is left, so one that gets little of its core holds
 /// the others up for the job it has begun and no more.
 pub(crate) fn share_out<J: Send>(jobs: Vec<J>, f: impl Fn(J) + Sync) {
-    let (all, done) = (jobs.len(), AtomicUsize::new(0));
+    let all = jobs.len();
+    let done = AtomicUsize::new(0);
     let jobs = Mutex::new(jobs.into_iter());
     let work = || {
         // In a statement of its own, so that the lock is released at once.

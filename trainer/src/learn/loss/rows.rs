@@ -92,9 +92,10 @@ impl<'t> Rows<'t> {
     /// # Errors
     /// Does not fail today: without the column the weights are 1.
     pub fn weights(&self) -> Result<Value<'t>> {
-        match self.has(Column::WEIGHTS) {
-            true => self.get(Column::WEIGHTS),
-            false => Ok(Value::new(self.graph, self.graph.number(1.0))),
+        if self.has(Column::WEIGHTS) {
+            self.get(Column::WEIGHTS)
+        } else {
+            Ok(Value::new(self.graph, self.graph.number(1.0)))
         }
     }
 

@@ -171,7 +171,8 @@ impl<'a> NetBuilder<'a> {
 
     /// Adds a [`target`](Self::target) that workers get with the weights, for policies whose postprocessing reads it.
     pub fn target_in_workers(&mut self) {
-        (self.has_target, self.target_in_workers) = (true, true);
+        self.has_target = true;
+        self.target_in_workers = true;
     }
 
     /// Makes libtorch run this network, for losses and layers that use tensors.
@@ -189,7 +190,8 @@ impl<'a> NetBuilder<'a> {
         activation: Activation,
         init: Init,
     ) -> Dense {
-        let (o, i) = (out as i64, inputs as i64);
+        let o = out as i64;
+        let i = inputs as i64;
         let zero = || Tensor::zeros([o], (Kind::Float, Device::Cpu));
         let (weight, bias) = match init {
             Init::Normc(norm) => (self.params.normc(o, i, norm), zero()),
@@ -216,7 +218,8 @@ impl<'a> NetBuilder<'a> {
         activation: Activation,
         sigma0: f64,
     ) -> Dense {
-        let (o, i) = (out as i64, inputs as i64);
+        let o = out as i64;
+        let i = inputs as i64;
         let bound = 1.0 / (inputs as f64).sqrt();
         let weight = self.params.uniform(&[o, i], -bound, bound);
         let bias = self.params.uniform(&[o], -bound, bound);
@@ -225,7 +228,8 @@ impl<'a> NetBuilder<'a> {
         self.params.add(format!("{name}.bias"), bias);
         self.params.add(format!("{name}.sigma_weight"), sigma(&[o, i]));
         self.params.add(format!("{name}.sigma_bias"), sigma(&[o]));
-        (self.fits_fused, self.is_noisy) = (false, true);
+        self.fits_fused = false;
+        self.is_noisy = true;
         Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
     }
 

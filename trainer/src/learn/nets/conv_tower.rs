@@ -26,13 +26,15 @@ impl ConvTower {
     ) -> Result<Self> {
         let (filters, units) = model.filters(image)?.unfolded();
         let [height, width, channels] = image;
-        let (mut convolutions, mut image) = (Vec::new(), [channels, height, width]);
+        let mut convolutions = Vec::new();
+        let mut image = [channels, height, width];
         for (i, filter) in filters.into_iter().enumerate() {
             let layer = net.conv2d(&format!("{name}.conv{i}"), image, filter, model.conv_activation)?;
             image = layer.out;
             convolutions.push(layer);
         }
-        let (mut dense, mut width) = (Vec::new(), image.iter().product());
+        let mut dense = Vec::new();
+        let mut width = image.iter().product();
         let first = units.map(|n| (n, Activation::Relu, Init::Orthogonal(std::f64::consts::SQRT_2)));
         let others = model.post_fcnet_hiddens.iter();
         let others = others.map(|&n| (n, model.post_fcnet_activation, model.fcnet_initializer.hidden()));

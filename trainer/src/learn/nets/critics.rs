@@ -29,7 +29,8 @@ impl Critics {
         hidden: &HiddenLayers,
         rule: &Rule,
     ) -> Result<Self> {
-        let (mut nets, mut groups) = (Vec::new(), Vec::new());
+        let mut nets = Vec::new();
+        let mut groups = Vec::new();
         for i in 1..=count {
             let name = format!("q{i}");
             let (group, q) =

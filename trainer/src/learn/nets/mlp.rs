@@ -34,7 +34,8 @@ impl Mlp {
         hidden: &HiddenLayers,
         out: usize,
     ) -> Self {
-        let (mut parts, mut width) = (Vec::new(), inputs);
+        let mut parts = Vec::new();
+        let mut width = inputs;
         let dense = |net: &mut NetBuilder<'_>, of: &str, from, to, activation| {
             net.dense(&format!("{name}.{of}"), from, to, activation, Init::Uniform)
         };

@@ -42,7 +42,8 @@ impl Quantiles {
     /// # Errors
     /// Fails as [`rules::all`] does, with [`Error::Config`](crate::Error::Config) for each setting that breaks its rule.
     pub fn validate(&self, actions: &Space, critic_loss: CriticLoss) -> Result<()> {
-        let (quantiles, dropped) = (self.n_quantiles, self.top_quantiles_to_drop_per_net);
+        let quantiles = self.n_quantiles;
+        let dropped = self.top_quantiles_to_drop_per_net;
         rules::all([
             rules::at_least_one([("n_critics", self.n_critics.unwrap_or(1)), ("n_quantiles", quantiles)]),
             rules::refuse_if(

@@ -27,7 +27,8 @@ impl NetBuilder<'_> {
                 Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer))
             }
         };
-        let (inputs, units) = (tower.width(), model.lstm_cell_size);
+        let inputs = tower.width();
+        let units = model.lstm_cell_size;
         Ok(match (model.use_gru, model.use_lstm) {
             (true, _) => {
                 Box::new(Remembering { layer: self.gru(&format!("{name}.gru"), inputs, units), tower })

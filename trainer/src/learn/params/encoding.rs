@@ -60,7 +60,8 @@ impl Encoding {
             return encoding;
         }
         for leaf in Layout::new(space).leaves {
-            let (mut from, mut to) = (leaf.row.start, leaf.flat.start);
+            let mut from = leaf.row.start;
+            let mut to = leaf.flat.start;
             match leaf.space {
                 Space::Discrete { n, start } => {
                     encoding.parts.push(Part::OneHot { from, to, n: n as usize, start })
@@ -68,7 +69,8 @@ impl Encoding {
                 Space::MultiDiscrete { nvec } => {
                     for n in nvec.into_iter().map(|n| n as usize) {
                         encoding.parts.push(Part::OneHot { from, to, n, start: 0 });
-                        (from, to) = (from + 1, to + n);
+                        from = from + 1;
+                        to = to + n;
                     }
                 }
                 _ => match encoding.parts.last_mut() {

@@ -19,9 +19,8 @@ pub(crate) fn normalise(row: &mut [f32], norm: f64) {
 pub(crate) fn orthogonal(drawn: &[f32], out: usize, inputs: usize, gain: f64) -> Vec<f32> {
     // The fewer vectors of the longer side: normal numbers fill them in the order of the taller matrix's rows.
     let [count, length] = [out.min(inputs), out.max(inputs)];
-    let mut vectors: Vec<Vec<f64>> = (0..count)
-        .map(|v| (0..length).map(|i| f64::from(drawn[i * count + v])).collect())
-        .collect();
+    let mut vectors: Vec<Vec<f64>> =
+        (0..count).map(|v| (0..length).map(|i| f64::from(drawn[i * count + v])).collect()).collect();
     arch().dispatch(|| {
         for v in 0..count {
             let (head, rest) = vectors.split_at_mut(v + 1);

@@ -88,7 +88,8 @@ impl OptimizerConfig {
             Self::Rmsprop { .. } | Self::Sgd { .. } => return None,
         };
         let t = t.min(i32::MAX as u64) as i32;
-        let (bias1, bias2) = (1.0 - beta1.powi(t), 1.0 - beta2.powi(t));
+        let bias1 = 1.0 - beta1.powi(t);
+        let bias2 = 1.0 - beta2.powi(t);
         let step = Adam {
             one_minus_beta1: 1.0 - beta1,
             one_minus_beta2: 1.0 - beta2,
@@ -162,7 +163,8 @@ impl Optimizer {
         match self.config {
             OptimizerConfig::Rmsprop { alpha, eps, momentum, .. } => {
                 let mean = self.mean.as_mut().map(host::write);
-                let averages = Averages { square: second, mean, share: (1.0 - alpha) as f32, eps: eps as f32 };
+                let averages =
+                    Averages { square: second, mean, share: (1.0 - alpha) as f32, eps: eps as f32 };
                 self.scaled.resize(grad.len(), 0.0);
                 averages.scale(grad, &mut self.scaled);
                 MomentumStep { lr: lr as f32, momentum: momentum as f32 }.step(params, first, &self.scaled);

@@ -18,7 +18,8 @@ impl Connector {
         explore: bool,
         timestep: u64,
     ) -> Result<()> {
-        let (width, noise_width) = (self.memory_width, self.noise_width);
+        let width = self.memory_width;
+        let noise_width = self.noise_width;
         for i in 0..gathered.slots.len() {
             let copy = gathered.slots[i];
             std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);

@@ -31,7 +31,8 @@ impl Connector {
         let stored = common.policy_spaces(spaces);
         let preprocess = EnvToPolicy::new(&spaces.observation_space, &stored.observation_space);
         let encoding = Encoding::of(&stored.observation_space);
-        let (columns, memory_width) = (policy.step_columns(), policy.memory_width());
+        let columns = policy.step_columns();
+        let memory_width = policy.memory_width();
         let noise_width = match &spaces.action_space {
             Space::Box { .. } => spaces.action_space.width(),
             _ => 0,

@@ -72,9 +72,10 @@ impl Connector {
     /// Buffer for the first observations; [`observe`](Self::observe) stores them in row 0.
     pub(crate) fn first<'a>(&'a mut self, steps: &'a mut RolloutBuffer) -> &'a mut [u8] {
         let Self { preprocess, raw, copies, .. } = self;
-        match preprocess.direct {
-            true => steps.obs.bytes_mut(0),
-            false => &mut bytemuck::cast_slice_mut(raw)[..*copies * preprocess.raw_bytes],
+        if preprocess.direct {
+            steps.obs.bytes_mut(0)
+        } else {
+            &mut bytemuck::cast_slice_mut(raw)[..*copies * preprocess.raw_bytes]
         }
     }
 
@@ -152,9 +153,10 @@ impl Connector {
         let RolloutBuffer { obs, actions, rewards, terminated, truncated, .. } = steps;
         let rows = t * *copies..(t + 1) * *copies;
         let out = StepOut {
-            obs: match preprocess.direct {
-                true => obs.bytes_mut(t + 1),
-                false => &mut bytemuck::cast_slice_mut(raw)[..bytes],
+            obs: if preprocess.direct {
+                obs.bytes_mut(t + 1)
+            } else {
+                &mut bytemuck::cast_slice_mut(raw)[..bytes]
             },
             final_obs: &mut bytemuck::cast_slice_mut(raw_final)[..bytes],
             rewards: &mut rewards[rows.clone()],

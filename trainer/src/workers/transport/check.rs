@@ -45,7 +45,8 @@ impl Check<'_> {
         }
         while owed.iter().any(|owed| !owed.is_empty()) {
             let Completion { worker, request, result, .. } = self.next()?;
-            let (next, is_fragment) = (owed[worker].pop_front(), owed[worker].len() % 2 == 1);
+            let next = owed[worker].pop_front();
+            let is_fragment = owed[worker].len() % 2 == 1;
             self.rule(
                 next == Some(request),
                 "a request is not answered in its turn, or it is answered twice",

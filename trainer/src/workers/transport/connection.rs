@@ -95,9 +95,13 @@ impl Connection {
             worker: place.worker + 1,
             reason: format!("no thread for its process: {e}"),
         };
-        let (lent, spec, worker) = (Arc::clone(&shared), Arc::clone(spec), place.worker);
+        let lent = Arc::clone(&shared);
+        let spec = Arc::clone(spec);
+        let worker = place.worker;
         named("to").spawn(move || send(&lent, &spec, worker, start, &inbox)).map_err(no_thread)?;
-        let (lent, to, probes) = (Arc::clone(&shared), place.clone(), outgoing.clone());
+        let lent = Arc::clone(&shared);
+        let to = place.clone();
+        let probes = outgoing.clone();
         let reader = named("from").spawn(move || receive(&lent, &to, probes)).map_err(no_thread)?;
         Ok(Self { place, outgoing: Some(outgoing), shared, reader: Some(reader) })
     }
@@ -192,7 +196,8 @@ impl Read for Probed<'_> {
             match (&self.shared.socket).read(buffer) {
                 Err(silent) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&silent.kind()) => {}
                 said => {
-                    (self.lives, self.unanswered) = (true, 0);
+                    self.lives = true;
+                    self.unanswered = 0;
                     return said;
                 }
             }

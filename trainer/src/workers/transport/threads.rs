@@ -47,7 +47,8 @@ impl ThreadPool {
         self.requests += 1;
         let start = self.requests;
         let (requests, inbox) = unbounded::<(u64, Request)>();
-        let (spec, completions) = (self.spec.clone(), self.send_completions.clone());
+        let spec = self.spec.clone();
+        let completions = self.send_completions.clone();
         let run = move || {
             let send = |request, result| {
                 completions.send(Completion { worker, incarnation, request, result }).is_ok()

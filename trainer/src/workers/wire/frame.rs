@@ -200,7 +200,8 @@ pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
         let reason = format!("it is of version {}, but this executable speaks {VERSION}", short(4));
         return Err(damaged(format!("{reason}; both ends must be the same executable")));
     }
-    let (request, sizes) = (number(8), [number(16), number(24)]);
+    let request = number(8);
+    let sizes = [number(16), number(24)];
     check_sizes(sizes)?;
     let sum = u32::from_le_bytes(header[CHECKSUM].try_into().unwrap_or_default());
     let mut blank = header.clone();
@@ -209,7 +210,8 @@ pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
     let mut found = crc32c::crc32c_append(crc32c::crc32c(&blank), &json);
     // If the JSON cannot be read, the rest is read only for its checksum.
     let described = serde_json::from_slice::<Described>(&json);
-    let (mut arrays, mut left) = (Vec::new(), sizes[1]);
+    let mut arrays = Vec::new();
+    let mut left = sizes[1];
     for (name, dtype, shape) in described.iter().flat_map(|described| &described.arrays) {
         let kind = kind(dtype)?;
         let size = bytes_of(kind, shape).filter(|size| *size <= left);

@@ -150,7 +150,8 @@ fn to_reply(Frame { op, mut message, .. }: Frame) -> Result<Result<Reply, Fault>
             Reply::Sample(Sampled { perf: message.get("perf")?, ..sampled })
         }
         Op::Evaluated => {
-            let (episodes, render_fps) = (message.get("episodes")?, message.get("render_fps")?);
+            let episodes = message.get("episodes")?;
+            let render_fps = message.get("render_fps")?;
             let frames = message.into_state().into_arrays().map(|(_, array)| match *array.shape() {
                 [height, width, 3] if array.kind() == Kind::Uint8 => Ok(Picture {
                     width: width as usize,

@@ -64,7 +64,8 @@ impl Bracket {
     pub(super) fn update(&mut self, trial_id: &str, time: f64, score: f64) {
         if let Some(member) = self.live.iter_mut().find(|member| member.trial_id == trial_id) {
             self.done_work += time - member.time;
-            (member.time, member.score) = (time, score);
+            member.time = time;
+            member.score = score;
         }
     }
 
@@ -119,7 +120,9 @@ impl Bracket {
 
 impl std::fmt::Display for Bracket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (live, size, milestone) = (self.live.len(), self.size, self.milestone);
+        let live = self.live.len();
+        let size = self.size;
+        let milestone = self.milestone;
         write!(f, "{live} of {size} to {milestone}, {:.0}% done", 100.0 * self.progress())
     }
 }

@@ -368,9 +368,10 @@ impl HyperBandScheduler {
                 AtMilestone::Ends => {
                     num_stopped += 1;
                     bracket.remove(&trial_id);
-                    match is_current(&trial_id) {
-                        true => decision = Decision::Stop,
-                        false => orders.push(Order::Stop(trial_id)),
+                    if is_current(&trial_id) {
+                        decision = Decision::Stop;
+                    } else {
+                        orders.push(Order::Stop(trial_id));
                     }
                 }
             }

@@ -357,7 +357,8 @@ impl TrialScheduler for PopulationBasedTraining {
         if too_early {
             return Ok(Decision::Continue.into());
         }
-        (state.score, state.last_train) = (Some(score), time);
+        state.score = Some(score);
+        state.last_train = time;
         if self.config.synch {
             if self.waits_for_others(trial, trials) {
                 return Ok(Decision::Pause.into());

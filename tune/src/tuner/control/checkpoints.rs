@@ -146,7 +146,8 @@ impl Control {
             return Ok(());
         }
         let rows: Vec<_> = self.sweep.trials.iter().map(progress::row).collect();
-        let (path, text) = (self.sweep.dir.join(RESULTS), columns.csv(&rows)?);
+        let path = self.sweep.dir.join(RESULTS);
+        let text = columns.csv(&rows)?;
         files::replace_file(&path, &text)
     }
 

@@ -35,7 +35,8 @@ pub(crate) fn serve(
             "its first frame does not say what it is made from",
         ));
     }
-    let (start, worker): (u64, usize) = (first.request, first.message.get("worker")?);
+    let start: u64 = first.request;
+    let worker: usize = first.message.get("worker")?;
     let names: WorkerNames = first.message.get("names")?;
     let code: BTreeMap<String, String> = first.message.get("code")?;
     let (requests, inbox) = unbounded();
