@@ -1,8 +1,8 @@
 //! Deep deterministic policy gradients (Lillicrap et al. 2016), in Ray's form.
 //!
 //! 1. An actor acts deterministically, apart from exploration noise; its experience goes to a replay buffer.
-//! 2. A critic moves towards the reward plus the discounted value of the next action; both come from target networks,
-//!    which follow slowly.
+//! 2. A critic moves towards the reward plus the discounted value of the next action. The action and its value come
+//!    from target networks, which follow the learned networks slowly.
 //! 3. The actor moves towards actions with a high value.
 //!
 //! With three settings DDPG becomes TD3, which counters overestimated values (Fujimoto et al. 2018; defaults of
@@ -38,22 +38,22 @@ pub struct Ddpg {
     pub off_policy: OffPolicy,
     /// Whether to learn two critics and use the smaller of their values in targets, against overestimation.
     pub twin_q: bool,
-    /// Learning steps per learning step of the actor: it learns in the first of every `policy_delay` steps.
+    /// The actor learns in the first of every `policy_delay` learning steps; the critics learn in all of them.
     pub policy_delay: usize,
     /// Whether the target networks move only when the actor has learned, as in TD3's paper and most libraries;
     /// otherwise they move after every learning step, as in Ray.
     pub delay_target: bool,
     /// Whether to add noise to the next actions that targets are computed with.
     pub smooth_target_policy: bool,
-    /// Standard deviation of the noise in targets, for actions in [-1, 1].
+    /// Standard deviation of the noise of `smooth_target_policy`, for actions in [-1, 1].
     pub target_noise: f64,
-    /// Bound of the noise in targets, on either side of 0.
+    /// Largest absolute value of the noise of `smooth_target_policy`; larger noise is clipped to it.
     pub target_noise_clip: f64,
-    /// Units of each hidden layer of the actor.
+    /// Number of units of each hidden layer of the actor.
     pub actor_hiddens: Vec<usize>,
     /// Activation after each hidden layer of the actor.
     pub actor_hidden_activation: Activation,
-    /// Units of each hidden layer of a critic.
+    /// Number of units of each hidden layer of a critic.
     pub critic_hiddens: Vec<usize>,
     /// Activation after each hidden layer of a critic.
     pub critic_hidden_activation: Activation,
@@ -61,15 +61,15 @@ pub struct Ddpg {
     pub actor_lr: f64,
     /// Step size of Adam for the critics.
     pub critic_lr: f64,
-    /// Fraction by which the target networks move towards the networks each time. Typical: 0.002 to 0.02.
+    /// Fraction of the way that the target networks move towards the learned ones at each update. Typical: 0.002 to 0.02.
     pub tau: f64,
     /// Whether the critics' loss is Huber's; otherwise it is half the squared error.
     pub use_huber: bool,
     /// Error above which Huber's loss is linear.
     pub huber_threshold: f64,
-    /// Weight decay: half of this times the sum of a network's squared weights is added to its loss.
+    /// Weight decay: `l2_reg / 2` times the sum of a network's squared weights is added to its loss.
     pub l2_reg: f64,
-    /// Bound of the norm of each network's gradient; null: none.
+    /// Largest norm of each network's gradient; a larger gradient is scaled down to it. Null: no bound.
     pub grad_clip: Option<f64>,
 }
 
@@ -235,16 +235,16 @@ struct DdpgPolicy {
     worker: (usize, usize),
 }
 
-/// Column of standard normal numbers: the noise on actions in targets.
+/// Column of standard normal numbers, which become the noise on next actions with `smooth_target_policy`.
 const NOISE: Column = Column::new("noise");
 
 impl DdpgPolicy {
-    /// The actor's action, in [-1, 1].
+    /// The actor's actions for the observations `s`, in [-1, 1].
     fn mu<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
         self.actor.on(net, s.obs()).tanh()
     }
 
-    /// The target actor's next action, with noise if `smooth_target_policy` is set.
+    /// The target actor's action for the next observation `s2`, with noise if `smooth_target_policy` is set.
     fn next_action<'t>(&self, rows: &Rows<'t>, s2: Input<'t>) -> Result<Value<'t>> {
         let Ddpg { smooth_target_policy, target_noise, target_noise_clip: c, .. } = self.config;
         let a2 = self.mu(rows.target(), s2);
@@ -255,7 +255,7 @@ impl DdpgPolicy {
         Ok((a2 + noise).clamp(-1.0, 1.0))
     }
 
-    /// A critic's loss for this error: Huber's, or half its square.
+    /// A critic's loss for `error` in each row: Huber's loss with `use_huber`, else half the squared error.
     fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
         let threshold = self.config.huber_threshold;
         if self.config.use_huber {
@@ -265,7 +265,7 @@ impl DdpgPolicy {
         }
     }
 
-    /// Whether the actor learns in this learning step; the first step is 0.
+    /// Whether the actor learns in learning step number `step`, counted from 0.
     fn actor_learns_at(&self, step: u64) -> bool {
         step.is_multiple_of(self.config.policy_delay as u64)
     }
@@ -324,8 +324,8 @@ impl NetPolicy for DdpgPolicy {
         Ok(())
     }
 
-    /// The losses of the critics and, when it learns, of the actor. Each loss has gradients for its own parameters
-    /// only, so one backward pass serves all.
+    /// The sum of the critics' losses and, in steps in which the actor learns, of the actor's loss. Each loss has
+    /// gradients for the parameters of its own network only, so one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let s = rows.obs()?;
         let s2 = rows.next_obs()?;

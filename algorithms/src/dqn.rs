@@ -46,7 +46,7 @@ pub struct Dqn {
     pub lr_schedule: Option<Piecewise>,
     /// Adam's epsilon.
     pub adam_epsilon: f64,
-    /// Bound of the gradient's norm; null: none.
+    /// Largest norm of the gradient; a larger gradient is scaled down to it. Null: no bound.
     pub grad_clip: Option<f64>,
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
@@ -55,13 +55,13 @@ pub struct Dqn {
     pub double_q: bool,
     /// Whether to compute values and advantages in separate heads (Wang et al. 2016).
     pub dueling: bool,
-    /// Units of each hidden layer of the heads (ReLU); if empty, the output layer follows the model directly.
+    /// Number of units of each hidden layer of the heads (ReLU); if empty, the output layer follows the model directly.
     pub hiddens: Vec<usize>,
-    /// Atoms of the learned distribution of returns (Bellemare et al. 2017); with 1 only the mean return is learned.
+    /// Number of atoms of the learned distribution of returns (Bellemare et al. 2017); with 1 only the mean is learned.
     pub num_atoms: usize,
-    /// Lowest return among the atoms.
+    /// Return of the lowest atom; lower returns count as this one.
     pub v_min: f64,
-    /// Highest return among the atoms.
+    /// Return of the highest atom; higher returns count as this one.
     pub v_max: f64,
     /// Whether to explore by noisy layers in the heads (Fortunato et al. 2018); set `final_epsilon` to 0 to explore
     /// by these alone. New noise is drawn for each step and each training batch. In one step all environment copies
@@ -227,7 +227,7 @@ struct DqnPolicy {
     advantage: Vec<Dense>,
     /// Head of the state's value; only with `dueling`.
     value: Option<Vec<Dense>>,
-    /// With several atoms the outputs are distributions of returns, computed by libtorch.
+    /// The access to libtorch, which computes the distributions of returns; `None` with one atom.
     atoms: Option<OnLibtorch>,
     worker: (usize, usize),
 }
@@ -242,7 +242,8 @@ impl DqnPolicy {
         }
     }
 
-    /// Outputs of the heads: per action (and atom), and, with `dueling`, of the state.
+    /// Outputs of the advantage head, `[rows, actions * atoms]`, and of the value head, `[rows, atoms]`; the second is
+    /// `None` without `dueling`.
     fn outputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Value<'t>, Option<Value<'t>>) {
         let features = self.torso.on(net, x);
         let run = |layers: &[Dense]| layers.iter().fold(features, |x, layer| layer.on(net, x));
@@ -377,7 +378,7 @@ impl NetPolicy for DqnPolicy {
         Ok(batch.with_f32s(Column::PRIORITIES, &priorities))
     }
 
-    /// Huber's loss of the errors, or the cross-entropy of the distributions.
+    /// The weighted mean over the rows of Huber's loss of the error, or of the cross-entropy with several atoms.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let (error, q) = self.td_error(rows)?;
         let of_rows = if self.atoms.is_some() { error } else { error.huber() };

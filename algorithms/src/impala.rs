@@ -22,27 +22,28 @@ pub struct Impala {
     /// Settings that all algorithms share.
     #[serde(flatten)]
     pub common: Common,
-    /// Bound of the probability ratio in value targets: below 1 the critic learns the value of an older policy.
+    /// Upper bound of the probability ratio in value targets: the lower it is, the nearer the learned value is to that of
+    /// the older policy, which acted.
     pub vtrace_clip_rho_threshold: f64,
-    /// Bound of the probability ratio in advantages.
+    /// Upper bound of the probability ratio in advantages.
     pub vtrace_clip_pg_rho_threshold: f64,
-    /// Fragments per worker that are being sampled or wait. More of them keep workers busier, but their experience is
-    /// older.
+    /// Number of fragments per worker that are being sampled or wait for the trainer. More of them keep workers busier,
+    /// but their experience is older.
     pub max_sample_requests_in_flight_per_worker: usize,
-    /// `"deterministic"` takes fragments worker by worker and repeats bit for bit, `"first_come"` takes fragments as
-    /// they arrive.
+    /// The order in which fragments of workers are taken. With `"deterministic"` it is worker by worker, and a run repeats
+    /// bit for bit; with `"first_come"` fragments are taken as they arrive.
     pub sample_order: Order,
-    /// Number of training batches from one sending of weights to the next.
+    /// Number of training batches after which the workers get new weights.
     pub broadcast_interval: usize,
     /// Number of training batches that may wait for a separate learner thread. With 0 the trainer's own thread learns
     /// while the workers sample, and a run repeats bit for bit; with more it does not.
     pub learner_queue_size: usize,
-    /// Passes over each batch; V-trace is computed anew for each.
+    /// Number of passes over each batch; each pass computes V-trace anew.
     pub num_sgd_iter: usize,
     /// Number of batches in use at once: with more than one, the passes over a batch alternate with those over other
     /// batches.
     pub minibatch_buffer_size: usize,
-    /// Number of earlier fragments that are added to each new one.
+    /// Number of earlier fragments that are added to each new one; a fractional part is the probability of one more.
     pub replay_proportion: f64,
     /// Number of earlier fragments that are kept for `replay_proportion`.
     pub replay_buffer_num_slots: usize,
@@ -52,8 +53,8 @@ pub struct Impala {
     pub lr: f64,
     /// Schedule of the step size, which replaces `lr`: `[[step, value], ...]`.
     pub lr_schedule: Option<Piecewise>,
-    /// Bound of the gradient's norm; null: none. The loss is a sum over the batch, so the norm is larger than for a
-    /// mean.
+    /// Largest norm of the gradient; a larger gradient is scaled down to it. Null: no bound. The loss is a sum over the
+    /// batch, so the norm is larger than for a mean.
     pub grad_clip: Option<f64>,
     /// Decay of RMSprop's second moment.
     pub decay: f64,
@@ -65,7 +66,7 @@ pub struct Impala {
     pub vf_loss_coeff: f64,
     /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
     pub entropy_coeff: f64,
-    /// Schedule of the entropy bonus, which replaces `entropy_coeff`: `[[step, value], ...]`.
+    /// Schedule of the weight of the entropy bonus, which replaces `entropy_coeff`: `[[step, value], ...]`.
     pub entropy_coeff_schedule: Option<Piecewise>,
 }
 

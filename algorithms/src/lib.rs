@@ -1,4 +1,4 @@
-//! Algorithms, one file each, read from top to bottom: the idea, the settings, the plan, the policy.
+//! The algorithms, one file each. A file reads from top to bottom: idea, settings, execution plan, policy.
 
 pub mod ddpg;
 pub mod dqn;

@@ -1,7 +1,8 @@
 //! Proximal policy optimisation (Schulman et al. 2017), in Ray's form.
 //!
 //! 1. Every worker samples a fragment with the current policy.
-//! 2. Advantages are computed by GAE; a cut episode is bootstrapped from the observation at the cut.
+//! 2. Advantages are computed by GAE; an episode that the end of a fragment cuts is bootstrapped with the value of the
+//!    observation at the cut.
 //! 3. Several passes over the batch in shuffled minibatches maximise the clipped surrogate (equation 7), with a value
 //!    loss, an entropy bonus and a KL penalty (equation 8) whose coefficient adapts.
 //! 4. The workers get the new weights.
@@ -45,29 +46,30 @@ pub struct Ppo {
     /// Target KL of the penalty: `kl_coeff` grows when the measured KL is above twice this, and shrinks below half of
     /// this.
     pub kl_target: f64,
-    /// Rows per gradient step.
+    /// Number of rows per gradient step.
     pub sgd_minibatch_size: usize,
-    /// Passes over each batch.
+    /// Number of passes over each batch.
     pub num_sgd_iter: usize,
     /// Weight of the value loss.
     pub vf_loss_coeff: f64,
     /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
     pub entropy_coeff: f64,
-    /// Schedule of the entropy bonus, which replaces `entropy_coeff`: `[[step, value], ...]`.
+    /// Schedule of the weight of the entropy bonus, which replaces `entropy_coeff`: `[[step, value], ...]`.
     pub entropy_coeff_schedule: Option<Piecewise>,
     /// How far the probability ratio may move from 1 before its gradient stops. Typical: 0.1 to 0.3.
     pub clip_param: f64,
     /// Schedule of the clip range, which replaces `clip_param`: `[[step, value], ...]`.
     pub clip_param_schedule: Option<Piecewise>,
-    /// Bound in the value loss; `vf_clip` tells which quantity is bounded.
+    /// Upper bound of a quantity in the value loss; `vf_clip` says of which one.
     pub vf_clip_param: f64,
     /// Which quantity of the value loss `vf_clip_param` bounds.
     pub vf_clip: ValueClip,
     /// The rows over which advantages are standardised to mean 0 and standard deviation 1.
     pub normalize_advantages: NormalizeAdvantages,
-    /// Bound of the gradient's norm; null: none. Typical: 0.5.
+    /// Largest norm of the gradient; a larger gradient is scaled down to it. Null: no bound. Typical: 0.5.
     pub grad_clip: Option<f64>,
-    /// KL at which the passes over a batch end early: at 1.5 times this. Typical: 0.01 to 0.05.
+    /// The passes over a batch end early when a minibatch's KL is above 1.5 times this; null: never. Typical: 0.01 to
+    /// 0.05.
     pub target_kl: Option<f64>,
 }
 
@@ -77,7 +79,7 @@ pub struct Ppo {
 pub enum ValueClip {
     /// The squared error (Ray 1.13): rows beyond the bound give no gradient, so raise it for large returns.
     SquaredError,
-    /// The change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
+    /// The change of the critic's value since the batch was sampled (Ray up to 1.9, baselines, CleanRL).
     AroundOld,
     /// The value loss is not bounded (Stable-Baselines3).
     None,
@@ -240,14 +242,15 @@ impl NetPolicy for PpoPolicy {
         act.sample(&self.nets.dist, inputs)
     }
 
-    /// The KL penalty needs the old distribution; the clipped surrogate needs only the old probability.
+    /// The columns that are stored when acting: the action's log-probability for the clipped surrogate and, for the KL
+    /// penalty, the inputs of the action distribution.
     fn step_columns(&self) -> Vec<(Column, usize)> {
         let inputs = (Column::ACTION_DIST_INPUTS, self.nets.dist.num_inputs());
         let penalty = (self.config.kl_coeff > 0.0).then_some(inputs);
         [(Column::ACTION_LOGP, 1)].into_iter().chain(penalty).collect()
     }
 
-    /// The rows of a fragment, with advantages and targets of the critic.
+    /// The rows of a fragment, with advantages and the critic's value targets.
     fn postprocess(&self, learner: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
         let values = f.values(learner, |net, x| self.nets.value(net, x))?;
         // Without GAE advantages are discounted returns: GAE with lambda 1, plus the value.
@@ -359,8 +362,8 @@ impl NetPolicy for PpoPolicy {
     }
 }
 
-/// The next KL coefficient: 1.5 times as high if the measured KL is above twice the target, half as high if below
-/// half of it.
+/// The next KL coefficient: 1.5 times as high if the measured KL is above twice the target, half as high if the
+/// measured KL is below half the target.
 pub fn adapt_kl_coeff(coeff: f64, sampled_kl: f64, kl_target: f64) -> f64 {
     if sampled_kl > 2.0 * kl_target {
         coeff * 1.5

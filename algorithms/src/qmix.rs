@@ -52,7 +52,7 @@ pub struct Qmix {
     pub common: Common,
     /// How the members' values are mixed; null: each member learns by itself, from the reward of the team.
     pub mixer: Option<Mixing>,
-    /// Units of the mixing network, with `mixer = "qmix"`.
+    /// Number of units in the hidden layer of the mixing network; used only with `mixer = "qmix"`.
     pub mixing_embed_dim: usize,
     /// Double Q-learning: the network chooses the next actions, and the target network values them (van Hasselt et
     /// al. 2016).
@@ -65,7 +65,7 @@ pub struct Qmix {
     pub optim_alpha: f64,
     /// RMSprop's epsilon.
     pub optim_eps: f64,
-    /// Bound of the gradient's norm (Ray's `grad_norm_clipping`); null: none.
+    /// Largest norm of the gradient (Ray's `grad_norm_clipping`); a larger gradient is scaled down to it. Null: no bound.
     pub grad_clip: Option<f64>,
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
@@ -120,7 +120,7 @@ impl Default for Qmix {
     }
 }
 
-/// The number of members of a group, and the number of actions of each.
+/// The number of members of a group, and the number of actions of each member.
 ///
 /// # Errors
 /// Returns [`Error::Space`] if the agent is not a group, or its members have different spaces.
@@ -282,12 +282,12 @@ impl QmixPolicy {
         (1..self.members).fold(of(0), |all, i| all.cat(of(i)))
     }
 
-    /// One member's part of the values: `[rows, actions]`.
+    /// The part of `values` that belongs to member `i`: `[rows, actions]`.
     fn of_member<'t>(&self, values: Value<'t>, i: usize) -> Value<'t> {
         values.narrow(i * self.actions, self.actions)
     }
 
-    /// The team's value, from the members' values `[rows, 1]`; without a mixer, the members' values themselves.
+    /// The team's value, computed from one value `[rows, 1]` per member; without a mixer, the members' values as they are.
     fn mixed<'t>(&self, net: Net<'t>, x: Input<'t>, q: Vec<Value<'t>>) -> Vec<Value<'t>> {
         match (self.config.mixer, &self.mixer) {
             (None, _) => q,
@@ -296,7 +296,7 @@ impl QmixPolicy {
         }
     }
 
-    /// The errors `Q_tot(s, a) - target`, and the mixed values of the chosen actions.
+    /// The errors `Q_tot(s, a) - target`, and the values `Q_tot(s, a)`: one of each, or one per member without a mixer.
     fn td_errors<'t>(&self, rows: &Rows<'t>) -> Result<(Vec<Value<'t>>, Vec<Value<'t>>)> {
         let [rewards, actions] = rows.columns([Column::REWARDS, Column::ACTIONS])?;
         let s = rows.obs()?;
@@ -316,7 +316,7 @@ impl QmixPolicy {
 }
 
 impl NetPolicy for QmixPolicy {
-    /// The settings, the number of members, and the number of actions of each.
+    /// The settings, the number of members of a group, and the number of actions of each member.
     type Config = (Qmix, usize, usize);
 
     fn build((config, members, actions): &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self> {

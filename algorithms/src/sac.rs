@@ -46,15 +46,15 @@ pub struct Sac {
     pub q_model_config: HiddenLayers,
     /// Step sizes and weight decay of Adam.
     pub optimization: Optimization,
-    /// Fraction by which the target critics move towards the critics each time. Typical: 0.005 to 0.02.
+    /// Fraction of the way that the target critics move towards the critics at each update. Typical: 0.005 to 0.02.
     pub tau: f64,
     /// Initial temperature: a higher one explores longer.
     pub initial_alpha: f64,
-    /// Target entropy of the temperature. Null: minus the number of components of a continuous action, or 0.98 of the
-    /// entropy of equally likely choices. With `mask_actions` only the legal choices of a row count: a row with one
-    /// legal choice has the target 0. A number is the target of all rows.
+    /// Entropy of the policy that the temperature aims at. Null: minus the number of components of a continuous action, or
+    /// 0.98 of the entropy of equally likely discrete actions. With null and `mask_actions` only the legal actions of a row
+    /// count: a row with one legal action has the target 0. A number is the target of all rows.
     pub target_entropy: Option<f64>,
-    /// Bound of the norm of each network's gradient; null: none.
+    /// Largest norm of each network's gradient; a larger gradient is scaled down to it. Null: no bound.
     pub grad_clip: Option<f64>,
     /// How a critic's error becomes a loss: `huber` or `mse`.
     pub critic_loss: CriticLoss,
@@ -205,7 +205,8 @@ impl Trainer for Sac {
     }
 }
 
-/// The actor's distribution: over discrete choices, or squashed between bounds.
+/// The distribution of the actor's actions: categorical for a Discrete space, else one that is squashed between the
+/// bounds of the space.
 fn action_dist(space: &Space) -> Result<ActionDist> {
     match space {
         Space::Discrete { .. } => ActionDist::for_space(space),
@@ -213,7 +214,7 @@ fn action_dist(space: &Space) -> Result<ActionDist> {
     }
 }
 
-/// The networks of SAC: an actor, one or two critics, and a temperature.
+/// The networks of SAC: an actor, the critics, and a temperature.
 #[derive(Debug)]
 struct SacPolicy {
     config: Sac,
@@ -222,13 +223,13 @@ struct SacPolicy {
     q: Critics,
     log_alpha: Free,
     target_entropy: f64,
-    /// Whether the log has warned of a growing temperature.
+    /// Whether the warning about a growing temperature was given already.
     warned: bool,
 }
 
 /// Default target entropy of discrete actions, as a share of the largest possible entropy.
 const SHARE_OF_ENTROPY: f64 = 0.98;
-/// Temperature that the log warns of, as a multiple of the initial one (of 1, if the initial one is lower).
+/// Temperature above which a warning is given, as a multiple of the initial one (of 1, if the initial one is lower).
 const RUNAWAY: f64 = 100.0;
 /// Number of learning steps from one check of the temperature to the next.
 const STEPS_BETWEEN_LOOKS: u64 = 50;
@@ -243,14 +244,15 @@ struct Pi<'t> {
 }
 
 impl<'t> Pi<'t> {
-    /// Mean of `x` over the actor's actions; for a drawn action `x` itself.
+    /// Mean of `x` over all discrete choices by their probabilities; for a drawn continuous action `x` itself.
     fn mean(&self, x: Value<'t>) -> Value<'t> {
         self.p.map_or(x, |p| (p * x).sum_columns())
     }
 }
 
-/// Columns of standard normal numbers, from which the loss draws actions and next actions.
+/// Column of standard normal numbers, from which the loss draws actions for the observations.
 const NOISE: Column = Column::new("noise");
+/// Column of standard normal numbers, from which the loss draws actions for the next observations.
 const NEXT_NOISE: Column = Column::new("next_noise");
 
 impl SacPolicy {
@@ -277,7 +279,7 @@ impl SacPolicy {
         ));
     }
 
-    /// The target entropy of each row, if it depends on the number of legal choices.
+    /// The target entropy of each row, if it depends on the number of legal choices; else `None`.
     fn target_of_rows<'t>(&self, rows: &Rows<'t>, s: Input<'t>, logp: Value<'t>) -> Option<Value<'t>> {
         let differ = self.dist.is_discrete() && rows.has(Column::ACTION_MASK);
         // Zeros for the legal choices: the sum of their exponentials is the number of legal choices.
@@ -349,7 +351,8 @@ impl NetPolicy for SacPolicy {
         Ok(())
     }
 
-    /// The sum of three losses. Each has gradients for its own parameters only, so one backward pass serves all.
+    /// The sum of the losses of critics, actor and temperature. Each loss has gradients for its own parameters only, so
+    /// one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let online = rows.online();
         let frozen = rows.frozen();

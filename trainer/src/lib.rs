@@ -4,12 +4,12 @@
 //! From the outside in:
 //!
 //! * [`Trainer`] is the trait that the author of an algorithm implements, on the algorithm's own settings struct.
-//!   [`Algorithm`] makes any of them a `Trainable` of the lifecycle crate; [`TrainerExt::build`] hands it to a user.
+//!   [`Algorithm`] makes each of them a `Trainable` of `pavlov_tune`; [`TrainerExt::build`] makes one ready to train.
 //!   [`settings`] has the settings that all algorithms share.
 //! * [`plan`]: a training loop as a lazy std iterator, which reads in the order of execution.
 //! * [`WorkerSet`]: policies that learn ([`Learners`]), rollout workers on threads, processes or a Ray cluster, and
 //!   the counters of a run ([`Ledger`]). [`workers`] has the transports and the requests and replies that they carry.
-//! * [`policy`]: a policy observes batches of observations, chooses actions and learns.
+//! * [`policy`]: a policy chooses actions for batches of observations, and learns from their results.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over
 //!   [`learner::Value`]s, computed by libtorch or, for fully connected and recurrent networks on the CPU, by a fused
 //!   engine in plain memory. [`models`] has the networks.
@@ -45,7 +45,7 @@ pub use workers::{Learners, Ledger, WorkerSet};
 
 pub use crate::base::{rng, state};
 pub use crate::learn::{learner, nets as models};
-/// The crate whose array views [`SampleBatch::array`](batch::SampleBatch::array) returns.
+/// The crate `ndarray`, whose array views [`SampleBatch::array`](batch::SampleBatch::array) returns.
 pub use ndarray;
 
 /// Experience: rows as named columns ([`SampleBatch`](batch::SampleBatch)), and the rows of every policy

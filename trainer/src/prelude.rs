@@ -1,4 +1,4 @@
-//! What the author of an algorithm or of a policy writes with.
+//! The names that authors of algorithms and policies use, for `use pavlov_trainer::prelude::*`.
 
 pub use crate::agents::{Agent, Policies};
 pub use crate::base::{Error, Piecewise, Result, Schedule, Spaces, State, Stats, Stream, Weights};

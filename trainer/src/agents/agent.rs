@@ -14,7 +14,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The only agent of an environment for single agents.
+    /// Returns the agents of a single-agent environment: one agent, `agent0`, with these spaces.
     pub fn only(spaces: Spaces) -> Vec<Self> {
         vec![Self { name: "agent0".into(), spaces }]
     }

@@ -1,24 +1,24 @@
-//! Adding or removing a policy, as a change of the settings.
+//! Changes of the settings that add or remove a policy.
 
 use crate::base::{Error, PolicyId, Result};
 use crate::settings::{MultiAgentConfig, PolicyMapping};
 use pavlov_tune::Config;
 
-/// Settings to change together with adding or removing a policy. Fields that are `None` change nothing.
+/// Other settings that change when a policy is added or removed. Fields that are `None` change nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyChange {
-    /// Which policy each agent acts by from now on.
+    /// The new value of `multiagent.policy_mapping_fn`, which maps agents to policies.
     pub policy_mapping_fn: Option<PolicyMapping>,
-    /// The policies that learn from now on. While the setting `multiagent.policies_to_train` is null, all policies
-    /// learn.
+    /// The new value of `multiagent.policies_to_train`: the ids of the policies that learn. While that setting is null,
+    /// all policies learn.
     pub policies_to_train: Option<Vec<PolicyId>>,
 }
 
-/// One policy to add or to remove.
+/// A change of the settings that adds or removes one policy.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyEdit {
     pub(crate) id: PolicyId,
-    /// Own settings of a policy to add; `None` to remove the policy.
+    /// The own settings of the policy that is added; `None` if the policy is removed.
     pub(crate) added: Option<Config>,
     pub(crate) change: PolicyChange,
 }

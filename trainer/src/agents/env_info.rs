@@ -6,7 +6,7 @@ use crate::settings::Common;
 use pavlov_envs::{DType, EnvCopies, EnvCreator, check_any_multi_agent_env, check_vector_env};
 use serde::{Deserialize, Serialize};
 
-/// What a run knows of its environment.
+/// The agents of an environment, with their spaces, and its scalar types.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EnvInfo {
     /// The agents with their spaces; most environments have one.
@@ -60,10 +60,11 @@ pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
     }
 }
 
-/// Size of an observation above which a fully connected network is reported.
+/// Number of scalars in an observation from which on [`too_wide`] warns.
 const WIDE: usize = 10_000;
 
-/// The warning about observations that are too large for a fully connected network.
+/// The warning about observations that are too large for a fully connected network; `None` if the agent's observations
+/// are smaller, or images.
 pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
     let space = common.policy_spaces(&agent.spaces).observation_space;
     let width = space.flat_width();
@@ -76,7 +77,7 @@ pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
     })
 }
 
-/// Returns an error for groups that no agent of the environment belongs to.
+/// Returns an error if the settings name a group that no agent of the environment belongs to.
 pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
     if common.multiagent.agent_groups.is_empty() {
         return Ok(());

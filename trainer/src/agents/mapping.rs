@@ -1,4 +1,4 @@
-//! Which policy an agent acts by: by patterns of its name, or by a function that the program registered.
+//! The mapping from agents to policies: by patterns of agents' names, or by a function that the program registered.
 
 use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, derive, lock};
 use crate::settings::{PolicyMapping, answer, check};
@@ -7,9 +7,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Number of the first environment copies for which a mapping function is called before the run, to learn its answers;
-/// the next constant is the number of episodes of each.
+/// Number of environment copies, from copy 0 on, for which a mapping function is called before a run to learn its answers.
 const TRIED_COPIES: u64 = 8;
+/// Number of episodes per copy, from episode 0 on, for which a mapping function is called before a run to learn its
+/// answers.
 const TRIED_EPISODES: u64 = 32;
 /// A run checks at its start that the mapping function names known policies in this many episodes of each tried copy.
 const FORESEEN_EPISODES: u64 = 4096;
@@ -51,7 +52,8 @@ impl Mapping {
         (self.answer)(agent, episode)
     }
 
-    /// The policies that an agent acts by; those of the first episodes, if they depend on the episode.
+    /// The policies that an agent may act by. If the policy depends on the episode, these are the policies of the first
+    /// episodes of the first copies.
     pub(crate) fn possible_policies(&self, agent: &str) -> BTreeSet<PolicyId> {
         if !self.by_episode {
             return [self.of(agent, &Episode::default())].into();
@@ -59,8 +61,8 @@ impl Mapping {
         self.tried(agent, 0..TRIED_EPISODES).map(|(_, id)| id).collect()
     }
 
-    /// The first later episode in which the mapping gives the agent an unknown policy, and that policy; `None` if
-    /// there is none among the episodes that are checked.
+    /// The first episode, after those that `possible_policies` tries, in which the mapping gives the agent an unknown
+    /// policy, and that policy; `None` if no checked episode has one.
     pub(crate) fn unknown_later(
         &self,
         agent: &str,
@@ -71,7 +73,7 @@ impl Mapping {
         unknown.min_by_key(|(episode, _)| episode.number)
     }
 
-    /// The mapping's answers for an agent in these episodes of the first copies, with made-up episode seeds.
+    /// The policies of an agent in the episodes `numbers` of the first copies. The seeds of these episodes are made up.
     fn tried<'a>(
         &'a self,
         agent: &'a str,
@@ -89,8 +91,8 @@ impl Mapping {
 
 static REGISTERED: Mutex<BTreeMap<String, Mapping>> = Mutex::new(BTreeMap::new());
 
-/// Names a function, so that `multiagent.policy_mapping_fn` finds it in settings files, in sweeps, in the processes
-/// of workers, and in checkpoints. A function of the same name is replaced.
+/// Registers a function under a name that `multiagent.policy_mapping_fn` can give: in settings files, in sweeps, in
+/// the processes of workers, and in checkpoints. An earlier function of the same name is replaced.
 ///
 /// The function is called when an episode begins, once for each agent; its answers hold for that episode. It gets the
 /// agent's name and the facts known when the episode begins: the number of the environment copy in the whole run

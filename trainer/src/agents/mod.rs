@@ -1,4 +1,4 @@
-//! Which agent acts by which policy, and which of the policies learn.
+//! Agents, their mapping to policies, and which policies learn.
 
 mod agent;
 mod edit;

@@ -23,11 +23,11 @@ pub(crate) const EVALUATED_BY: &str = "evaluation_config.policy_mapping_fn";
 pub struct Policies {
     classes: BTreeMap<PolicyId, PolicyClass>,
     mapping: Mapping,
-    /// The mapping from agents to policies in evaluations, if it is another one.
+    /// The mapping from agents to policies in evaluations; `None` if it is `mapping` too.
     evaluated: Option<Mapping>,
     to_train: BTreeSet<PolicyId>,
     rotates: bool,
-    /// Shared settings of those policies that override some of the run's.
+    /// The settings that all algorithms share, for each policy that overrides some of the run's.
     settings: BTreeMap<PolicyId, Common>,
 }
 
@@ -48,8 +48,8 @@ impl From<PolicyClass> for Policies {
 }
 
 impl Policies {
-    /// Policies by id, all of which learn. `mapping` returns the id of an agent's policy by the agent's name; it is
-    /// called when a run begins, and its answers hold for the whole run.
+    /// Makes the policies of a run, all of which learn, from ids and classes. `mapping` returns the id of an agent's
+    /// policy by the agent's name; it is called when a run begins, and its answers hold for the whole run.
     pub fn new<Id: Into<PolicyId>, To: Into<PolicyId>>(
         classes: impl IntoIterator<Item = (Id, PolicyClass)>,
         mapping: impl Fn(&str) -> To + Send + Sync + 'static,
@@ -73,9 +73,9 @@ impl Policies {
         self
     }
 
-    /// Moves the policies on by one agent from episode to episode of a copy: each agent acts by the policy that the
-    /// next agent acted by in the episode before; the next agent of the last is the first. The mapping holds in
-    /// episode 0 of copy 0; copy 1 is one episode ahead.
+    /// Sets whether policies move on by one agent from episode to episode of a copy. Then each agent acts by the policy
+    /// that the next agent acted by in the episode before, and the last agent by that of the first agent. The mapping
+    /// holds in episode 0 of copy 0; copy 1 is one episode ahead.
     #[must_use]
     pub fn rotating(self, rotates: bool) -> Self {
         Self { rotates, ..self }
@@ -115,23 +115,23 @@ impl Policies {
         mappings.flat_map(|mapping| mapping.possible_policies(agent)).collect()
     }
 
-    /// Sets the shared settings of those policies that override some of the run's.
+    /// Sets, by the policy's id, the settings that all algorithms share, for policies that override some of the run's.
     pub(crate) fn with_settings(mut self, settings: impl IntoIterator<Item = (PolicyId, Common)>) -> Self {
         self.settings.extend(settings);
         self
     }
 
-    /// The shared settings of one policy: its own, or those of the run (`run`).
+    /// The settings that all algorithms share, as they hold for one policy: its own, or else those of the run (`run`).
     pub(crate) fn settings<'a>(&'a self, id: &str, run: &'a Common) -> &'a Common {
         self.settings.get(id).unwrap_or(run)
     }
 
-    /// The policy that an agent acts by; if it depends on the episode, the policy in episode 0 of copy 0.
+    /// Id of the policy that an agent acts by; if the policy depends on the episode, of that in episode 0 of copy 0.
     pub fn of(&self, agent: &str) -> PolicyId {
         self.in_episode(agent, &Episode::default())
     }
 
-    /// The policy that the mapping gives an agent in this episode.
+    /// Id of the policy that the mapping gives an agent in this episode.
     pub(crate) fn in_episode(&self, agent: &str, episode: &Episode) -> PolicyId {
         self.mapping.of(agent, episode)
     }
@@ -201,8 +201,8 @@ impl Policies {
         self.classes.keys().cloned().collect::<Vec<_>>().join(", ")
     }
 
-    /// Refuses agents without a policy, policies without agents, and agents that share a policy but have other
-    /// spaces.
+    /// Refuses agents without a policy, policies without agents, and agents that share a policy although their spaces
+    /// differ.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, a mapping function that is
@@ -279,7 +279,8 @@ impl Policies {
         }
     }
 
-    /// The warning about a mapping function that gives an unknown policy, but only in a later episode.
+    /// The warning about a mapping function that gives an unknown policy in a later episode, not in the first ones; `None`
+    /// if it gives none.
     pub(crate) fn unknown_later(&self, agents: &[Agent]) -> Option<String> {
         let later = |agent: &Agent| {
             let (episode, id) =
@@ -311,7 +312,8 @@ impl Policies {
         Error::config(key, format!("{id:?} for the agent `{agent}`"), rule)
     }
 
-    /// The seed of a policy's initial weights, from the run's seed; in a single-agent run it is the run's seed.
+    /// The seed of a policy's initial weights, derived from the run's seed; the policy [`DEFAULT_POLICY`] gets the run's
+    /// seed itself.
     pub(crate) fn seed(run: u64, id: &str) -> u64 {
         match id {
             DEFAULT_POLICY => run,

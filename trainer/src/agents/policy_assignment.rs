@@ -1,4 +1,4 @@
-//! Which agent acts by which policy in an episode.
+//! The assignment of a policy to every agent for an episode.
 
 use crate::agents::agent::Agent;
 use crate::agents::policies::Policies;
@@ -16,7 +16,7 @@ impl PolicyAssignment {
         Self { agents: agents.to_vec(), policies: policies.clone() }
     }
 
-    /// The policy of every agent in an episode that begins, each with reward 0.
+    /// Every agent with its policy in this episode and a reward of 0, in the order of the agents.
     pub(crate) fn of(&self, episode: &Episode) -> Vec<AgentReward> {
         let agents = self.agents.len();
         let shift = if self.policies.rotates() {

@@ -1,4 +1,4 @@
-//! Tensors as `ndarray` reads them.
+//! Views of tensors as arrays of the crate `ndarray`.
 
 use crate::base::error::{Error, Result};
 use crate::base::host;

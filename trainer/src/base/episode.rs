@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 /// The record of one episode: callbacks get it, and results are computed from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
-    /// The copy's index in the whole run.
+    /// Index of the environment copy in the whole run.
     pub env_index: u64,
-    /// Number of episodes that this copy finished before.
+    /// Number of episodes that this environment copy finished before this one.
     pub number: u64,
-    /// Seed that the environment was reset with: replaying it with the same actions gives the same episode.
+    /// Seed that the environment was reset with: the same seed and the same actions give the same episode.
     pub seed: u64,
     /// Sum of rewards, unclipped.
     #[serde(with = "number")]
     pub total_reward: f64,
-    /// Environment steps of the episode so far.
+    /// Number of environment steps of the episode so far.
     pub length: u64,
     /// Returns of the agents, in the order of the agents; empty if there is one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -34,14 +34,14 @@ pub struct Episode {
 pub struct AgentReward {
     /// The agent's name.
     pub agent: String,
-    /// The policy that it acts by.
+    /// Id of the policy that the agent acts by.
     pub policy: PolicyId,
     /// The sum of the agent's rewards.
     #[serde(with = "number")]
     pub reward: f64,
 }
 
-/// Serializes a number to JSON, which has no NaN and no infinities: they become text.
+/// A number as it is saved: NaN and the infinities, which JSON does not have, become text.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Number {

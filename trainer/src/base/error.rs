@@ -25,9 +25,9 @@ pub enum Error {
     /// An algorithm or a model cannot work with a space.
     #[error("{who} needs {needs}, but the environment's is {space}")]
     Space {
-        /// The algorithm or part.
+        /// Name of the algorithm or the model that refuses the space.
         who: String,
-        /// The spaces that the algorithm or part accepts.
+        /// The spaces that the algorithm or the model accepts.
         needs: String,
         /// The space that the environment has.
         space: String,
@@ -56,16 +56,16 @@ pub enum Error {
         /// The reason why the state is wrong.
         reason: String,
     },
-    /// A value is not finite where training needs one that is.
+    /// A quantity of training is NaN or infinite.
     #[error("{what} is {value} at step {step}; {hint}")]
     NotFinite {
-        /// The quantity that is not finite.
+        /// Name of the quantity that is not finite.
         what: String,
-        /// NaN or an infinity.
+        /// The value of the quantity: NaN or an infinity.
         value: f64,
         /// The number of environment steps sampled until then.
         step: u64,
-        /// A hint at what usually helps.
+        /// Advice that usually helps against such values.
         hint: String,
     },
     /// A rollout worker failed.
@@ -98,7 +98,7 @@ pub enum Error {
     /// An environment reported an error.
     #[error(transparent)]
     Env(#[from] envs::Error),
-    /// The lifecycle reported an error: configuration, checkpoints, logs.
+    /// The crate `pavlov-tune` reported an error, about configuration, checkpoints or logs.
     #[error(transparent)]
     Tune(#[from] tune::Error),
 }
@@ -115,7 +115,7 @@ impl Error {
         Self::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
-    /// Adds to the error which part of a saved run the state belongs to.
+    /// Puts `part`, a part of a saved run, before the name of the thing in an [`Error::State`]; other errors are unchanged.
     pub(crate) fn within(self, part: &str) -> Self {
         match self {
             Self::State { what, reason } => Self::State { what: format!("{part}: {what}"), reason },

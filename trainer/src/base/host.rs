@@ -53,7 +53,7 @@ impl HostTensor {
         &self.rows[i]
     }
 
-    /// Row `i` as bytes.
+    /// The bytes of row `i`, for reading and writing.
     pub(crate) fn bytes_mut(&mut self, i: usize) -> &mut [u8] {
         assert!(i < self.rows.len(), "row {i} of {}", self.rows.len());
         // SAFETY: the storage is contiguous, owned by `self.tensor`, `rows * row_bytes` long, initialised with
@@ -74,14 +74,14 @@ impl HostTensor {
         bytemuck::checked::cast_slice_mut(self.bytes_mut(i))
     }
 
-    /// Part `i` of row `row`, cut into `of` equal parts, as bytes.
+    /// The bytes of part `i` of row `row`, which is divided into `of` equal parts.
     pub(crate) fn part_mut(&mut self, row: usize, i: usize, of: usize) -> &mut [u8] {
         let bytes = self.bytes_mut(row);
         let part = bytes.len() / of;
         &mut bytes[i * part..][..part]
     }
 
-    /// Copies part `i` of row `from` over part `i` of row `to`; rows have `of` equal parts.
+    /// Copies part `i` of row `from` over part `i` of row `to`; both rows are divided into `of` equal parts.
     pub(crate) fn copy_part(&mut self, from: usize, to: usize, i: usize, of: usize) {
         assert!(from < self.rows.len() && to < self.rows.len() && i < of);
         let part = self.row_bytes / of;
@@ -110,7 +110,7 @@ impl HostTensor {
     }
 }
 
-/// Copies numbers to a new tensor `shape` on the CPU. (`Tensor::from_slice` fills the memory with zeros before it copies.)
+/// Copies numbers to a new CPU tensor of this shape. (`Tensor::from_slice` fills the memory with zeros before it copies.)
 ///
 /// # Panics
 /// Panics if `shape` has another number of elements: a bug in this crate.
@@ -118,14 +118,14 @@ pub(crate) fn tensor_of<T: Pod + tch::kind::Element>(numbers: &[T], shape: &[i64
     tensor_of_bytes(bytemuck::cast_slice(numbers), shape, T::KIND)
 }
 
-/// Copies bytes to a new tensor `shape` of scalars of `kind` on the CPU; see [`tensor_of`].
+/// Copies bytes to a new CPU tensor of this shape, with scalars of type `kind`; see [`tensor_of`].
 pub(crate) fn tensor_of_bytes(from: &[u8], shape: &[i64], kind: Kind) -> Tensor {
     let mut tensor = Tensor::empty(shape, (kind, Device::Cpu));
     bytes_mut(&mut tensor).copy_from_slice(from);
     tensor
 }
 
-/// Reads a contiguous CPU tensor's memory.
+/// The numbers of a contiguous CPU tensor, for reading.
 ///
 /// # Panics
 /// Panics if the tensor is on a GPU, strided or of another kind: a bug in this crate.
@@ -139,7 +139,7 @@ pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<T>(), numel) }
 }
 
-/// The sizes of a tensor's axes, padded with 1. Acting calls this at every step: unlike
+/// The sizes of a tensor's axes, padded with 1 to eight numbers. Acting calls this at every step: unlike
 /// [`Tensor::size`] it allocates nothing.
 ///
 /// # Panics
@@ -172,7 +172,7 @@ pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
 pub(crate) fn write<T: Pod + tch::kind::Element>(tensor: &mut Tensor) -> &mut [T] {
     assert!(tensor.kind() == T::KIND);
     if tensor.numel() == 0 {
-        return &mut []; // No bytes need not stand where a scalar may.
+        return &mut []; // An empty slice of bytes may be unaligned for `T`, which the cast refuses.
     }
     bytemuck::cast_slice_mut(bytes_mut(tensor))
 }
@@ -200,8 +200,8 @@ pub(crate) struct Still(Tensor);
 unsafe impl Sync for Still {}
 
 impl Still {
-    /// Borrows a tensor's memory; nobody may write to the tensor meanwhile. Copies tensors that are strided or on a
-    /// GPU.
+    /// Shares the memory of `tensor`, to which nobody may write while the new value lives. A tensor that is strided or
+    /// on a GPU is copied.
     pub(crate) fn new(tensor: &Tensor) -> Self {
         Self(tensor.detach().to_device(Device::Cpu).contiguous())
     }
@@ -217,7 +217,7 @@ impl Still {
     }
 }
 
-/// Bytes that are read in one call.
+/// Number of bytes that [`read_from`] reads in one call.
 const AT_ONCE: usize = 256 << 10;
 
 /// Reads the next bytes of `from` into a new tensor. Memory grows as bytes arrive.

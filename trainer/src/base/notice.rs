@@ -10,12 +10,12 @@ pub fn notice(text: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::warn!("{text}");
     } else {
-        // There is no stream left that could say that standard error is closed.
+        // If standard error is closed, there is no place left to report that.
         drop(writeln!(std::io::stderr(), "pavlov: {text}"));
     }
 }
 
-/// Sends a warning that each worker would repeat only once per program.
+/// Sends a warning to the program's `tracing` subscriber: once per program, however many workers give it.
 pub(crate) fn notice_once(text: &'static str) {
     static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if lock(&SAID).insert(text) {
@@ -31,7 +31,7 @@ pub(crate) fn notice_unoptimised() {
     }
 }
 
-/// The warning for a build with this `opt-level`, if it deserves one.
+/// The warning about a build with this `opt-level`: for level 0, else `None`.
 fn unoptimised(opt_level: &str) -> Option<&'static str> {
     (opt_level == "0").then_some(
         "pavlov was built without optimisation and trains many times slower: add `[profile.dev.package.\"*\"]` with \

@@ -1,7 +1,7 @@
-//! Where the time goes: stopwatches of a worker, and the seconds of an iteration by phase.
+//! Measured times: those of a worker by activity, and those of a training iteration by phase.
 //!
-//! A worker reads the clock four times per step of all its copies; nothing else is kept, so it costs the same with
-//! eight copies and with thousands.
+//! A worker reads the clock four times per step of all its copies together, so measuring costs the same with eight
+//! copies as with thousands.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 pub struct SamplerPerf {
     /// Number of steps; one step moves all copies.
     pub steps: u32,
-    /// Time that stepping the environments took.
+    /// Time of stepping the environments.
     pub env_wait: Duration,
-    /// Time that choosing actions took.
+    /// Time of choosing actions by the policy.
     pub inference: Duration,
-    /// Time that turning the policy's actions into the environment's took.
+    /// Time of converting the policy's actions to actions of the environment.
     pub action_processing: Duration,
     /// Time of preprocessing and filtering observations, of counting episodes, and of callbacks of a step.
     pub raw_obs_processing: Duration,
-    /// Time of the whole request, until the rows for learning are ready.
+    /// Time of the whole request for a fragment, until its rows are ready for learning.
     pub total: Duration,
 }
 
@@ -31,7 +31,8 @@ impl SamplerPerf {
         self.inference + self.action_processing
     }
 
-    /// `mean_*_ms`: milliseconds per step of all copies, null without steps. Rendering takes no time in training.
+    /// The results `mean_*_ms`: milliseconds per step of all copies; null if there was no step. Training renders nothing,
+    /// so the time of rendering is 0.
     pub(crate) fn report(&self) -> Map<String, Value> {
         let mean = |sum: Duration| (self.steps > 0).then(|| 1e3 * sum.as_secs_f64() / f64::from(self.steps));
         [
@@ -58,7 +59,7 @@ impl AddAssign for SamplerPerf {
     }
 }
 
-/// The mean of several workers that took the same number of steps: divides every sum.
+/// Divides every sum by the number of workers, for the mean of workers that took the same number of steps.
 impl Div<u32> for SamplerPerf {
     type Output = Self;
 
@@ -96,7 +97,7 @@ impl Laps {
 pub(crate) struct Breakdown {
     /// Time of waiting for a fragment of every worker, or of sampling in the trainer's own thread.
     pub(crate) sample: Duration,
-    /// Time that the workers spent meanwhile, by activity: the mean of all.
+    /// Time that the workers spent on sampling, by activity, as the mean of all workers.
     pub(crate) workers: SamplerPerf,
     pub(crate) learn: Duration,
     pub(crate) sync: Duration,
@@ -105,11 +106,11 @@ pub(crate) struct Breakdown {
 }
 
 impl Breakdown {
-    /// Seconds by phase; they add up to `total_s`.
+    /// The iteration's seconds by phase; the phases add up to `total_s`.
     ///
-    /// Workers sample side by side, so sampling is split as the mean worker spent it: `env_s`, `act_s` and
-    /// `postprocess_s`. What is left of it is `wait_s`: for the slowest worker, and for batches to be put together.
-    /// `other_s` is what no timer covers: replay, standardising, target updates, statistics.
+    /// Workers sample in parallel, so `env_s`, `act_s` and `postprocess_s` are means over the workers. The rest of the
+    /// time of sampling is `wait_s`: waiting for the slowest worker, and putting batches together. `other_s` is the time
+    /// that no timer covers: replay, standardising, target updates, statistics.
     pub(crate) fn report(&self) -> Map<String, Value> {
         let env = self.workers.env_wait;
         let act = self.workers.act();

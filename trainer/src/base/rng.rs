@@ -25,11 +25,11 @@ fn mix(x: u64) -> u64 {
 
 /// The seed of one episode: a function of the run's seed, the copy's index in the run and the episode's number.
 pub fn episode_seed(run_seed: u64, env_index: u64, episode: u64) -> u64 {
-    // Gymnasium's seeds are numpy's: any non-negative integer. 63 bits keep them inside an i64 for people's tools.
+    // Gymnasium's seeds are numpy's: any non-negative integer. With 63 bits they also fit the i64 of other tools.
     derive(derive(run_seed, "episode", env_index), "number", episode) >> 1
 }
 
-/// One ChaCha8 stream. Its state is three numbers.
+/// A stream of random numbers (ChaCha8). Its state is two numbers: the seed and the position.
 #[derive(Clone, Debug)]
 pub struct Stream {
     seed: u64,
@@ -41,39 +41,39 @@ pub struct Stream {
 pub struct StreamState {
     /// The seed that the stream was made from.
     pub seed: u64,
-    /// Words drawn so far (fits: a run that draws 2^64 words outlives us).
+    /// Number of 32-bit words drawn so far; no run draws more than 64 bits can count.
     pub word_pos: u64,
 }
 
 impl Stream {
-    /// The stream of `role` number `index` under `root`.
+    /// Makes the stream for a role and an index, such as that of an environment copy, from the root seed.
     pub fn new(root: u64, role: &str, index: u64) -> Self {
         let seed = derive(root, role, index);
         Self { seed, rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// A number in `[0, 1)`.
+    /// Draws a uniformly distributed number in `[0, 1)`, with 24 random bits.
     pub fn uniform(&mut self) -> f32 {
         // 24 bits: every value is exact in f32 and 1.0 cannot be reached.
         (self.rng.next_u32() >> 8) as f32 * (1.0 / (1 << 24) as f32)
     }
 
-    /// A number in `[0, 1)` with 53 random bits.
+    /// Draws a uniformly distributed number in `[0, 1)`, with 53 random bits.
     pub fn uniform_f64(&mut self) -> f64 {
         (self.rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// A standard normal number.
+    /// Draws a number from the standard normal distribution.
     pub fn normal(&mut self) -> f32 {
         self.rng.sample(StandardNormal)
     }
 
-    /// An integer in `0..n`.
+    /// Draws a uniformly distributed integer in `0..n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.rng.random_range(0..n)
     }
 
-    /// The numbers `0..n` in random order (Fisher-Yates).
+    /// Draws a random order of the numbers `0..n` (Fisher-Yates).
     pub fn permutation(&mut self, n: usize) -> Vec<i64> {
         let mut order: Vec<i64> = (0..n as i64).collect();
         for i in (1..n).rev() {

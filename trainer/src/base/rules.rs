@@ -1,4 +1,4 @@
-//! Rules of single settings. An error names the key, its value and the rule; [`all`] reports every rule that is
+//! Checks of single settings. An error names the key, its value and the rule; [`all`] reports every rule that is
 //! broken, not the first alone.
 
 use crate::base::error::{Error, Result};
@@ -31,7 +31,7 @@ pub fn refuse_if(
     if broken { Err(Error::config(key, value, rule)) } else { Ok(()) }
 }
 
-/// Refuses schedules without points, and points that do not go forward in time.
+/// Refuses schedules that have no points, whose steps do not grow, or whose values are not finite.
 ///
 /// # Errors
 /// Fails as [`all`] does, with [`Error::Config`] for each schedule that [`Piecewise::validate`] refuses.
@@ -80,7 +80,7 @@ pub fn at_least_one<const N: usize>(settings: [(&str, usize); N]) -> Result<()> 
     all(settings.map(|(key, value)| refuse_if(value == 0, key, value, "it must be at least 1")))
 }
 
-/// Number of components of bounded continuous actions; refuses other action spaces. Errors name `who`.
+/// Returns the number of components of a bounded continuous action. Errors name `who`, the algorithm.
 ///
 /// # Errors
 /// Returns [`Error::Space`] for any space but a Box of at most one dimension whose bounds are finite.

@@ -3,7 +3,8 @@
 use crate::base::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Ray's `[[t, value], ...]`: linear between the points, constant before the first and after the last.
+/// A value by step, given by points `[[step, value], ...]` as in Ray: linear between the points, constant before the
+/// first and after the last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Piecewise(pub Vec<(u64, f64)>);
@@ -25,7 +26,7 @@ impl Piecewise {
         }
     }
 
-    /// Refuses an empty list and points that do not go forward in time.
+    /// Refuses a schedule that has no points, whose steps do not grow, or whose values are not finite.
     ///
     /// # Errors
     /// Returns [`Error::Config`], which names `key`, if the list is empty, its steps do not grow, or a value is not
@@ -41,7 +42,7 @@ impl Piecewise {
     }
 }
 
-/// A number, constant or changing with the steps of the run.
+/// A number that is constant, or changes with the number of environment steps sampled.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
     /// The number never changes.
@@ -71,13 +72,14 @@ impl From<f64> for Schedule {
     }
 }
 
-/// `p1 + (p0 - p1) * (1 - t / T)^power` until `T`, then `p1` (Ray's PolynomialSchedule; power 1 is linear).
+/// Ray's `PolynomialSchedule`, which is linear with `power` 1: `final_p + (initial_p - final_p) * (1 - t / T)^power`
+/// until step `T = schedule_timesteps`, then `final_p`.
 pub fn polynomial(t: u64, schedule_timesteps: u64, initial_p: f64, final_p: f64, power: f64) -> f64 {
     let t = t.min(schedule_timesteps) as f64;
     final_p + (initial_p - final_p) * libm::pow(1.0 - t / schedule_timesteps as f64, power)
 }
 
-/// `p0 * decay^(t / T)` (Ray's ExponentialSchedule).
+/// Ray's `ExponentialSchedule`: `initial_p * decay_rate^(t / schedule_timesteps)`.
 pub fn exponential(t: u64, schedule_timesteps: u64, initial_p: f64, decay_rate: f64) -> f64 {
     initial_p * libm::pow(decay_rate, t as f64 / schedule_timesteps as f64)
 }

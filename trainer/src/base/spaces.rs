@@ -4,7 +4,7 @@ use pavlov_envs::{AnyVectorEnv, DType, Space};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// The observation and action space a policy is made for.
+/// The observation space and the action space that a policy is made for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spaces {
     /// The space of one environment copy's observations.
@@ -19,13 +19,13 @@ impl Spaces {
         Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
     }
 
-    /// How many numbers a network reads of one observation; see [`Encoding`](crate::models::Encoding).
+    /// Number of scalars that a network reads per observation; see [`Encoding`](crate::models::Encoding).
     pub fn obs_width(&self) -> usize {
         self.observation_space.flat_width()
     }
 
-    /// The spaces of stored rows, as policies see them. Floats become f32; other numbers keep their type.
-    /// Filtered observations are flattened to f32, and so are composite rows of f64.
+    /// The spaces of the rows that are stored for policies. Observations of a Box of f64 become f32. Observations that are
+    /// filtered, or of a composite space with f64, are flattened to f32. All others, and actions, stay as they are.
     #[must_use]
     pub fn stored(&self, filtered: bool) -> Self {
         let space = &self.observation_space;
@@ -38,14 +38,14 @@ impl Spaces {
     }
 }
 
-/// Height, width and channels of an image, which is a box of three dimensions.
+/// Height, width and channels of an image, which is a Box of three dimensions; `None` for other spaces.
 pub(crate) fn image(space: &Space) -> Option<[usize; 3]> {
     let Space::Box { shape, .. } = space else { return None };
     let &[a, b, c] = shape.as_slice() else { return None };
     Some(if channels_first(shape) { [b, c, a] } else { [a, b, c] })
 }
 
-/// Whether the first dimension is smaller than all others: it holds channels or stacked frames.
+/// Whether the first dimension is smaller than all others, so that it holds channels or stacked frames.
 pub(crate) fn channels_first(shape: &[usize]) -> bool {
     shape.len() > 1 && shape[1..].iter().all(|n| shape[0] < *n)
 }

@@ -39,7 +39,7 @@ impl Array {
         copied(self.memory.tensor())
     }
 
-    /// The tensor; a copy if another array shares it.
+    /// Returns the array's tensor, or a copy of it if another array shares the memory.
     fn into_tensor(self) -> Tensor {
         Arc::try_unwrap(self.memory).map_or_else(|shared| copied(shared.tensor()), Still::into_tensor)
     }
@@ -80,7 +80,7 @@ impl PartialEq for Array {
     }
 }
 
-/// A JSON object and named arrays.
+/// The saved state of a part of a run: a JSON object and named arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     values: Map<String, Value>,
@@ -91,7 +91,7 @@ pub struct State {
 pub type Weights = std::sync::Arc<State>;
 
 impl State {
-    /// Adds a value that serde can write.
+    /// Adds a value under the name `key`, or replaces it; serde writes it as JSON.
     ///
     /// # Errors
     /// Returns [`Error::State`] if serde cannot write the value as JSON.
@@ -101,7 +101,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads a value.
+    /// Reads the value of the name `key`.
     ///
     /// # Errors
     /// Returns [`Error::State`] if there is no such value, or it cannot be read as a `T`.
@@ -115,12 +115,12 @@ impl State {
         self.values.contains_key(key)
     }
 
-    /// Adds a copy of a tensor.
+    /// Adds a copy of a tensor as an array of the name `key`.
     pub fn set_tensor(&mut self, key: &str, tensor: &Tensor) {
         self.arrays.push((key.to_owned(), Array::from_tensor(tensor)));
     }
 
-    /// Reads an array.
+    /// Returns the array of the name `key`.
     ///
     /// # Errors
     /// Returns [`Error::State`] if no array has this name.
@@ -191,7 +191,7 @@ impl State {
         self.arrays.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Removes a value.
+    /// Removes the value of the name `key`, if there is one.
     pub(crate) fn remove(&mut self, key: &str) {
         self.values.remove(key);
     }
@@ -202,7 +202,8 @@ impl State {
         self.arrays.extend(other.arrays);
     }
 
-    /// Adds all values and arrays of `other`, with `prefix.` before their names.
+    /// Adds the state `other` under `prefix`: its values as one object of that name, and its arrays with `prefix.` before
+    /// their names.
     pub fn nest(&mut self, prefix: &str, other: State) {
         self.values.insert(prefix.to_owned(), Value::Object(other.values));
         for (name, array) in other.arrays {
@@ -210,7 +211,7 @@ impl State {
         }
     }
 
-    /// Every `prefix` that was given to [`nest`](Self::nest).
+    /// Names of the values that are objects, among them every `prefix` that was given to [`nest`](Self::nest).
     pub(crate) fn nests(&self) -> impl Iterator<Item = &str> {
         self.values.iter().filter(|(_, value)| value.is_object()).map(|(prefix, _)| prefix.as_str())
     }
@@ -245,7 +246,7 @@ impl State {
         Ok(nested)
     }
 
-    /// Writes `<stem>.json` and `<stem>.safetensors` into `dir`.
+    /// Writes `<stem>.json` and, if there are arrays, `<stem>.safetensors` into `dir`.
     ///
     /// # Errors
     /// Returns [`Error::State`], with the path, if a file cannot be written.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use tch::Tensor;
 
-/// Makes a name live as long as the program. A program has a handful of names, so none is ever freed.
+/// Returns a copy of the name that lives as long as the program, one copy per name. A program has few names, so none
+/// is freed.
 pub(crate) fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -16,7 +17,7 @@ pub(crate) fn interned(name: &str) -> &'static str {
     name
 }
 
-/// Named statistics. On a GPU they stay there until a result is made, so that no minibatch waits for a transfer.
+/// Named statistics. Numbers on a GPU stay there until a result is made, so that no minibatch waits for a transfer.
 #[derive(Debug, Default)]
 pub struct Stats {
     names: Vec<&'static str>,
@@ -26,7 +27,7 @@ pub struct Stats {
 #[derive(Debug)]
 enum StatValues {
     Host(Vec<f64>),
-    /// Tensor `[names]` that was not read yet.
+    /// The values as a tensor `[names]`, perhaps on a GPU, that was not read yet.
     Unread(Tensor),
 }
 
@@ -53,7 +54,7 @@ impl Stats {
         &self.names
     }
 
-    /// Adds a statistic.
+    /// Adds a statistic with its name and value.
     pub fn push(&mut self, name: &'static str, value: f64) {
         self.names.push(name);
         match &mut self.values {
@@ -76,7 +77,7 @@ impl Stats {
         }
     }
 
-    /// Reads a statistic; on a GPU this waits for it.
+    /// Reads a statistic by name, and waits for the GPU if it is there; `None` if no statistic has this name.
     pub fn read(&self, name: &str) -> Option<f64> {
         let i = self.names.iter().position(|n| *n == name)?;
         Some(match &self.values {
@@ -85,7 +86,7 @@ impl Stats {
         })
     }
 
-    /// Reads all statistics; on a GPU this waits for them.
+    /// Reads all statistics, in the order of their names, and waits for the GPU if they are there.
     pub fn values(&self) -> Vec<f64> {
         match &self.values {
             StatValues::Host(values) => values.clone(),
@@ -95,7 +96,7 @@ impl Stats {
         }
     }
 
-    /// The tensor of values, unless they were read already.
+    /// The values as a tensor `[names]`; `None` if they are numbers in the main memory already.
     pub(crate) fn tensor(&self) -> Option<&Tensor> {
         match &self.values {
             StatValues::Host(_) => None,

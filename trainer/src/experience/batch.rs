@@ -10,10 +10,10 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor, kind};
 
-/// Columns of equal length. Row `i` of every column is one transition.
+/// Experience as named columns of equal length: row `i` of all columns is one transition.
 ///
-/// Slices and selections share the whole columns and store row numbers; libtorch copies rows when a column is asked
-/// for, the fused engine of [`learner`](crate::learn::learner) reads rows without a copy.
+/// Slices and selections share the memory of the columns and store indices of rows. [`get`](Self::get) copies the
+/// selected rows of a column; the fused engine of [`learner`](crate::learn::learner) reads them without a copy.
 ///
 /// In batches of recurrent policies the rows form consecutive sequences, which [`slice`](Self::slice) and
 /// [`select_sequences`](Self::select_sequences) never cut; some columns have one row per sequence.
@@ -26,7 +26,7 @@ pub struct SampleBatch {
     pub(super) cuts: Option<Box<Cuts>>,
 }
 
-/// The trajectories of the rows, and what was observed after each cut.
+/// The trajectories of a batch's rows, and the observation after each trajectory that was cut.
 #[derive(Debug)]
 pub(crate) struct Cuts {
     pub(super) pieces: Vec<Trajectory>,
@@ -50,16 +50,16 @@ struct Stored {
     base: Tensor,
     cols: usize,
     rows: Selection,
-    /// The batch's rows as a tensor of their own, made at the first request.
+    /// The rows that belong to the batch as a tensor, made when they are first asked for.
     ready: OnceCell<Tensor>,
 }
 
 /// The rows of a column that belong to a batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Selection {
-    /// The rows `start..start + len` of the column.
+    /// `Range(start, len)`: the rows `start..start + len` of the column.
     Range(usize, usize),
-    /// The rows whose numbers are at `start..start + len` of a list.
+    /// `Index(list, start, len)`: the rows whose indices are `list[start..start + len]`.
     Index(Arc<[i64]>, usize, usize),
 }
 
@@ -92,7 +92,7 @@ impl Stored {
         Self { column, per_sequence, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
     }
 
-    /// Selects the rows at `index` of these rows.
+    /// Selects rows of this selection, by their positions `index` in it.
     fn at(&self, index: &Arc<[i64]>) -> Self {
         let whole = Stored::new(self.column, self.tensor().shallow_clone());
         let rows = Selection::Index(Arc::clone(index), 0, index.len());
@@ -127,7 +127,7 @@ impl SampleBatch {
     /// Declares that the rows form sequences of these lengths, and adds a column with one row per sequence.
     ///
     /// # Panics
-    /// Panics if the lengths do not add up to the rows, or `data` has not one row per sequence.
+    /// Panics if the lengths do not add up to the number of rows, or `data` has not one row per sequence.
     #[must_use]
     pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: Tensor) -> Self {
         assert_eq!(lengths.iter().sum::<usize>(), self.rows(), "rows of all sequences");
@@ -146,7 +146,7 @@ impl SampleBatch {
         }
     }
 
-    /// Gives a column another name, if the batch has it.
+    /// Gives the column `from` the name `to`, if the batch has it.
     pub(crate) fn rename(&mut self, from: Column, to: Column) {
         self.columns.iter_mut().filter(|c| c.column == from).for_each(|c| c.column = to);
     }
@@ -170,7 +170,7 @@ impl SampleBatch {
         self.set(column, Tensor::from_slice(data).to_device(device));
     }
 
-    /// Adds a column of `width` standard normal numbers per row, drawn before the batch is cut into minibatches.
+    /// Adds or replaces a column of `width` standard normal numbers per row.
     pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
         let rows = self.rows();
         let device = self.columns.first().map_or(Device::Cpu, |c| c.base.device());
@@ -178,7 +178,7 @@ impl SampleBatch {
         self.set(column, Tensor::from_slice(&noise).view([rows as i64, width as i64]).to_device(device));
     }
 
-    /// The column's tensor, or an error that names the batch's columns.
+    /// The column's tensor, `[rows, ...]`.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column.
@@ -187,7 +187,7 @@ impl SampleBatch {
     }
 
     /// A column's memory as an array in the column's shape, without a copy: its first axis is the row.
-    /// Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
+    /// Integers keep their type, so `T` is `u8` for images, `i64` for discrete actions, else `f32`.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column, and [`Error::State`] if the column holds
@@ -203,7 +203,7 @@ impl SampleBatch {
         })
     }
 
-    /// The whole column, and which of its rows belong to this batch.
+    /// The tensor that a column is taken from, and those of its rows that belong to this batch.
     pub(crate) fn source(&self, column: Column) -> Result<Source<'_>> {
         self.stored(column).map(|c| Source { base: &c.base, cols: c.cols, rows: &c.rows })
     }
@@ -213,19 +213,20 @@ impl SampleBatch {
         self.columns.iter().any(|c| c.column == column)
     }
 
-    /// The columns in the order they were added.
+    /// The columns with their tensors, in the order in which they were added.
     pub fn columns(&self) -> impl Iterator<Item = (Column, &Tensor)> {
         self.columns.iter().map(|c| (c.column, c.tensor()))
     }
 
-    /// Copies the rows at `index`, in that order, to a batch without sequences.
+    /// Makes a batch of the rows at `index`, in that order, without sequences and trajectories.
     #[must_use]
     pub fn select(&self, index: &Arc<[i64]>) -> Self {
         let of_rows = self.columns.iter().filter(|c| !c.per_sequence);
         Self { columns: of_rows.map(|c| c.at(index)).collect(), ..Self::default() }
     }
 
-    /// Selects the sequences at `order`, in that order; without sequences, the rows.
+    /// Makes a batch of the sequences with the indices `order`, in that order. If the rows form no sequences, `order`
+    /// gives rows.
     #[must_use]
     pub fn select_sequences(&self, order: Vec<i64>) -> Self {
         let Some(lengths) = &self.sequences else { return self.select(&order.into()) };
@@ -241,7 +242,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: Some(sequences), cuts: None }
     }
 
-    /// Selects rows `start..start + len`. The result keeps its trajectories unless one is cut.
+    /// Makes a batch of the rows `start..start + len`. It keeps the trajectories, unless a border of the slice cuts one.
     ///
     /// # Panics
     /// Panics if the batch has fewer rows, or if a sequence would be cut.
@@ -272,7 +273,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
     }
 
-    /// Copies the batch to `device`.
+    /// Copies the batch to `device`; columns that are there already are shared.
     #[must_use]
     pub fn to_device(&self, device: Device) -> Self {
         let columns = self.columns.iter().map(|c| {
@@ -290,7 +291,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: self.sequences.clone(), cuts }
     }
 
-    /// Adds the batch to a checkpoint.
+    /// Adds the batch to the state of a checkpoint. `keep` makes arrays of the columns.
     pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
         let names = |per_sequence: bool| -> Vec<&str> {
             let those = self.columns.iter().filter(|c| c.per_sequence == per_sequence);
@@ -330,7 +331,8 @@ impl SampleBatch {
         Ok(rows)
     }
 
-    /// Joins batches row by row; the first decides the columns. The result knows its trajectories if all do.
+    /// Appends the rows of all batches, in order. The result has the columns of the first batch, and trajectories if all
+    /// batches have them.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if a later batch lacks a column of the first.
@@ -352,7 +354,7 @@ impl SampleBatch {
         if batches.iter().all(|b| b.cuts.is_some()) {
             let cuts = || batches.iter().filter_map(|b| Some((b.rows(), b.cuts.as_ref()?)));
             let pieces = trajectories::joined(cuts().map(|(rows, cuts)| (rows, cuts.pieces.as_slice())));
-            // A batch without a cut stores nothing after its trajectories.
+            // The `behind` of a batch without a cut has no columns, so it must not come first.
             let behind = cuts().map(|(_, cuts)| &cuts.behind).filter(|behind| behind.rows() > 0);
             let behind = Self::concat(behind.map(|behind| behind.slice(0, behind.rows())).collect())?;
             out.cuts = Some(Box::new(Cuts { pieces, behind }));
@@ -370,7 +372,7 @@ pub fn env_major(t: &Tensor) -> Tensor {
     if size[0] != 1 && size[1] != 1 {
         return t.transpose(0, 1).reshape(&rows);
     }
-    // The order stays: a fragment of one row is copied without libtorch's views.
+    // The order is the same already: copying the bytes is faster than libtorch's views.
     if t.device() == Device::Cpu && t.is_contiguous() {
         host::tensor_of_bytes(host::bytes(t), &rows, t.kind())
     } else {
@@ -381,7 +383,7 @@ pub fn env_major(t: &Tensor) -> Tensor {
 /// The numbers of a contiguous f32 tensor on the CPU, without a copy.
 ///
 /// # Errors
-/// Returns [`Error::State`] if the tensor is of another type, on another device, or has gaps.
+/// Returns [`Error::State`] if the tensor is of another type, on another device, or not contiguous.
 pub fn read_f32(tensor: &Tensor) -> Result<&[f32]> {
     if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || !tensor.is_contiguous() {
         let reason = format!(

@@ -15,7 +15,7 @@ impl Column {
     pub const ACTIONS: Self = Self("actions");
     /// Rewards, f32.
     pub const REWARDS: Self = Self("rewards");
-    /// Whether the task itself ended with the step, f32 0 or 1.
+    /// Whether the episode terminated with the step, f32 0 or 1; for a truncated episode it is 0.
     pub const TERMINATED: Self = Self("terminated");
     /// The parameters of the action distribution at the time of acting.
     pub const ACTION_DIST_INPUTS: Self = Self("action_dist_inputs");
@@ -29,16 +29,17 @@ impl Column {
     pub const VALUE_TARGETS: Self = Self("value_targets");
     /// Importance weights of replayed rows.
     pub const WEIGHTS: Self = Self("weights");
-    /// First priorities of rows, f32: a prioritised replay buffer takes them out when it stores the rows.
+    /// Initial priorities of rows, f32: a prioritised replay buffer removes this column when it stores the rows.
     pub const PRIORITIES: Self = Self("priorities");
     /// Index of each replayed row in the buffer.
     pub const BATCH_INDEXES: Self = Self("batch_indexes");
-    /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
+    /// The discount of the value of [`NEW_OBS`](Self::NEW_OBS): gamma to the power of the number of steps until then.
     pub const DISCOUNTS: Self = Self("discounts");
 
-    /// Which discrete actions were legal, bool `[rows, options]`; present only with `mask_actions`.
+    /// Flags of the discrete actions that were legal, bool `[rows, options]`; present only with `mask_actions`.
     pub const ACTION_MASK: Self = Self("action_mask");
-    /// Which discrete actions were legal at [`NEW_OBS`](Self::NEW_OBS), as in [`ACTION_MASK`](Self::ACTION_MASK).
+    /// Flags of the discrete actions that were legal at [`NEW_OBS`](Self::NEW_OBS), bool `[rows, options]`; present only
+    /// with `mask_actions`.
     pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
 
     /// Recurrent state before the first row of each sequence, `[sequences, width]`.
@@ -51,7 +52,7 @@ impl Column {
         Self(name)
     }
 
-    /// The column of that name, for names that are read from a file.
+    /// The column of a name that was read from a file.
     pub fn named(name: &str) -> Self {
         Self(interned(name))
     }

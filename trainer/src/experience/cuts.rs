@@ -1,4 +1,4 @@
-//! Trajectories of a batch: which rows follow each other, and the observations after those that were cut.
+//! Methods of batches for trajectories: which rows follow each other, and the observations after those that were cut.
 
 use crate::base::{Error, Result};
 use crate::experience::batch::{Cuts, SampleBatch};
@@ -31,7 +31,7 @@ impl SampleBatch {
         self.cuts().map(|cuts| cuts.pieces.as_slice())
     }
 
-    /// Observations after the cuts: one row for each trajectory that was cut, in order.
+    /// The observations after cuts: a batch of one row for each trajectory that was cut, in order.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the batch was made without trajectories, or single rows were selected since.

@@ -1,30 +1,31 @@
-//! Generalised advantage estimation (Schulman et al. 2016, equations 11 to 16), with terminated and truncated apart.
+//! Generalised advantage estimation (Schulman et al. 2016, equations 11 to 16). A terminated episode is followed by
+//! value 0, a truncated one by the value of its last observation.
 
-/// One fragment's rewards, values and endings, time-major `[T * N]`.
+/// Rewards, values and ends of episodes of one fragment, time-major `[T * N]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Trajectories<'a> {
     /// Number of copies, N.
     pub num_envs: usize,
-    /// Number of steps that each copy took, at most T; `None`: all took T.
+    /// Number of steps that each copy took, at most T; `None` if every copy took T.
     pub lengths: Option<&'a [usize]>,
     /// Rewards of the steps, `[T * N]`.
     pub rewards: &'a [f32],
     /// Critic's values of all observations, those after the last step included: `[(T + 1) * N]`.
     pub values: &'a [f32],
-    /// Whether the task ended with the step: the value after it is 0.
+    /// Whether the episode terminated with the step, so that the value after it is 0.
     pub terminated: &'a [bool],
-    /// Whether the episode was cut after the step: the value after it is that of its last observation.
+    /// Whether the episode was truncated after the step, so that the value after it is that of its last observation.
     pub truncated: &'a [bool],
-    /// Steps at which an episode ended, ascending.
+    /// Indices `t * N + copy` of the steps at which an episode terminated or was truncated, ascending.
     pub ended: &'a [usize],
     /// Critic's values of the last observations of the episodes in `ended`.
     pub final_values: &'a [f32],
 }
 
-/// Advantages, env-major: `[N * T]`, or `lengths[i]` rows for copy `i`.
+/// Advantages by GAE, one copy after the other: `[N * T]`, or `lengths[i]` numbers for copy `i`.
 ///
 /// `delta_t = r_t + gamma V(s_{t+1}) - V(s_t)`; `A_t = delta_t + gamma lambda A_{t+1}` within an episode. A terminated
-/// episode is followed by value 0, a truncated one by the value of the observation it was cut at.
+/// episode is followed by value 0, a truncated one by the value of its last observation.
 pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
     let n = f.num_envs;
     let steps = f.rewards.len() / n;
@@ -56,8 +57,7 @@ pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
     out
 }
 
-/// For each step of one whole episode, the discounted sum of its number and all later ones:
-/// `y_t = x_t + gamma y_{t+1}`.
+/// For each number of `x` its discounted sum with all later numbers: `y_t = x_t + gamma y_{t+1}`.
 pub fn discount_cumsum(x: &[f32], gamma: f32) -> Vec<f32> {
     let mut sums = x.to_vec();
     for t in (1..sums.len()).rev() {

@@ -1,4 +1,5 @@
-//! N-step transitions (Ray's `adjust_nstep`), with terminated and truncated apart and no tail that looks too far.
+//! N-step transitions, as Ray's `adjust_nstep` makes them. But truncated episodes are bootstrapped, and rows near an
+//! end, which look ahead fewer steps, have the discount of these steps.
 
 use crate::base::host;
 use crate::experience::batch::SampleBatch;
@@ -9,8 +10,9 @@ use tch::Tensor;
 impl Fragment<'_> {
     /// Makes rows of `(obs, action, sum of rewards, observation n steps later, terminated, gamma^n)`, copy by copy.
     ///
-    /// The sum stops at the end of an episode and at the end of the fragment; such a row looks ahead fewer steps and its
-    /// `discounts` say how many, so no row is biased. A truncated episode keeps `terminated` at 0 and its last observation.
+    /// The sum stops at the end of an episode and at the end of the fragment. Such a row looks ahead fewer than `n` steps,
+    /// and the exponent of its discount is that number. In a truncated episode `terminated` is 0, and the observation
+    /// after the last step is the last of that episode.
     pub fn transitions(&self, n_step: usize, gamma: f64) -> SampleBatch {
         let f = self;
         let copies = f.num_envs;

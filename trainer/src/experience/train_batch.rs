@@ -1,4 +1,4 @@
-//! The batch that the steps of a plan pass on: rows of each policy, and their number of environment steps.
+//! The batch that the operators of an execution plan pass on: rows of each policy, and a number of environment steps.
 
 use crate::base::{Array, DEFAULT_POLICY, Error, PolicyId, Result, State};
 use crate::experience::batch::SampleBatch;
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-/// Rows of each policy. Steps of a plan treat every entry alike, so a plan of one policy never names it.
+/// The rows of each policy. The operators of a plan treat all policies alike, so a plan for one policy never names it.
 #[derive(Debug, Default)]
 pub struct TrainBatch {
-    /// Rows of each policy that has any.
+    /// The rows by the id of their policy. A policy without rows may be absent.
     pub policies: BTreeMap<PolicyId, SampleBatch>,
-    /// Number of environment steps that all rows were sampled in.
+    /// Number of environment steps in which the rows were sampled.
     pub env_steps: u64,
-    /// For each fragment of the rows, its worker and the version of its weights.
+    /// The origin of each fragment that the rows come from.
     pub sources: Vec<Source>,
 }
 
-/// The origin of a fragment of a batch.
+/// The origin of a fragment in a batch: its worker, and the version of the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The worker that sampled the fragment; 0 is the trainer itself.
@@ -39,14 +39,14 @@ impl TrainBatch {
         self.policies.values().map(SampleBatch::rows).sum()
     }
 
-    /// Shares the rows with a second batch, without a copy.
+    /// Makes a second batch that shares the rows, without a copy.
     pub(crate) fn share(&self) -> Self {
         let rows = |(id, rows): (&PolicyId, &SampleBatch)| (id.clone(), rows.slice(0, rows.rows()));
         let policies = self.policies.iter().map(rows).collect();
         Self { policies, env_steps: self.env_steps, sources: self.sources.clone() }
     }
 
-    /// Adds the batch to a checkpoint.
+    /// Adds the batch to the state of a checkpoint. `keep` makes arrays of the columns.
     pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
         state.set("env_steps", &self.env_steps)?;
         if !self.sources.is_empty() {
@@ -101,7 +101,7 @@ impl TrainBatch {
         }
     }
 
-    /// Joins batches row by row, policy by policy; environment steps add up.
+    /// Appends the rows of all batches, separately for each policy, and adds up the environment steps.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if a later batch lacks a column that the policy's rows have in the first.

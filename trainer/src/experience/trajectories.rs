@@ -27,8 +27,8 @@ pub(crate) fn cuts(pieces: &[Trajectory]) -> usize {
     pieces.iter().filter(|piece| !piece.terminated).count()
 }
 
-/// The trajectories within `rows`, relative to its start, and the range of their cuts. `None` if one crosses a
-/// border of `rows`.
+/// The trajectories within `rows`, with starts relative to its start, and the range of their cuts among all cuts.
+/// `None` if a trajectory crosses a border of `rows`.
 pub(crate) fn within(pieces: &[Trajectory], rows: &Range<usize>) -> Option<(Vec<Trajectory>, Range<usize>)> {
     let first = pieces.partition_point(|piece| piece.start < rows.start);
     let behind = pieces.partition_point(|piece| piece.start < rows.end);

@@ -9,21 +9,21 @@ use tch::{Device, Kind, Tensor};
 /// Settings of V-trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VTrace {
-    /// The discount: closer to 1 looks further ahead.
+    /// The discount factor: the closer to 1, the more later rewards count.
     pub gamma: f32,
-    /// Bound of the ratio in value targets, the paper's rho bar: the learned value is that of a policy between the
-    /// acting and the learning one.
+    /// Upper bound of the probability ratio in value targets, the paper's rho bar: the learned value is that of a policy
+    /// between the acting and the learning one.
     pub clip_rho: f32,
-    /// Bound of the ratio in advantages, the paper's rho bar in the policy gradient.
+    /// Upper bound of the probability ratio in advantages, the paper's rho bar in the policy gradient.
     pub clip_pg_rho: f32,
 }
 
 /// One number for every observation of a batch whose trajectories are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchValues {
-    /// Numbers of the rows' observations.
+    /// One number for the observation of each row.
     pub rows: Vec<f32>,
-    /// Numbers of the observations after each cut, in order.
+    /// One number for the observation after each trajectory that was cut, in order.
     pub behind: Vec<f32>,
 }
 
@@ -32,18 +32,19 @@ pub struct BatchValues {
 pub struct Targets {
     /// Value targets: the critic learns to predict them.
     pub values: Vec<f32>,
-    /// Advantages of the actions, multiplied by their bounded ratio.
+    /// Advantages of the actions, multiplied by their bounded probability ratio.
     pub advantages: Vec<f32>,
 }
 
-/// Targets by V-trace. `log_rhos` are the logarithms of the ratios: the action's probability under the learning
-/// policy over that under the acting one.
+/// Computes targets by V-trace. `log_rhos` are the logarithms of the ratios: the action's probability under the
+/// learning policy over that under the acting one.
 ///
 /// With `rho = min(ratio, clip_rho)` and `c = min(ratio, 1)`, within a trajectory:
 /// `delta_t = rho_t (r_t + gamma V(s_{t+1}) - V(s_t))`,
 /// `vs_t = V(s_t) + delta_t + gamma c_t (vs_{t+1} - V(s_{t+1}))`,
 /// `A_t = min(ratio_t, clip_pg_rho) (r_t + gamma vs_{t+1} - V(s_t))`.
-/// After the last row `vs` is `V`: that of the observation after the cut, or 0 if the task ended.
+/// After the last row of a trajectory, `vs` and `V` are the value of the observation after the cut, or 0 if the
+/// episode terminated.
 ///
 /// # Errors
 /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no rewards, and

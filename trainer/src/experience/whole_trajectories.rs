@@ -1,4 +1,4 @@
-//! Rows with their trajectories, for targets over whole trajectories.
+//! The rows of a fragment with their trajectories, for targets that are computed over whole trajectories.
 
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
@@ -7,8 +7,8 @@ use crate::experience::trajectories::Trajectory;
 use tch::Tensor;
 
 impl Fragment<'_> {
-    /// Rows and rewards with their trajectories, and the observation, mask and recurrent state after every trajectory
-    /// that was cut by a time limit or by the fragment's end.
+    /// The fragment's rows and rewards with their trajectories, and the observation, mask and recurrent state after every
+    /// trajectory that was cut by a time limit or by the fragment's end.
     pub fn rows_with_trajectories(&self) -> SampleBatch {
         let n = self.num_envs;
         let mut rewards = Vec::with_capacity(self.rewards.len());

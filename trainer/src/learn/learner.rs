@@ -1,9 +1,9 @@
-//! A network with parameters, gradients and optimizers: most policies learn with one.
+//! The learner: a network with parameters, gradients and optimizers, with which most policies learn.
 //!
 //! Heads and losses are closures over [`Value`]s. Which of the two engines runs them is decided where the network is laid
-//! out: fully connected and recurrent networks on the CPU run in plain memory, everything else by libtorch. Results are
-//! equal up to the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for
-//! bit on the kind of processor it began on.
+//! out: fully connected and recurrent networks on the CPU run in plain memory, everything else by libtorch. The results of
+//! the two engines are equal up to the order of sums. The first gives the same bits on every processor; libtorch's last
+//! digits depend on the kind of processor.
 
 use crate::base::{Error, Result, Stream, StreamState, host};
 use crate::experience::{BatchValues, SampleBatch};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tch::{Kind, Tensor};
 
-/// A network, its parameters (and those of its target copy), and how they learn.
+/// A network with its parameters, those of its target copy, and the optimizers.
 ///
 /// ```no_run
 /// use pavlov_trainer::prelude::*;
@@ -62,7 +62,7 @@ pub struct Learner {
     pub(crate) max_seq_len: usize,
     /// Scratch memory for the results of [`evaluate`](Self::evaluate).
     pub(crate) out: Vec<f32>,
-    /// The other learners that gradients are taken with.
+    /// The connection to other learners, which share the work of a gradient; `None` if this learner computes alone.
     pub(crate) together: Option<Together>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
 }
 
 impl Learner {
-    /// Number of columns of a head.
+    /// Number of columns that `head` computes.
     pub(crate) fn columns_of<H>(&self, head: H) -> usize
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
@@ -96,8 +96,8 @@ impl Learner {
         tch::no_grad(of_head).size()[1] as usize
     }
 
-    /// Computes `head`, `columns` numbers per row, for observations `[rows, ...]`: `[rows, columns]`, row by row.
-    /// Nothing is differentiated. Noisy layers take their noise from `noise`; without it they are silent.
+    /// Computes `head` for observations `[rows, ...]`, without gradients; returns `[rows, columns]` in row-major order.
+    /// Noisy layers draw their noise from `noise`; if it is `None`, they have no noise.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the observations are not as wide as the space's.
@@ -124,7 +124,7 @@ impl Learner {
         Ok(&self.out)
     }
 
-    /// Computes one number per row of `batch`. Nothing is differentiated, and noisy layers are silent.
+    /// Computes `f`, one number per row of `batch`, without gradients and without the noise of noisy layers.
     ///
     /// # Errors
     /// Fails if `f` does, or the sequences of `batch` lack `state_in` or `resets` ([`Error::MissingColumn`]).
@@ -146,7 +146,7 @@ impl Learner {
         Ok(&self.out)
     }
 
-    /// Computes a scalar head at every row of `batch`, and at the observation after every cut.
+    /// Computes a head of one column at every row of `batch`, and at the observation after every trajectory that was cut.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the batch does not know its trajectories or its observations are of another width,
@@ -160,7 +160,7 @@ impl Learner {
         Ok(BatchValues { rows, behind })
     }
 
-    /// Takes the gradient of `loss`, a mean over the rows of `batch`, by the parameters of all groups.
+    /// Computes the gradient of `loss`, a mean over the rows of `batch`, for the parameters of all groups.
     ///
     /// `loss` gets a piece of the rows and returns means over them. It must not depend on other rows: facts about
     /// the whole batch belong in columns (see [`NetPolicy::prepare`](crate::policy::NetPolicy::prepare)).
@@ -178,7 +178,7 @@ impl Learner {
         report
     }
 
-    /// Takes the [`gradient`](Self::gradient) for some parameter groups; the others count as frozen.
+    /// Computes the [`gradient`](Self::gradient) for some parameter groups; those of other groups count as frozen.
     ///
     /// # Errors
     /// Fails whenever [`gradient`](Self::gradient) does.
@@ -208,12 +208,12 @@ impl Learner {
         self.backend.gradient(sets, batch, about, (self.noise.as_mut(), None), &loss, gradient)
     }
 
-    /// Sets the learners that gradients are taken with from now on; `None`: this one alone.
+    /// Sets the other learners that share the work of gradients from now on; with `None` this learner computes alone.
     pub(crate) fn learn_with(&mut self, together: Option<Together>) {
         self.together = together;
     }
 
-    /// The steps and stream positions that the next gradient depends on, besides parameters, optimizers and rows.
+    /// The number of environment steps and the positions of random streams, on which the next gradient depends.
     pub(crate) fn moment(&self) -> Moment {
         Moment {
             timestep: self.timestep,
@@ -250,13 +250,13 @@ impl Learner {
         self.groups[group.0].range.clone()
     }
 
-    /// All parameter groups, without `resting`.
+    /// All parameter groups except `resting`.
     pub fn groups_but(&self, resting: Option<Group>) -> Vec<Group> {
         self.all.iter().copied().filter(|&group| Some(group) != resting).collect()
     }
 
-    /// Adds the gradient of `l2 / 2` times the sum of squared weights to every reported group: it draws weights
-    /// towards 0 and leaves biases alone. Call it before [`clip`](Self::clip).
+    /// Adds the gradient of `l2 / 2` times the sum of squared weights, for every group in `report`. It draws weights
+    /// towards 0; biases are left out. Call it before [`clip`](Self::clip).
     pub fn add_l2(&mut self, l2: f64, report: &Report) {
         if l2 == 0.0 {
             return;
@@ -271,8 +271,8 @@ impl Learner {
         }
     }
 
-    /// Scales the gradient of each reported group with a bound to at most that norm. The report gets the norms before
-    /// clipping: as `grad_gnorm` if there is one group, else with the group's name in front.
+    /// Scales down the gradient of each group in `report` to its largest allowed norm, if its rule has one. The norms
+    /// before that are added to the report: as `grad_gnorm` if there is one group, else as `<group>_grad_gnorm`.
     pub fn clip(&mut self, report: &mut Report) {
         for &Group(i) in &report.groups {
             let group = &self.groups[i];
@@ -283,8 +283,8 @@ impl Learner {
         }
     }
 
-    /// Steps the optimizer of every reported group, at its scheduled rate. Optimizers of other groups keep their
-    /// state.
+    /// Steps the optimizer of every group in `report`, at the current learning rate of its schedule. Optimizers of other
+    /// groups keep their state.
     pub fn step(&mut self, report: &Report) {
         self.steps += 1;
         let flat = self.sets[0].flat_mut();
@@ -300,14 +300,15 @@ impl Learner {
         self.steps
     }
 
-    /// `target += tau * (online - target)`; `tau` 1 copies. Does nothing without a target copy.
+    /// Moves the target copy towards the network: `target += tau * (online - target)`. With `tau` 1 it becomes equal.
+    /// Does nothing without a target copy.
     pub fn update_target(&mut self, tau: f64) {
         if let [online, target] = self.sets.as_mut_slice() {
             target.soft_update(online, tau);
         }
     }
 
-    /// The learner's own random stream, for noise that a loss needs: draw before a batch is cut.
+    /// The learner's own random stream, for noise that a loss needs. Draw for a whole batch, before it is cut into pieces.
     pub fn rng(&mut self) -> &mut Stream {
         &mut self.rng
     }
@@ -322,7 +323,7 @@ impl Learner {
         self.timestep = timestep;
     }
 
-    /// The initial recurrent state of `copies` copies; `None` without recurrent layers.
+    /// The initial recurrent state of `copies` environment copies; `None` without recurrent layers.
     fn no_memory(&self, copies: i64) -> Option<Tensor> {
         let options = (Kind::Float, self.sets[0].flat().device());
         (self.memory_width > 0).then(|| Tensor::zeros([copies, self.memory_width as i64], options))
@@ -333,7 +334,7 @@ impl Learner {
         self.max_seq_len
     }
 
-    /// Number of scalars of the recurrent state per copy; 0 without recurrent layers.
+    /// Number of scalars of the recurrent state of one environment copy; 0 without recurrent layers.
     pub fn memory_width(&self) -> usize {
         self.memory_width
     }
@@ -343,7 +344,7 @@ impl Learner {
         self.noise.is_some()
     }
 
-    /// The current learning rates: `cur_lr`, or with several groups the group's name in front.
+    /// The current learning rates by name: `cur_lr`, or `<group>_lr` for each group if there are several.
     pub(crate) fn rates(&self) -> BTreeMap<String, f64> {
         let rate = |group: &GroupRange| {
             let name = if self.groups.len() == 1 { "cur_lr".into() } else { format!("{}_lr", group.name) };

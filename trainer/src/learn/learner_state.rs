@@ -13,7 +13,7 @@ impl Learner {
         weights
     }
 
-    /// Replaces the parameters, and the target copy's if given. Changes nothing if one of them does not fit.
+    /// Replaces the parameters, and those of the target copy if `weights` has them. Changes nothing if one does not fit.
     ///
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
@@ -66,7 +66,7 @@ impl Learner {
         if let Some(noise) = &mut self.noise {
             *noise = Stream::from_state(state.get("noise")?);
         }
-        // Checkpoints older than parameter groups have neither stream.
+        // Checkpoints that are older than parameter groups have neither `rng` nor `learning_steps`.
         if state.has("rng") {
             self.rng = Stream::from_state(state.get("rng")?);
             self.steps = state.get("learning_steps")?;

@@ -7,7 +7,8 @@ use crate::learn::loss::{Input, Net, Observed, Remembered, Value};
 use tch::Tensor;
 
 impl Fragment<'_> {
-    /// Computes a scalar head at every observation, those at which episodes ended included.
+    /// Computes `head`, which has one column, at every observation of the fragment and at the last observation of
+    /// every episode that ended.
     ///
     /// # Errors
     /// Fails whenever [`Learner::evaluate`] does.
@@ -46,7 +47,8 @@ impl Fragment<'_> {
         let obs = self.env_major(&self.obs);
         let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();
         let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
-        // Observations after the fragment and after endings are one step further.
+        // The states before these observations are stored apart: `next` after the fragment, `behind` after ended
+        // episodes.
         let none = vec![false; copies.max(self.ended.len())];
         let next = at(&self.behind(&self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
         let at_ends = at(&self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;

@@ -1,11 +1,12 @@
-//! `after_training`: policies adapt settings to the statistics of their training batch (Ray's UpdateKL, for any
-//! setting).
+//! `after_training`: lets policies adapt coefficients to the statistics of their training batch (as Ray's UpdateKL
+//! does).
 
 use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 
-/// Returns a step that tells every policy that learned the means of the statistics that it reported.
+/// Returns a step that calls [`Policy::after_training`](crate::policy::Policy::after_training) of every policy that
+/// has learned, with the means of the statistics that this policy reported.
 pub fn after_training(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
     let learners = workers.learners.clone();
     move |info| {

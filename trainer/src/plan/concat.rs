@@ -18,7 +18,7 @@ impl<I> ConcatBatches<I> {
         Self { base, min_steps: min_steps as u64, unit: CountStepsBy::EnvSteps }
     }
 
-    /// Sets whether the minimum number of steps counts environment steps or rows.
+    /// Sets the unit of the minimum number of steps: environment steps (the default) or agent steps, which are rows.
     pub fn count_steps_by(self, unit: CountStepsBy) -> Self {
         Self { unit, ..self }
     }

@@ -1,4 +1,4 @@
-//! The reports of learning steps, by policy; their tensors are not read until a result is made.
+//! The reports of learning steps, by policy. Their tensors are read only when the result of an iteration is made.
 
 use crate::base::{PolicyId, Stats, host};
 use crate::policy::Learned;
@@ -40,7 +40,7 @@ impl LearnerInfo {
         }
     }
 
-    /// Adds the number of rows of a policy's training batch.
+    /// Counts `rows` rows of a policy's training batch.
     pub fn trained(&mut self, id: &str, rows: usize) {
         self.entry(id).rows += rows as u64;
     }
@@ -68,7 +68,7 @@ impl LearnerInfo {
 }
 
 impl PolicyInfo {
-    /// Number of rows of the policy in training batches.
+    /// Number of rows that the policy had in training batches.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -104,7 +104,7 @@ impl PolicyInfo {
         sums.into_iter().map(|(name, (sum, n))| (name, sum / n)).collect()
     }
 
-    /// Mean temporal-difference error of the last replayed batch.
+    /// Mean temporal-difference error of the last batch for which the policy reported errors; `None` without one.
     pub fn mean_td_error(&self) -> Option<f64> {
         let errors =
             self.td_error.as_ref()?.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();

@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Returns a step that passes every item to `step` on a separate thread, and yields what that thread has learned
-/// since the previous item. Up to `queue` items wait for the thread; then the plan waits as well. With 0 there is no
-/// thread: `step` runs in the plan's own.
+/// Returns a step that passes every item to `step` on a separate thread, and yields the reports of that thread since
+/// the previous item. Up to `queue` items wait for the thread; if there are more, the plan waits as well. With 0
+/// there is no separate thread: the plan itself runs `step`.
 ///
 /// The order of sampling and learning depends on the speed of the machine, so such a run does not repeat. An error or
-/// a panic of `step` is returned with the next item, and the item after that starts a new thread. A save waits until
-/// the queue is empty. The thread ends with the plan.
+/// a panic of `step` is returned with the next item, and the item after that starts a new thread. Saving the run
+/// waits until the queue is empty. The thread ends with the plan.
 pub fn learner_thread<T, S>(
     workers: &WorkerSet,
     queue: usize,
@@ -37,10 +37,10 @@ where
 }
 
 struct LearnerThread<T, S> {
-    /// The step; `None` while it runs on the thread.
+    /// The step that learns from items; `None` while the thread has it.
     step: Option<S>,
     running: Option<Running<T, S>>,
-    /// Largest number of items that may wait.
+    /// Largest number of items that may wait for the thread.
     most: usize,
     queue: Arc<LearnerQueue>,
     ledger: Ledger,
@@ -120,7 +120,7 @@ where
 }
 
 impl<T, S> LearnerThread<T, S> {
-    /// Ends the thread, if there is one. Waiting items are dropped.
+    /// Ends the thread, if it runs. Waiting items are dropped.
     fn stop(&mut self) {
         let Some(Running { items, over, thread, .. }) = self.running.take() else { return };
         over.store(true, Relaxed);

@@ -1,7 +1,7 @@
 //! Execution plans: std iterators over batches, which read in the order of execution.
 //!
-//! Steps pass on a [`TrainBatch`], the rows of every policy. A step treats all policies alike and skips those without
-//! rows, so a plan of one policy never names it.
+//! Most steps pass on a [`TrainBatch`], the rows of every policy. A step treats all policies alike and skips those
+//! without rows, so a plan of one policy never names this policy.
 //!
 //! A plan is lazy: each `next` does one round of work and yields the learner's report. Adapters are methods of
 //! [`PlanExt`], each in its own file and all of the same form; steps that turn one item into another are plain
@@ -55,10 +55,11 @@ use crate::experience::TrainBatch;
 pub use crate::workers::Order;
 use crate::workers::WorkerSet;
 
-/// A lazy sequence of training rounds.
+/// A training loop as an iterator: each `next` does one round of training and yields its report.
 pub type Plan = Box<dyn Iterator<Item = Result<LearnerInfo>> + Send>;
 
-/// Adapters of plans. Implemented for every iterator; do not implement it.
+/// Methods that turn one iterator of a plan into another. Every iterator implements this trait already; do not
+/// implement it.
 pub trait PlanExt: Iterator + Sized {
     /// Passes every item through `step`.
     fn then<T, U, F>(self, step: F) -> Then<Self, F>
@@ -77,8 +78,8 @@ pub trait PlanExt: Iterator + Sized {
         ConcatBatches::new(self, min_steps)
     }
 
-    /// Adds `proportion` earlier fragments to every fragment, drawn from the last `slots`; a fractional part is the
-    /// probability of one more. The kept fragments are saved with the run.
+    /// Adds `proportion` earlier fragments to every fragment, drawn from the last `slots` fragments. A fractional
+    /// part of `proportion` is the probability of one more. The kept fragments are saved with the run.
     fn mix_in_replay(self, workers: &WorkerSet, proportion: f64, slots: usize) -> MixInReplay<Self>
     where
         Self: Iterator<Item = Result<TrainBatch>>,
@@ -86,7 +87,7 @@ pub trait PlanExt: Iterator + Sized {
         MixInReplay::new(self, workers, proportion, slots)
     }
 
-    /// Keeps only the rows of these policies; the count of environment steps stays.
+    /// Keeps only the rows of these policies; the batch's number of environment steps does not change.
     fn select(self, policies: &[&str]) -> Select<Self>
     where
         Self: Iterator<Item = Result<TrainBatch>>,

@@ -1,13 +1,13 @@
-//! `owed`: the number of replayed batches that `training_intensity` asks for.
+//! `owed`: the number of replayed batches to learn from, which keeps the ratio `training_intensity`.
 
 use crate::replay::SharedReplay;
 use crate::workers::WorkerSet;
 
-/// Returns a function that gives the number of batches of `train_batch_size` rows to learn from after a fragment, for
-/// each policy of the buffer: one, or as many as `training_intensity` (trained rows per sampled row, over all these
-/// policies) requires.
+/// Returns a function that gives the number of batches of `train_batch_size` rows that each policy of the buffer has
+/// to learn from now. Without `training_intensity` the number is 1. Otherwise it brings trained rows per sampled row,
+/// over all these policies, up to `training_intensity`; the first `learning_starts` rows of a policy do not count.
 ///
-/// The number is computed from the counters, so no fraction is lost and a restored run continues exactly.
+/// The number is computed from the counters of the run, so no fraction is lost and a restored run continues exactly.
 pub fn owed(
     workers: &WorkerSet,
     buffer: &SharedReplay,

@@ -17,7 +17,8 @@ pub struct Replay {
     rows: usize,
 }
 
-/// Draws a batch of `rows` rows of every policy from its buffer, per pull; yields `None` before `learning_starts`.
+/// Returns an iterator that draws a batch per pull: `rows` rows of every policy from its buffer. It yields `None`
+/// until a buffer has got `learning_starts` rows.
 pub fn replay(buffer: &SharedReplay, rows: usize) -> Replay {
     Replay { buffer: buffer.clone(), rows }
 }
@@ -41,7 +42,7 @@ impl Replay {
     }
 }
 
-/// A replayed batch, with the errors of its rows and the learner's report.
+/// A replayed batch that was learned from, with the temporal-difference errors of its rows and the learner's report.
 #[derive(Debug)]
 pub struct Replayed {
     /// The batch that was learned from.
@@ -52,8 +53,8 @@ pub struct Replayed {
     pub info: LearnerInfo,
 }
 
-/// Returns a step that takes one optimizer step on a replayed batch, which the policy prepares first. While the
-/// buffer is filling there is no batch (`None`), and nothing is learned.
+/// Returns a step that lets every policy prepare its rows of a replayed batch and take one optimizer step on them.
+/// While buffers are filling there is no batch (`None`), and nothing is learned.
 pub fn train_on_replay(
     workers: &WorkerSet,
 ) -> impl FnMut(Option<TrainBatch>) -> Result<Option<Replayed>> + Send + use<> {
@@ -77,7 +78,8 @@ pub fn train_on_replay(
     }
 }
 
-/// Returns a step that writes the rows' errors into the buffer as priorities; a uniform buffer ignores them.
+/// Returns a step that writes the temporal-difference errors of a batch into the buffer as priorities of its rows; a
+/// uniform buffer ignores them.
 pub fn update_priorities(
     buffer: &SharedReplay,
 ) -> impl FnMut(Option<Replayed>) -> Result<LearnerInfo> + Send + use<> {

@@ -1,5 +1,4 @@
-//! `rollouts`: samples one fragment with every worker per pull, without end (Ray's ParallelRollouts in bulk_sync
-//! mode).
+//! `rollouts`: samples one fragment with every worker per pull (Ray's ParallelRollouts in bulk_sync mode).
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
@@ -13,7 +12,8 @@ pub struct Rollouts {
 }
 
 impl WorkerSet {
-    /// Samples one fragment with every worker per pull. Workers start with the learner's weights.
+    /// Returns an endless iterator that samples one fragment with every worker per pull. Workers start with the
+    /// learner's weights.
     pub fn rollouts(&self) -> Rollouts {
         Rollouts { workers: self.clone() }
     }

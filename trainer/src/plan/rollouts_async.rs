@@ -14,12 +14,13 @@ pub struct RolloutsAsync {
 }
 
 impl WorkerSet {
-    /// Yields a fragment of one worker per pull. When a fragment is taken, its worker is asked for another one, so
-    /// that each worker always has `in_flight` (at least 1) fragments waiting or under way, and workers never wait
-    /// for learning.
+    /// Returns an endless iterator that yields a fragment of one worker per pull. When a fragment is taken, its
+    /// worker is asked for another one. So each worker always has `in_flight` (at least 1) fragments waiting or under
+    /// way, and never waits for learning.
     ///
-    /// A fragment is made with the weights that were published when the fragment was requested: `in_flight` fragments
-    /// of that worker earlier. Without rollout workers this is [`rollouts`](Self::rollouts), and no weights are old.
+    /// A fragment is sampled with the weights that were published when it was requested, which was `in_flight`
+    /// fragments of that worker earlier. Without rollout workers this method does the same as
+    /// [`rollouts`](Self::rollouts), with current weights.
     pub fn rollouts_async(&self, in_flight: usize, order: Order) -> RolloutsAsync {
         self.learners.publish_first();
         RolloutsAsync { workers: self.clone(), in_flight: in_flight.max(1), order }

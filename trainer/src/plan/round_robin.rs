@@ -14,8 +14,8 @@ struct RoundRobin<F> {
 /// Returns a plan that pulls `first` once, then `second` as many times as `pulls` returns, and yields their joined
 /// reports.
 ///
-/// `pulls` is called in every round, so that a ratio can be kept exactly: compute the number from counters that
-/// survive a checkpoint.
+/// `pulls` is called in every round. To keep a ratio exactly, compute the number from counters that survive a
+/// checkpoint.
 pub fn round_robin(
     first: impl Iterator<Item = Result<LearnerInfo>> + Send + 'static,
     second: impl Iterator<Item = Result<LearnerInfo>> + Send + 'static,

@@ -36,8 +36,8 @@ pub fn standardized(batch: &SampleBatch, column: Column) -> Result<SampleBatch> 
     Ok(batch.slice(0, batch.rows()).with(column, standardized))
 }
 
-/// The same arithmetic in plain memory: for a few hundred rows libtorch's calls cost ten times more than the
-/// arithmetic.
+/// Standardizes the selected `rows` of `x` in plain memory: for a few hundred rows libtorch's calls cost ten times
+/// more than the arithmetic.
 fn on_host(x: &[f32], rows: &Selection) -> Tensor {
     let mut x: Vec<f32> = match rows {
         Selection::Range(start, len) => x[*start..start + len].to_vec(),

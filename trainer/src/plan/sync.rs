@@ -4,8 +4,8 @@ use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 
-/// Returns a step that sends weights to all workers after each item on which something was learned, and waits for
-/// them.
+/// Returns a step that sends the learner's weights to all workers after each item on which something was learned, and
+/// waits until the workers have them.
 pub fn sync_weights(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
     let workers = workers.clone();
     move |info| {
@@ -14,9 +14,9 @@ pub fn sync_weights(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<Le
     }
 }
 
-/// Returns a step that publishes weights after every `interval` items on which something was learned, for
-/// [`rollouts_async`](WorkerSet::rollouts_async). The plan does not wait: a worker gets the weights with its next
-/// request for a fragment, and earlier requests use the old ones.
+/// Returns a step that publishes the learner's weights after every `interval` items on which something was learned,
+/// for [`rollouts_async`](WorkerSet::rollouts_async). The plan does not wait: a worker gets the weights with its next
+/// request for a fragment, and fragments that were requested before use older weights.
 pub fn broadcast_weights(
     workers: &WorkerSet,
     interval: usize,

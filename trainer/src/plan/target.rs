@@ -4,8 +4,8 @@ use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 
-/// Returns a step that updates the target network of every policy that learned, if at least `freq` environment steps
-/// were sampled since its last update; with 0 after every learning step.
+/// Returns a step that updates the target network of every policy that has learned, if at least `freq` environment
+/// steps were sampled since the last update of that network. With `freq` 0 it updates after every item.
 pub fn update_target(
     workers: &WorkerSet,
     freq: u64,

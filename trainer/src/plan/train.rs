@@ -29,7 +29,8 @@ pub fn train_epochs(
     }
 }
 
-/// Makes `num_sgd_iter` passes over every policy's rows, in minibatches of `sgd_minibatch_size` rows.
+/// Makes `num_sgd_iter` passes over every policy's rows in minibatches of `sgd_minibatch_size` rows (0: all rows in
+/// one), and adds the reports to `info`.
 pub(crate) fn passes(
     learners: &Learners,
     batch: &TrainBatch,
@@ -58,8 +59,8 @@ pub(crate) fn passes(
     Ok(())
 }
 
-/// Start and length of each minibatch of `size` rows; rows that do not fill one are left out. Sequences stay whole: a
-/// minibatch has as many of them as would fit if all were as long as the longest.
+/// First row and number of rows of each minibatch of `size` rows; rows that do not fill a minibatch are left out.
+/// Sequences stay whole: a minibatch has as many sequences as would fit if all were as long as the longest.
 fn minibatches(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
     let Some(lengths) = batch.sequences() else {
         return (0..batch.rows() / size).map(|i| (i * size, size)).collect();

@@ -1,4 +1,5 @@
-//! `train_in_turn`: learns from whole training batches, several of which take turns.
+//! `train_in_turn`: learns from whole training batches, several times from each, with passes over earlier batches in
+//! between.
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
@@ -8,10 +9,11 @@ use crate::replay::MinibatchBuffer;
 use crate::workers::WorkerSet;
 use std::time::Instant;
 
-/// Returns a step that makes `num_sgd_iter` passes over the rows of every policy, each with the whole batch in one
-/// learning step. Up to `slots` batches are kept and take turns (Ray's `minibatch_buffer_size`): a new batch is
-/// learned from once, and then the kept batches follow in turn until a free slot is next. With one slot a batch has
-/// all its passes at once, as in [`train_epochs`](crate::plan::train::train_epochs).
+/// Returns a step that makes `num_sgd_iter` passes over every batch, each with the whole batch in one learning step.
+/// Up to `slots` batches (Ray's `minibatch_buffer_size`) are kept in a ring. A new batch goes into the free slot that
+/// is next; then the step makes one pass over the batch of each slot in turn, from the new batch on, until the next
+/// slot is free. With one slot a batch has all its passes at once, as in
+/// [`train_epochs`](crate::plan::train::train_epochs).
 ///
 /// Batches with passes left are saved with the run.
 pub fn train_in_turn(

@@ -1,6 +1,6 @@
-//! What a policy gets to act (buffers, random streams, masks), and the ways to choose actions with it.
+//! The inputs of acting (buffers, random streams, masks), and the ways in which policies choose actions with them.
 //!
-//! All buffers are borrowed and exist before the first step: acting allocates nothing.
+//! All buffers are borrowed and were allocated before the first step, so acting allocates nothing.
 
 use crate::base::{Error, HostTensor, Result, Stream};
 use crate::experience::Column;
@@ -8,7 +8,7 @@ use crate::learn::distributions::{ActionDist, ActionRows};
 use crate::learn::loss::MASKED;
 use crate::settings::{ExplorationConfig, Noise};
 
-/// Buffers for a policy's actions, and the inputs to acting other than the network's.
+/// Everything that acting needs apart from the network's inputs: buffers for the actions, random streams, masks.
 #[derive(Debug)]
 pub struct Act<'a> {
     /// One random stream per copy; copy `i` draws from `rngs[i]` only.
@@ -23,23 +23,24 @@ pub struct Act<'a> {
     pub timestep: u64,
     /// Index of the worker that acts (0 in the trainer), and the number of rollout workers.
     pub worker: (usize, usize),
-    /// Correlated exploration noise, `[copies, components]` of continuous actions; zeros where an episode begins.
+    /// State of correlated exploration noise, `[copies, components]`, for continuous actions; zeros where an episode
+    /// begins.
     pub(crate) noise: &'a mut [f32],
     pub(crate) columns: StepColumns<'a>,
 }
 
-/// This step's rows of the columns that the policy adds.
+/// The rows of the current step in the columns that the policy adds.
 #[derive(Debug)]
 pub(crate) struct StepColumns<'a> {
     pub(crate) names: &'a [Column],
     pub(crate) rows: &'a mut [HostTensor],
     pub(crate) step: usize,
-    /// Number of copies that act in this step, and number of all copies.
+    /// Number of copies that act in the current step, and number of all copies.
     pub(crate) acting: (usize, usize),
 }
 
 impl StepColumns<'_> {
-    /// The rows of the acting copies, of column number `at`.
+    /// The rows of the acting copies in the column with index `at`.
     fn row(&mut self, at: usize) -> &mut [f32] {
         let row: &mut [f32] = self.rows[at].slice_mut(self.step);
         let width = row.len() / self.acting.1.max(1);
@@ -55,11 +56,11 @@ impl Act<'_> {
         Some(self.columns.row(at))
     }
 
-    /// Draws from the distributions with these parameters (`[copies, num_inputs]`); the most likely action when not
-    /// exploring. Illegal actions have probability 0.
+    /// Draws each copy's action from the distribution with the parameters `inputs` (`[copies, num_inputs]`). When not
+    /// exploring it takes the most likely action. Illegal actions have probability 0.
     ///
-    /// The log-probabilities and the parameters are stored if the policy has `action_logp` and `action_dist_inputs`
-    /// among its columns.
+    /// The log-probabilities are stored if the policy has the column `action_logp`, the parameters if it has
+    /// `action_dist_inputs`.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the distribution is of another kind than the actions, or if parameters, the mask
@@ -68,9 +69,9 @@ impl Act<'_> {
         self.draw(dist, inputs)
     }
 
-    /// Like [`sample`](Self::sample), but while exploring adds the noise of `exploration` to the drawn actions in
-    /// [-1, 1]. Correlated noise keeps its direction for many steps, where independent draws cancel out. The column
-    /// `action_logp` holds the log-probability of the action before the noise.
+    /// Draws actions in [-1, 1] as [`sample`](Self::sample) does, and while exploring adds the noise of
+    /// `exploration`. Correlated noise keeps its direction for many steps, where independent draws cancel out. The
+    /// column `action_logp` holds the log-probability of the action before the noise.
     ///
     /// # Errors
     /// Fails like [`sample`](Self::sample).
@@ -115,9 +116,9 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// Chooses the legal action with the highest of these values (`[copies, actions]`), or another one by the rule of
-    /// `exploration`. An action may consist of several choices, all among equally many actions: the values of choice
-    /// 0 come first, then those of choice 1, and so on.
+    /// Chooses for each copy the legal action with the highest of `values` (`[copies, options]`), or another action
+    /// by the rule of `exploration`. An action may consist of several choices among equally many options: the values
+    /// of choice 0 come first, then those of choice 1, and so on.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the actions are not discrete, or if values or the mask have another size than the
@@ -140,7 +141,7 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// Takes the outputs of the network as actions in [-1, 1]; while exploring, adds the noise of `exploration`.
+    /// Takes the network's outputs `head` as actions in [-1, 1]; while exploring, adds the noise of `exploration`.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the actions are discrete or `head` has another size than the copies need, and
@@ -168,7 +169,7 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// Adds noise to the real components of the actions while exploring; every copy draws from its own stream.
+    /// Adds noise to continuous actions while exploring; every copy draws from its own stream.
     fn add_noise(&mut self, noise: Noise, exploration: &ExplorationConfig) {
         let ActionRows::Float(actions) = &mut self.actions else { return };
         if !self.explore {

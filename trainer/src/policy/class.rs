@@ -6,8 +6,8 @@ use crate::policy::Policy;
 
 /// Builds policies of one kind: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
 ///
-/// The function is called once for the learner and once per worker, always with the same seed: all start with equal
-/// weights.
+/// The function is called once for the learner and once per worker, always with the same seed, so that all start with
+/// equal weights.
 #[derive(Clone)]
 pub struct PolicyClass {
     name: &'static str,
@@ -16,7 +16,7 @@ pub struct PolicyClass {
 }
 
 impl PolicyClass {
-    /// Names a constructor of policies.
+    /// Makes a policy class from its name and a constructor of policies.
     pub fn new<P: Policy + 'static>(
         name: &'static str,
         make: impl Fn(&PolicySpec) -> Result<P> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! The trait of policies. Each call handles a batch, so one virtual call serves many environment copies.
+//! The trait of policies. Each call handles a batch, so that one virtual call serves many environment copies.
 
 mod act;
 mod class;
@@ -28,9 +28,10 @@ use tch::Tensor;
 pub struct Learned {
     /// Statistics for `info.learner.<policy>.learner_stats`.
     pub stats: Stats,
-    /// TD error of each row, for prioritised replay.
+    /// Temporal-difference error of each row, `[rows]`, for prioritised replay.
     pub td_errors: Option<Tensor>,
-    /// Whether to skip the remaining passes over this batch, as the policy has moved far enough (beyond a target KL).
+    /// Whether to skip the remaining passes over this batch, because the policy has moved far enough (beyond a target
+    /// KL).
     pub stop: bool,
 }
 
@@ -48,10 +49,10 @@ impl From<Report> for Learned {
 ///   result does not depend on the other rows beyond rounding.
 /// * `get_state` holds everything that `learn_on_batch` depends on: after `set_state` another instance continues bit
 ///   for bit.
-/// * A policy that only acts (a worker's replica) is called with `set_weights` and `on_global_var_update` only.
+/// * A policy that only acts (a worker's replica) is updated by `set_weights` and `on_global_var_update` only.
 ///
-/// To write a policy that learns, implement [`NetPolicy`]: its network and its loss give all of this. This trait
-/// suits other policies, such as a scripted opponent, which may leave out weights and state:
+/// To write a policy that learns, implement [`NetPolicy`]: from its network and loss the library makes a `Policy`.
+/// The trait `Policy` itself suits others, such as a scripted opponent, which may leave out weights and state:
 ///
 /// ```no_run
 /// use pavlov_trainer::{policy::{Act, ActionRows, Seen}, prelude::*};
@@ -77,12 +78,13 @@ impl From<Report> for Learned {
 /// let class = PolicyClass::new("AtRandom", |_| Ok(AtRandom { n: 2 }));
 /// ```
 pub trait Policy: Send + std::fmt::Debug {
-    /// Columns that the policy stores with every step, and their widths.
+    /// Columns that the policy stores with every step, each with its number of scalars per row.
     fn step_columns(&self) -> Vec<(Column, usize)> {
         Vec::new()
     }
 
-    /// How many numbers of recurrent state the policy keeps per copy from one step of an episode to the next.
+    /// Number of scalars of recurrent state that the policy keeps per copy from one step of an episode to the next; 0
+    /// if the policy is not recurrent.
     fn memory_width(&self) -> usize {
         0
     }
@@ -112,12 +114,13 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(())
     }
 
-    /// Rows per sequence of a recurrent policy; the recurrent state is stored at the first row of each sequence.
+    /// Largest number of rows per sequence of a recurrent policy. The recurrent state is stored at the first row of
+    /// each sequence.
     fn max_seq_len(&self) -> usize {
         1
     }
 
-    /// One optimizer step on a minibatch.
+    /// Takes one optimizer step on a minibatch.
     ///
     /// # Errors
     /// An error fails the training iteration. By default it is [`Error::State`]: the policy does not learn.
@@ -133,7 +136,7 @@ pub trait Policy: Send + std::fmt::Debug {
         None
     }
 
-    /// The weights that acting needs; replicas in workers get nothing else.
+    /// The weights that acting needs, which are sent to the replicas in workers.
     fn get_weights(&self) -> Weights {
         Weights::default()
     }
@@ -146,7 +149,7 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(())
     }
 
-    /// The weights, the optimizer and everything else that learning depends on.
+    /// The policy's state for checkpoints: the weights, the optimizer and everything else that learning depends on.
     ///
     /// # Errors
     /// An error fails the checkpoint.
@@ -183,12 +186,13 @@ pub trait Policy: Send + std::fmt::Debug {
 
     /// The policy's actions without exploring, `[rows, components]` in [-1, 1], from the outputs of
     /// [`forward`](Self::forward). The exported file gives these actions, stretched to the bounds of the action
-    /// space. `None`: it gives the outputs of `forward`, and its caller chooses the actions.
+    /// space. If this method returns `None`, the file gives the outputs of `forward`, and its user chooses the
+    /// actions.
     fn best_actions(&self, _outputs: &Tensor) -> Option<Tensor> {
         None
     }
 
-    /// Values at `timestep` of the settings that change while training: `cur_lr`, `cur_epsilon`.
+    /// Values at `timestep` of the settings that change while training, such as `cur_lr` and `cur_epsilon`.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }

@@ -30,8 +30,8 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// An error fails the set-up of the run; return one if no such network can be built for these spaces or settings.
     fn build(config: &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self>;
 
-    /// The outputs per row that acting needs: parameters of a distribution, Q-values, or actions. Exported files give
-    /// them too, unless [`best_actions`](Self::best_actions) turns them into actions.
+    /// The outputs per row that acting needs: parameters of a distribution, Q-values, or actions. An exported file
+    /// gives these outputs as well, unless [`best_actions`](Self::best_actions) turns them into actions.
     fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 
     /// Chooses actions from the [`action_inputs`](Self::action_inputs), `[copies, columns]`.
@@ -46,7 +46,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Columns that the policy stores with every step, and their widths.
+    /// Columns that the policy stores with every step, each with its number of scalars per row.
     fn step_columns(&self) -> Vec<(Column, usize)> {
         Vec::new()
     }
@@ -90,7 +90,8 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         learner.update_target(1.0);
     }
 
-    /// Adapts coefficients to the mean of each statistic that was reported while a training batch was learned.
+    /// Adapts coefficients to the mean of each statistic (by name) that was reported while a training batch was
+    /// learned.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// The values that `learn` and `after_training` change, for checkpoints.
@@ -109,8 +110,8 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Values at `timestep` of the settings that change while training, for results; the optimizers' learning rates
-    /// are added by the caller.
+    /// Values at `timestep` of the settings that change while training, for results; the library adds the optimizers'
+    /// learning rates.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }
@@ -121,13 +122,13 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
 struct Networked<P> {
     policy: P,
     learner: Learner,
-    /// Number of outputs of the head.
+    /// Number of columns of [`NetPolicy::action_inputs`].
     columns: usize,
     seed: u64,
 }
 
 impl PolicyClass {
-    /// Builds the policy `P` from these settings.
+    /// Makes the class of the network policy `P`, built with the settings `config`.
     pub fn net<P: NetPolicy>(name: &'static str, config: &P::Config) -> Self {
         let config = config.clone();
         Self::new(name, move |spec| {

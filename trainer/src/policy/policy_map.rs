@@ -1,4 +1,4 @@
-//! The policies of a run by id; those that were not used for long may be kept on disk.
+//! The policies of a run by id; policies that were not used for long may be kept on disk.
 
 use crate::base::{Error, PolicyId, Result, State, Weights};
 use crate::policy::Policy;
@@ -11,15 +11,15 @@ use std::{fmt, fs};
 /// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`](crate::base::DEFAULT_POLICY).
 ///
 /// With a capacity (`multiagent.policy_map_capacity`) the map keeps that many policies in memory, and the states of
-/// the others in files. A policy on disk is loaded when it is asked for; the least recently used one is written out
-/// for it. The weights of all policies stay in memory, as they are sent to workers.
+/// the others in files. A policy on disk is loaded when it is used, and the least recently used policy in memory is
+/// written to disk instead. The weights of all policies stay in memory, as they are sent to workers.
 #[derive(Debug, Default)]
 pub struct PolicyMap {
     pub(crate) policies: BTreeMap<PolicyId, Place>,
     pub(crate) spilling: Option<Spilling>,
     /// Number of uses so far, to find the least recently used policy.
     pub(crate) clock: u64,
-    /// Number of environment steps that the policies were last told.
+    /// Number of environment steps of the run that the policies were last told.
     pub(crate) timestep: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ impl PolicyMap {
         self.policies.insert(id.into(), Place::Here { policy, used: self.clock });
     }
 
-    /// The policy of that id; the error for an unknown id lists the ids of the map.
+    /// The policy `id`, loaded from disk if it is there.
     ///
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] if no policy has that id. Fails if a policy cannot be written to disk or
@@ -49,7 +49,7 @@ impl PolicyMap {
         }
     }
 
-    /// Tells all policies how many environment steps were sampled.
+    /// Tells all policies the number of environment steps that the run has sampled.
     pub(crate) fn on_global_var_update(&mut self, timestep: u64) {
         self.timestep = Some(timestep);
         for place in self.policies.values_mut() {
@@ -84,12 +84,12 @@ impl PolicyMap {
         Ok(Arc::new(some))
     }
 
-    /// Replaces the weights of the policies that `weights` names, nested by id. Other policies keep theirs.
+    /// Replaces the weights of the policies that `weights` names, nested by id. Other policies keep their weights.
     ///
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `weights` names no
-    /// policy or the weights of one do not fit; the policies before that one have the new weights then. Fails as
-    /// [`get_mut`](Self::get_mut) does.
+    /// policy or the weights of one do not fit. Fails as [`get_mut`](Self::get_mut) does. After an error, policies
+    /// before the failed one have the new weights.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         if weights.nests().next().is_none() {
             let reason = "they are of no policy; give them nested by id, as `get_weights` does";
@@ -126,8 +126,8 @@ impl PolicyMap {
     /// Restores the states that [`get_state`](Self::get_state) saved.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `state` lacks a policy or does not fit one; the policies before that one are
-    /// restored then. Fails as [`get_mut`](Self::get_mut) does.
+    /// Returns [`Error::State`] if `state` lacks a policy or does not fit one. Fails as [`get_mut`](Self::get_mut)
+    /// does. After an error, policies before the failed one are restored.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         for id in self.policies.keys().cloned().collect::<Vec<_>>() {
             self.get_mut(&id)?.set_state(&state.nested(&id)?)?;
@@ -142,7 +142,7 @@ pub(crate) enum Place {
     OnDisk { stem: String, weights: Weights },
 }
 
-/// Builds the policy of an id with its initial weights.
+/// A function that builds the policy of an id with its initial weights.
 type Make = dyn Fn(&str) -> Result<Box<dyn Policy>> + Send + Sync;
 
 pub(crate) struct Spilling {
@@ -184,7 +184,7 @@ impl PolicyMap {
         Ok(Self { spilling: Some(Spilling { capacity, dir, make: Arc::new(make) }), ..Self::default() })
     }
 
-    /// Loads the policy if it is on disk, and marks it as used.
+    /// Loads the policy `id` if it is on disk, and marks it as the most recently used.
     pub(crate) fn fetch(&mut self, id: &str) -> Result<()> {
         self.clock += 1;
         let (Some(place), Some(spilling)) = (self.policies.get_mut(id), &self.spilling) else {

@@ -1,4 +1,4 @@
-//! The replay buffer: a ring of rows.
+//! The replay buffer: a ring of rows, drawn uniformly or by priority.
 
 use crate::base::{Error, Result, State, Stream, StreamState, host};
 use crate::experience::{Column, SampleBatch};
@@ -58,7 +58,7 @@ impl Kept {
         }
     }
 
-    /// Writes rows of `data` to the slots from `first` on, wrapping around the ring.
+    /// Writes the rows of `data` to places `first`, `first + 1`, ... of the ring, where place 0 follows the last.
     fn write(&mut self, data: &Tensor, first: usize, capacity: usize, frames: &mut [Frames]) {
         let rows = data.size()[0] as usize;
         let from = host::bytes(data);
@@ -74,7 +74,7 @@ impl Kept {
         }
     }
 
-    /// Copies the rows in these slots to a tensor.
+    /// Copies the rows at the places `index` of the ring to a tensor.
     fn read(&self, index: &[usize], capacity: usize, frames: &[Frames]) -> Tensor {
         let (shape, kind) = self.of(index.len());
         let mut drawn = Tensor::empty(&shape, (kind, Device::Cpu));
@@ -131,7 +131,7 @@ impl ReplayBuffer {
         self.config.learning_starts
     }
 
-    /// Whether enough rows were added for drawing.
+    /// Whether enough rows were added to draw from: at least one, and `learning_starts`.
     pub fn ready(&self) -> bool {
         self.len > 0 && self.added >= self.config.learning_starts as u64
     }
@@ -150,8 +150,8 @@ impl ReplayBuffer {
         self.config.kind
     }
 
-    /// Copies every row of `batch`, over the oldest if the buffer is full. A `priorities` column holds the rows'
-    /// first priorities and is not stored; without it they get the highest priority so far.
+    /// Copies every row of `batch` into the buffer, over the oldest rows if it is full. A column `priorities` holds
+    /// the rows' first priorities and is not stored. Without this column, new rows get the highest priority so far.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if a column's rows
@@ -212,11 +212,12 @@ impl ReplayBuffer {
 
     /// Draws `rows` rows with replacement; `None` before `learning_starts` rows were added.
     ///
-    /// A prioritised buffer adds `weights`, `(p_min / p)^beta` (each row's `(p N)^-beta` over the largest), and
-    /// `batch_indexes` for [`update_priorities`](Self::update_priorities).
+    /// A prioritised buffer adds two columns. `weights` has each row's importance weight `(p_min / p)^beta`, where
+    /// `p` is the probability of the row and `p_min` the smallest in the buffer. `batch_indexes` is for
+    /// [`update_priorities`](Self::update_priorities).
     ///
     /// # Errors
-    /// Does not fail today.
+    /// Never fails today.
     pub fn sample(&mut self, rows: usize) -> Result<Option<SampleBatch>> {
         if !self.ready() {
             return Ok(None);
@@ -317,7 +318,7 @@ impl ReplayBuffer {
     /// Continues from a state that [`state`](Self::state) saved.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the state has another type or capacity, or is incomplete.
+    /// Returns [`Error::State`] if the state is of a buffer of another type or capacity, or is incomplete.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let kind: ReplayKind = state.get("kind")?;
         let capacity: usize = state.get("capacity")?;
@@ -360,7 +361,7 @@ impl ReplayBuffer {
     }
 }
 
-/// Copies rows of `width` bytes at `index`, one after the other. Short rows are moved in registers.
+/// Copies the rows of `from` with the indices `index` to `to`, `width` bytes each. Short rows are moved in registers.
 fn copy_rows(from: &[u8], width: usize, index: &[usize], to: &mut [u8]) {
     fn short<const W: usize>(from: &[u8], index: &[usize], to: &mut [u8]) {
         let (from, _) = from.as_chunks::<W>();

@@ -3,16 +3,16 @@
 use crate::base::{Array, Error, Result, State, Stream};
 use crate::experience::TrainBatch;
 
-/// A ring of fragments: the newest replaces the oldest.
+/// A ring of fragments: once it is full, a new fragment replaces the oldest.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     slots: Vec<TrainBatch>,
-    /// Index of the oldest fragment, once all slots are taken.
+    /// Index of the oldest fragment once the ring is full; 0 before.
     next: usize,
 }
 
 impl Fragments {
-    /// Adds a fragment to a ring of at most `capacity`.
+    /// Adds a fragment, in place of the oldest if the ring has `capacity` fragments already.
     pub(crate) fn add(&mut self, fragment: TrainBatch, capacity: usize) {
         if self.slots.len() < capacity {
             self.slots.push(fragment);
@@ -22,7 +22,7 @@ impl Fragments {
         }
     }
 
-    /// Draws a stored fragment uniformly, `None` if the ring is empty. The rows are shared, not copied.
+    /// Draws a stored fragment uniformly; `None` if the ring is empty. The rows are shared, not copied.
     pub(crate) fn draw(&self, rng: &mut Stream) -> Option<TrainBatch> {
         match self.slots.len() {
             0 => None,

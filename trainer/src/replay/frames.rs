@@ -1,17 +1,17 @@
 //! Long rows, stored as frames: equal frames share memory, in however many rows they occur.
 //!
-//! An observation's successor is the next row's observation, and a stack of frames shares all but one with the stack
-//! before. The store compares bytes and uses a stored frame again if it is equal: across fragments, in every copy,
-//! and where an episode was cut.
+//! A row's `new_obs` is the observation of the row after it, and a stack of frames shares all frames but one with the
+//! stack before it. The store finds equal frames by their bytes, and so also across fragments, copies and ends of
+//! episodes.
 
 use crate::base::{Error, Result, channels_first, host};
 use std::collections::HashMap;
 use tch::{Kind, Tensor};
 
-/// Rows of fewer bytes are stored as they are: sharing them costs as much as it saves.
+/// Number of bytes from which a row is stored as frames. For shorter rows, sharing costs as much memory as it saves.
 const LONG: usize = 256;
 
-/// Memory is allocated in chunks of about this many bytes.
+/// Largest number of bytes of a chunk, the unit in which memory is allocated; only a longer frame has a larger chunk.
 const CHUNK: usize = 1 << 18;
 
 /// Marks a place in [`Rows::ids`] that refers to no frame yet.
@@ -82,7 +82,7 @@ impl Frames {
         id
     }
 
-    /// Counts one use of a frame less, and frees it after the last.
+    /// Counts one use less of the frame `id`, and frees the frame after its last use.
     fn release(&mut self, id: u32) {
         if id == NONE {
             return;
@@ -109,7 +109,7 @@ impl Frames {
     }
 }
 
-/// Hashes fast, not for secrets: frames with equal hashes are compared byte by byte.
+/// Hashes the bytes of a frame. Different frames may have equal hashes, so such frames are compared byte by byte.
 fn hash(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
@@ -117,25 +117,27 @@ fn hash(bytes: &[u8]) -> u64 {
     rest.iter().fold(sum, |sum, &byte| mix(sum, u64::from(byte)))
 }
 
-/// Rows of a column as ids of frames: one per channel of an image and per member of a stack, else one per row.
+/// The rows of a column, as ids of frames. A row has one frame per channel of an image or per member of a stack, or
+/// is a single frame.
 #[derive(Debug)]
 pub(crate) struct Rows {
     /// Shape of a row.
     shape: Vec<i64>,
     kind: Kind,
-    /// Number of frames per row, and whether their elements alternate in the row.
+    /// Number of frames per row.
     planes: usize,
+    /// Whether the elements of the frames alternate in the row, as the channels of a pixel do.
     interleaved: bool,
     /// Frame ids `[capacity, planes]`.
     ids: Vec<u32>,
-    /// Index of the [`Frames`] that hold the frames.
+    /// Index of this column's [`Frames`] among those of the buffer.
     store: usize,
     /// Scratch memory: one row, frame by frame.
     split: Vec<u8>,
 }
 
 impl Rows {
-    /// Allocates ids for rows like those of `data`; `None` if these rows are short.
+    /// Allocates ids for rows like those of `data`; `None` if these rows have fewer than [`LONG`] bytes.
     pub(super) fn new(data: &Tensor, capacity: usize, stores: &mut Vec<Frames>) -> Option<Self> {
         let shape = data.size()[1..].to_vec();
         let kind = data.kind();
@@ -166,14 +168,14 @@ impl Rows {
         (std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect(), self.kind)
     }
 
-    /// Releases the frames of the row in `slot`.
+    /// Releases the frames of the row at place `slot` of the ring.
     pub(super) fn clear(&mut self, slot: usize, stores: &mut [Frames]) {
         for id in &mut self.ids[slot * self.planes..][..self.planes] {
             stores[self.store].release(std::mem::replace(id, NONE));
         }
     }
 
-    /// Writes a row to `slot`, over the one that was there.
+    /// Writes a row to place `slot` of the ring, in place of the row there.
     pub(super) fn write(&mut self, slot: usize, row: &[u8], stores: &mut [Frames]) {
         let frames = &mut stores[self.store];
         let planes = self.planes;
@@ -192,7 +194,7 @@ impl Rows {
         }
     }
 
-    /// Copies the row in `slot` to `to`, as it was written.
+    /// Copies the row at place `slot` of the ring to `to`, with the bytes that were written.
     pub(super) fn read(&self, slot: usize, stores: &[Frames], to: &mut [u8]) {
         let frames = &stores[self.store];
         let element = self.kind.elt_size_in_bytes();
@@ -212,12 +214,12 @@ impl Rows {
         }
     }
 
-    /// Index of the [`Frames`] that hold the frames.
+    /// Index of this column's [`Frames`] among those of the buffer.
     pub(super) fn store(&self) -> usize {
         self.store
     }
 
-    /// Restores rows that were [`Saved`].
+    /// Restores rows from the `ids` and the `frames` of a [`Saved`].
     pub(super) fn restore(&mut self, ids: &Tensor, frames: &Tensor, stores: &mut [Frames]) -> Result<()> {
         let bytes = stores[self.store].bytes;
         let saved = host::bytes(frames);
@@ -237,13 +239,13 @@ impl Rows {
         }
     }
 
-    /// Number of bytes of memory without those of the frames.
+    /// Number of bytes that the ids and the scratch memory take, without the frames.
     pub(super) fn held(&self) -> usize {
         self.ids.capacity() * size_of::<u32>() + self.split.capacity()
     }
 }
 
-/// Transposes `[rows, columns]` elements to `[columns, rows]`.
+/// Transposes a matrix `[rows, columns]` with elements of `element` bytes to `[columns, rows]`.
 fn transpose(from: &[u8], to: &mut [u8], (rows, columns): (usize, usize), element: usize) {
     for (column, to) in to.chunks_exact_mut(rows * element).enumerate() {
         match element {

@@ -3,12 +3,13 @@
 use crate::base::{Array, Error, Result, State};
 use crate::experience::TrainBatch;
 
-/// A ring of batches, each used several times; the slots take turns, one use each.
+/// A ring of slots, each with a batch that is used several times. The slots take turns: one use of a batch, then the
+/// next slot.
 #[derive(Debug)]
 pub(crate) struct MinibatchBuffer {
     /// For each slot, its batch and the number of uses that are left.
     slots: Vec<Option<(TrainBatch, usize)>>,
-    /// Index of the slot that is next.
+    /// Index of the slot whose turn it is.
     turn: usize,
 }
 
@@ -33,13 +34,14 @@ impl MinibatchBuffer {
         self.slots.len() > 1
     }
 
-    /// Puts a batch, to be used `uses` times, into the next slot. That slot is free once [`next`](Self::next) returns
-    /// `None`.
+    /// Puts a batch, to be used `uses` times, into the slot whose turn it is. This slot is free after
+    /// [`next`](Self::next) has returned `None`.
     pub(crate) fn add(&mut self, batch: TrainBatch, uses: usize) {
         self.slots[self.turn] = Some((batch, uses));
     }
 
-    /// Returns the batch of the slot that is next, `None` if that slot needs a new batch.
+    /// Uses the batch in the slot whose turn it is: returns the batch and passes the turn on. Returns `None` if the
+    /// slot is free.
     pub(crate) fn next(&mut self) -> Option<TrainBatch> {
         let slot = &mut self.slots[self.turn];
         let (batch, left) = slot.take()?;

@@ -25,21 +25,21 @@ pub struct SharedReplay {
 }
 
 impl SharedReplay {
-    /// Adds a shared buffer for that policy's rows.
+    /// Adds a buffer for the rows of `policy`.
     #[must_use]
     pub fn with(mut self, policy: impl Into<PolicyId>, buffer: Arc<Mutex<ReplayBuffer>>) -> Self {
         self.buffers.insert(policy.into(), buffer);
         self
     }
 
-    /// Puts the buffers in lockstep: all get equally many rows at a time, so equal random streams draw rows of the
-    /// same steps.
+    /// Puts the buffers in lockstep: all must get equally many rows at a time, so that equal random streams draw rows
+    /// of the same steps from every buffer.
     #[must_use]
     pub fn in_lockstep(self, lockstep: bool) -> Self {
         Self { lockstep, ..self }
     }
 
-    /// Refuses rows that break lockstep, if the buffers are in lockstep.
+    /// Returns an error if the buffers are in lockstep and policies have different numbers of rows in `batch`.
     pub(crate) fn check(&self, batch: &TrainBatch) -> Result<()> {
         if !self.lockstep {
             return Ok(());
@@ -63,7 +63,7 @@ impl SharedReplay {
         self.buffers.keys().map(String::as_str)
     }
 
-    /// Locks the buffer of one policy until the guard is dropped.
+    /// Locks the buffer of a policy until the guard is dropped; `None` if the policy has no buffer.
     pub fn lock(&self, policy: &str) -> Option<MutexGuard<'_, ReplayBuffer>> {
         self.buffers.get(policy).map(|buffer| lock(buffer))
     }

@@ -47,7 +47,8 @@ impl SumTree {
         let mut i = 1;
         while i < self.leaves {
             i *= 2;
-            // Rounding may leave a rest of mass at a subtree of zeros: go where priorities are.
+            // By rounding, `mass` may exceed the left sum where the right one is 0: a leaf of priority 0 must not be
+            // found.
             if mass >= self.sums[i] && self.sums[i + 1] > 0.0 {
                 mass -= self.sums[i];
                 i += 1;

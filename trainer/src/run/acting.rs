@@ -8,8 +8,8 @@ use pavlov_envs::Element;
 use std::path::{Path, PathBuf};
 
 impl<T: Trainer> Algorithm<T> {
-    /// Plays `episodes` whole episodes, greedily unless `explore` is set. Keeps at most `frames` pictures of the
-    /// first episode.
+    /// Plays `episodes` whole episodes, without exploring unless `explore` is set. The result has at most `frames`
+    /// pictures of the first episode.
     ///
     /// # Errors
     /// Fails if an environment or a policy does, or an episode does not end. Returns [`Error::State`] if the
@@ -28,8 +28,8 @@ impl<T: Trainer> Algorithm<T> {
         run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, &filters, &mut None))
     }
 
-    /// The action for one observation, preprocessed and filtered as in training and scaled to the environment's
-    /// bounds. `obs` is one row, as the environment writes it.
+    /// The action for one observation, within the bounds of the action space. `obs` is one row, as the environment
+    /// writes it; the row is preprocessed and filtered as in training.
     ///
     /// Every call begins a new episode: a recurrent policy starts without memory. Use [`session`](Self::session) for
     /// whole episodes.
@@ -49,18 +49,18 @@ impl<T: Trainer> Algorithm<T> {
     /// [`compute_single_action`](Self::compute_single_action).
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `obs` are not rows of the space in its scalars, the run has several policies, or
-    /// the algorithm is not set up; fails if the policy does.
+    /// Returns [`Error::State`] if `obs` does not consist of rows of the observation space in its scalar type, the
+    /// run has several policies, or the algorithm is not set up. Fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let id = self.run()?.spec().policies.sole()?.to_owned();
         self.compute_actions_of(&id, obs, explore)
     }
 
-    /// As [`compute_actions`](Self::compute_actions), with the policy `id`.
+    /// The actions of the policy `id` for several observations, as in [`compute_actions`](Self::compute_actions).
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `obs` are not rows of
-    /// the space in its scalars or the algorithm is not set up; fails if the policy does.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `obs` does not consist
+    /// of rows of the observation space in its scalar type, or the algorithm is not set up. Fails if the policy does.
     pub fn compute_actions_of<O: Element>(
         &mut self,
         id: &str,
@@ -107,7 +107,7 @@ impl<T: Trainer> Algorithm<T> {
         self.replica(id, rngs)
     }
 
-    /// A session with a copy of the policy `id` and one episode per random stream.
+    /// Makes a session with a copy of the policy `id`, which acts in one episode per random stream.
     fn replica(&self, id: &str, rngs: Vec<Stream>) -> Result<Session> {
         let run = self.run()?;
         let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
@@ -130,7 +130,7 @@ impl<T: Trainer> Algorithm<T> {
         self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir)
     }
 
-    /// As [`export_policy_model`](Self::export_policy_model), for the policy `id`.
+    /// Writes the policy `id` as TorchScript, `model.pt` in `dir`; see [`Session::export`].
     ///
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and

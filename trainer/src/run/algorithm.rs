@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// A run of an algorithm: its settings, environment, workers and plan.
 pub struct Algorithm<T: Trainer> {
-    /// The settings that the algorithm was made with; those of a sweep override them.
+    /// The settings that the algorithm was made with; a sweep's configuration overrides them.
     base: T,
     /// The name by which other processes find the trainable.
     trainable: String,
@@ -48,7 +48,7 @@ impl<T: Trainer> Algorithm<T> {
         Self::with_code(settings, env, Code::default())
     }
 
-    /// As [`new`](Self::new), with the user's own code.
+    /// Makes an algorithm as [`new`](Self::new) does, with the user's own callbacks, network and policy.
     pub(super) fn with_code(settings: T, env: EnvCreator, code: Code) -> Self {
         Self {
             base: settings.clone(),
@@ -63,12 +63,12 @@ impl<T: Trainer> Algorithm<T> {
         }
     }
 
-    /// The name of the trainable of this algorithm in an environment.
+    /// The name of this algorithm's trainable in an environment: the names of both, joined by `_`.
     pub(super) fn trainable_name(env: &EnvCreator) -> String {
         format!("{}_{}", T::NAME, env.name())
     }
 
-    /// The settings in force.
+    /// The settings of the run. Before the algorithm is set up, they are those that it was made with.
     pub fn settings(&self) -> &T {
         &self.settings
     }
@@ -89,7 +89,8 @@ impl<T: Trainer> Algorithm<T> {
         Ok(self.run()?.workers())
     }
 
-    /// Evaluates by the `evaluation_*` settings. Returns the block that results have under `evaluation`.
+    /// Plays evaluation episodes as the `evaluation_*` settings say. Returns the metrics that results have under
+    /// `evaluation`.
     ///
     /// # Errors
     /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no
@@ -98,7 +99,7 @@ impl<T: Trainer> Algorithm<T> {
         self.run_mut()?.evaluate()
     }
 
-    /// Calls `f` with the learning policy `id`.
+    /// Calls `f` with the learner's policy `id`, and returns its result.
     ///
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if the algorithm is
@@ -168,8 +169,8 @@ impl<T: Trainer> Algorithm<T> {
         Ok(())
     }
 
-    /// Writes the policy of each agent, as the user's function answers, into the settings, so that checkpoints,
-    /// results and other processes have the answers.
+    /// Calls the user's `policy_mapping_fn` for each agent and writes the policies into the settings, so that
+    /// checkpoints, results and other processes have them.
     fn write_mapping(&self, settings: &mut T, agents: &[Agent]) -> Result<()> {
         let Some(mapping) = &self.code.policy_mapping_fn else { return Ok(()) };
         match &mut settings.common_mut().multiagent.policy_mapping_fn {

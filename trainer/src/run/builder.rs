@@ -12,7 +12,8 @@ use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Methods that every [`Trainer`] has for its users. Every `Trainer` implements the trait already; do not do it again.
+/// Methods that every [`Trainer`] has for its users. Every `Trainer` implements this trait already; do not implement
+/// it.
 pub trait TrainerExt: Trainer {
     /// Makes a run that is ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
     ///
@@ -26,7 +27,7 @@ pub trait TrainerExt: Trainer {
         self.builder(env).build()
     }
 
-    /// The algorithm for a sweep; the settings of a trial override these settings.
+    /// Makes the factory that a sweep needs to run this algorithm. The settings of a trial override these settings.
     ///
     /// ```no_run
     /// use pavlov_tune::{Tuner, search::loguniform};
@@ -43,7 +44,7 @@ pub trait TrainerExt: Trainer {
         factory(self, &env.into_env_creator(), &Code::default())
     }
 
-    /// A builder: as [`build`](Self::build), with your own callbacks, run directory or loggers.
+    /// Makes a builder of a run, which is [`build`](Self::build) with your own callbacks, run directory or loggers.
     fn builder(self, env: impl IntoEnvCreator) -> Builder<Self> {
         Builder::new(self, env.into_env_creator())
     }
@@ -51,7 +52,7 @@ pub trait TrainerExt: Trainer {
 
 impl<T: Trainer> TrainerExt for T {}
 
-/// The factory that makes the algorithm in trials, and its rollout workers in processes.
+/// Makes a factory of algorithms for trials; worker processes make their rollout workers with it.
 fn factory<T: Trainer>(settings: &T, env: &EnvCreator, code: &Code) -> TrainableFactory {
     let settings = settings.clone();
     let trial_env = env.clone();
@@ -77,7 +78,7 @@ pub struct Builder<T: Trainer> {
 }
 
 impl<T: Trainer> Builder<T> {
-    /// Makes a builder of a run with these settings in this environment.
+    /// Makes a builder of a run with `settings` in the environment `env`.
     pub fn new(settings: T, env: EnvCreator) -> Self {
         let options = RunOptions {
             name: Some(Algorithm::<T>::trainable_name(&env)),
@@ -87,7 +88,7 @@ impl<T: Trainer> Builder<T> {
         Self { settings, env, code: Code::default(), options }
     }
 
-    /// Adds callbacks to the run; `make` is called once in every worker.
+    /// Adds callbacks to the run; `make` is called once in the trainer and once in every worker.
     #[must_use]
     pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         self.code.callbacks = Some(CallbacksMaker::new(make));
@@ -109,9 +110,10 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
-    /// Sets the policy of each agent: the function is called once per agent when the run is set up. Its answers are
-    /// then in the settings (`multiagent.policy_mapping_fn`) and take precedence over the patterns there. For a
-    /// function that is called in each episode, see
+    /// Sets the policy of each agent: `mapping` gets the name of an agent and returns the id of its policy. It is
+    /// called once per agent when the run is set up. The ids are then written into the settings
+    /// (`multiagent.policy_mapping_fn`), where they take precedence over the patterns. For a function that is called
+    /// in each episode, see
     /// [`register_policy_mapping_fn`](crate::register_policy_mapping_fn).
     ///
     /// ```no_run
@@ -140,22 +142,22 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
-    /// Sets the loggers that get the results.
+    /// Sets the loggers that write the results of the run.
     #[must_use]
     pub fn loggers(mut self, loggers: LoggerChoice) -> Self {
         self.options.loggers = loggers;
         self
     }
 
-    /// Changes all other options of the run.
+    /// Calls `change` with all [`RunOptions`] of the run, for the options that have no method here.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut RunOptions)) -> Self {
         change(&mut self.options);
         self
     }
 
-    /// The algorithm for `child_main` and for a sweep, with its callbacks, network and policy. With `workers =
-    /// "procs"` the processes of rollout workers are made from it.
+    /// Makes the factory of this algorithm for `child_main` and for a sweep, with the callbacks, network and policy
+    /// set here. With `workers = "procs"` the processes of rollout workers are made from it.
     ///
     /// ```no_run
     /// # use pavlov_trainer::{Trainer, TrainerExt, settings::Workers};

@@ -10,19 +10,20 @@ use std::path::Path;
 /// Name of the file, without its ending.
 const FILE: &str = "settings";
 
-/// What a checkpoint says of its run, beside everything that was learned and counted.
+/// The description of a run in its checkpoint, without everything that was learned and counted.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CheckpointSettings {
     pub(crate) algorithm: String,
     pub(crate) env: String,
-    /// The spaces of the first agent, as they are shown.
+    /// Observation space of the first agent, as text.
     pub(crate) observation_space: String,
+    /// Action space of the first agent, as text.
     pub(crate) action_space: String,
-    /// The agents with their spaces; checkpoints of the first layout have none.
+    /// The agents with their spaces; `None` in checkpoints of the first format, which did not store them.
     pub(crate) spaces: Option<Vec<Agent>>,
     /// Scalar types of observations and actions; `None` in checkpoints of the first format, which did not store them.
     pub(crate) dtypes: Option<(DType, DType)>,
-    /// Each agent and its policy, where there are several agents.
+    /// The name and the policy id of each agent; empty if there is only one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<(String, String)>,
     /// The complete settings of the algorithm.
@@ -48,7 +49,7 @@ impl CheckpointSettings {
     /// Reads the file in the folder of a checkpoint.
     ///
     /// # Errors
-    /// Fails if the file cannot be read, or lacks something.
+    /// Fails if the file cannot be read, or lacks a field.
     pub(crate) fn read(dir: &Path) -> Result<Self> {
         let state = State::read(dir, FILE)?;
         Self::deserialize(state.parts().0).map_err(|error| Error::state(FILE, error.to_string()))

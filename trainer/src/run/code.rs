@@ -1,5 +1,5 @@
-//! From the user's code and the settings of a run to what its workers are made from, in this process and in those of
-//! the workers.
+//! Makes the specification from which the workers of a run are made (`WorkerSpec`), from the run's settings and the
+//! user's code.
 
 use crate::agents::{Agent, Policies};
 use crate::base::{Error, Result};
@@ -10,7 +10,7 @@ use pavlov_envs::EnvCreator;
 use pavlov_tune::config::decode;
 
 impl Code {
-    /// The policies of a run with these settings.
+    /// The policies of a run with these settings and agents.
     ///
     /// # Errors
     /// Fails if there is a policy class for the whole run and the settings name policies, and whenever
@@ -30,7 +30,7 @@ impl Code {
         }
     }
 
-    /// What workers are made from, with the policies of these settings.
+    /// The specification of workers in the environment `env`, with the policies of these settings.
     ///
     /// # Errors
     /// Fails whenever [`policies`](Self::policies) does.
@@ -44,7 +44,8 @@ impl Code {
         Ok(WorkerSpec { names, env: env.clone(), policies, code: self.clone() })
     }
 
-    /// What a worker is made from in its own process, where `env` is the environment of the program's builder.
+    /// The specification of a worker in its own process. `env` is the environment of the program's builder; it is
+    /// replaced if `names` has another environment.
     ///
     /// # Errors
     /// Fails if the settings cannot be read, and whenever [`policies`](Self::policies) does.

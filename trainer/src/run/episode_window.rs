@@ -27,13 +27,14 @@ impl EpisodeWindow {
         self.episodes.is_empty()
     }
 
-    /// The statistics of the most recent episodes.
+    /// The statistics of the most recent episodes; `per_episode` is that of [`summarize`].
     pub(crate) fn summarize(&self, per_episode: bool) -> Metrics {
         summarize(self.episodes.iter(), per_episode)
     }
 }
 
-/// The statistics of these episodes: `episode_reward_mean` and similar keys. A mean over no episodes is null.
+/// The statistics of these episodes: `episode_reward_mean` and similar keys. A mean over no episodes is null. With
+/// `per_episode`, custom metrics are lists of all values instead of mean, minimum and maximum.
 pub(crate) fn summarize<'a>(
     episodes: impl Iterator<Item = &'a Episode> + Clone,
     per_episode: bool,

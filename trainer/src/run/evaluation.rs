@@ -18,7 +18,7 @@ const MOST_PICTURES: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Evaluations {
     workers: Option<WorkerSet>,
-    /// The block of the last evaluation in results; null before the first evaluation.
+    /// The metrics of the last evaluation; null before the first evaluation.
     pub(super) last: Value,
     /// Pictures of the last iteration's evaluation, until they are taken.
     pub(super) pictures: Option<Pictures>,
@@ -38,8 +38,8 @@ impl Evaluations {
         common.evaluation_interval.is_some_and(|every| iteration.is_multiple_of(every))
     }
 
-    /// Prepares an evaluation of the weights and filters of `trained`. `training` is dropped when the parallel training
-    /// ends.
+    /// Prepares an evaluation of the weights and filters of `trained`. The owner of `training` is dropped when the
+    /// training in parallel ends.
     pub(crate) fn prepare(
         &mut self,
         spec: &WorkerSpec,
@@ -68,25 +68,25 @@ impl Evaluations {
         Ok(PreparedEvaluation { workers, task, end: EvaluationEnd::new(common, training) })
     }
 
-    /// Keeps the results of an evaluation, and its pictures if there are some.
+    /// Keeps the metrics of an evaluation as those of the last one, and its pictures, if any.
     pub(crate) fn keep(&mut self, metrics: Metrics, pictures: Option<Pictures>) {
         self.last = Value::Object(metrics);
         self.pictures = pictures;
     }
 
-    /// Saves the results of the last evaluation.
+    /// Saves the metrics of the last evaluation.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("last_evaluation", &self.last)
     }
 
-    /// Restores what [`save`](Self::save) saved.
+    /// Restores the metrics that [`save`](Self::save) saved.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         self.last = state.get("last_evaluation")?;
         Ok(())
     }
 }
 
-/// From what evaluation workers are made: their number and environment may differ from those of the training.
+/// The specification of evaluation workers; their number and environment may differ from those of rollout workers.
 fn spec_of_evaluation(spec: &WorkerSpec) -> WorkerSpec {
     let mut spec = spec.clone();
     let evaluation = spec.names.common.evaluation_config.clone();
@@ -109,14 +109,14 @@ fn spec_of_evaluation(spec: &WorkerSpec) -> WorkerSpec {
 }
 
 impl PreparedEvaluation {
-    /// Keeps pictures of the first episode if the settings ask for them.
+    /// Makes the evaluation take pictures of its first episode, if `render_env` is set.
     pub(crate) fn with_pictures(mut self) -> Self {
         self.task.frames = if self.workers.common().render_env { MOST_PICTURES } else { 0 };
         self
     }
 
-    /// Plays episodes, numbered from 0, until there are enough. Returns the block of the evaluation in results, and the
-    /// pictures if there were to be some.
+    /// Plays episodes, numbered from 0, until there are as many as the settings ask for. Returns their metrics, and
+    /// the pictures if some were to be taken.
     pub(crate) fn play(self) -> Result<(Metrics, Option<Pictures>)> {
         let Self { workers, mut task, end } = self;
         let mut episodes = Vec::<Episode>::new();

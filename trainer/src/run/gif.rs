@@ -29,8 +29,8 @@ pub fn write_gif(path: &Path, frames: &[Frame], render_fps: Option<f64>) -> Resu
     Ok(fs::write(path, content).map_err(TuneError::io("write", path))?)
 }
 
-/// Time between frames in hundredths of a second; 50 if `render_fps` is unknown. The result is at least 2, because
-/// most viewers show smaller values as 10.
+/// Time between frames in hundredths of a second, for 50 frames per second if `render_fps` is unknown. The result is
+/// at least 2, because most viewers show smaller values as 10.
 fn frame_delay(render_fps: Option<f64>) -> u16 {
     let per_second = render_fps.filter(|rate| rate.is_finite() && *rate > 0.0).unwrap_or(50.0);
     (100.0 / per_second).round().clamp(2.0, f64::from(u16::MAX)) as u16
@@ -83,7 +83,8 @@ struct Rectangle {
 }
 
 impl Rectangle {
-    /// The rectangle that differs between frame `i` and the frame before; the whole picture for the first frame.
+    /// The smallest rectangle around all pixels of frame `i` that differ from the frame before; the whole picture for
+    /// the first frame.
     fn changed(frames: &[Frame], i: usize) -> Rectangle {
         let frame = &frames[i];
         let Some(before) = i.checked_sub(1).map(|i| &frames[i]) else {
@@ -111,7 +112,8 @@ impl Rectangle {
     }
 }
 
-/// The most frequent colours of an animation, and the index of the nearest one for each colour met.
+/// The most frequent colours of an animation, and for each colour seen the index of the nearest colour in the
+/// palette.
 struct Palette {
     colors: Vec<Rgb>,
     indices: HashMap<Rgb, u8>,
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_colour_beyond_the_palette_becomes_the_nearest_in_it() {
-        // 300 greys of the red channel do not fit; 256 do.
+        // The palette has room for 256 of the 300 colours.
         let rgb: Vec<u8> = (0..300_u32).flat_map(|i| [(i % 256) as u8, (i / 256) as u8 * 200, 0]).collect();
         let frames = [Frame { width: 300, height: 1, rgb }];
         let rectangle = Rectangle::changed(&frames, 0);

@@ -12,8 +12,8 @@ use pavlov_tune::Config;
 use std::path::Path;
 use tch::Device;
 
-/// Loads a saved policy that acts in `copies` episodes of your own: the one named `policy`, or the only one. `T` is
-/// the algorithm that saved the checkpoint; `pavlov::load` finds the algorithm by its name.
+/// Loads the policy `policy` of a checkpoint (`None`: its only policy) as a session that acts in `copies` episodes of
+/// your own. `T` is the algorithm that saved the checkpoint; `pavlov::load` finds the algorithm by its name.
 ///
 /// Weights, the observation filter, the spaces and the transformation of actions come from the checkpoint. No
 /// environment is made, no worker is started, and no code that the checkpoint names is run.

@@ -4,15 +4,15 @@ use crate::base::{Error, Result, Spaces, image};
 use crate::settings::{Common, DurationUnit, EvaluationDuration, HiddenLayers, OffPolicy, ReplayKind};
 use serde_json::json;
 
-/// Bytes per weight that learns: the weight, its gradient and two moments of Adam.
+/// Bytes per learned weight: the weight, its gradient and Adam's two moments.
 const LEARNED: u128 = 16;
 /// Bytes per worker thread, including libtorch's own memory for the thread.
 const THREAD: u128 = 1 << 20;
-/// Bytes per finished episode.
+/// Bytes that results keep per finished episode.
 const EPISODE: u128 = 128;
 
-/// The memory of a run as a sum over its parts. Every part counts at its full size, also a buffer that fills slowly.
-/// The sum is a lower bound: it has only the parts that settings can make large.
+/// The memory that a run needs, as a sum over its parts. A buffer that fills slowly counts at its full size. The sum
+/// is a lower bound: it has only the parts that settings can make large.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     parts: Vec<Part>,
@@ -21,11 +21,11 @@ pub struct Memory {
 #[derive(Clone, Debug)]
 struct Part {
     what: String,
-    /// Settings that determine the size, as key and value.
+    /// Settings whose product the size is, as key and value.
     settings: Vec<(String, String)>,
-    /// Setting by which the product is divided, as key and value.
+    /// Setting that divides the product, as key and value.
     per: Option<(String, String)>,
-    /// Index of the setting with the largest value.
+    /// Index of the setting with the largest value among `settings`.
     largest: usize,
     bytes: u128,
 }
@@ -40,12 +40,13 @@ impl Memory {
         memory
     }
 
-    /// Adds a part whose size is the product of these settings, in units of `bytes`.
+    /// Adds a part whose size is the product of these settings' values and `bytes`.
     pub fn add(&mut self, what: &str, settings: &[(&str, usize)], bytes: u128) {
         self.add_per(what, settings, None, bytes);
     }
 
-    /// As [`add`](Self::add), divided by the setting `per`, which is above 0.
+    /// Adds a part whose size is the product of these settings' values and `bytes`, divided by the value of the
+    /// setting `per`, which is above 0.
     fn add_per(&mut self, what: &str, settings: &[(&str, usize)], per: Option<(&str, usize)>, bytes: u128) {
         let largest = (0..settings.len()).max_by_key(|&i| settings[i].1).unwrap_or(0);
         let product = settings.iter().fold(bytes, |product, (_, n)| product.saturating_mul(*n as u128));
@@ -74,7 +75,8 @@ impl Memory {
         self.add_one(what, key, format!("{widths:?}"), weights.saturating_mul(LEARNED));
     }
 
-    /// Adds the hidden layers of one network of several; `key` is the setting that contains its `fcnet_hiddens`.
+    /// Adds the hidden layers of one of an algorithm's networks; `key` is the setting that contains its
+    /// `fcnet_hiddens`.
     pub fn add_hidden_layers(&mut self, key: &str, inputs: usize, layers: &HiddenLayers) {
         self.add_layers("the networks", key, inputs, &layers.widths());
         if let Some(part) = self.parts.last_mut() {
@@ -82,12 +84,12 @@ impl Memory {
         }
     }
 
-    /// Adds a replay buffer and the other parts that these settings require.
+    /// Adds the replay buffer of these settings.
     pub fn add_off_policy(&mut self, off_policy: &OffPolicy, spaces: &Spaces) {
         let config = &off_policy.replay_buffer_config;
         let mut row = 32 + 8 * spaces.action_space.width() as u128 + kept_observations(spaces);
         if config.kind == ReplayKind::PrioritizedReplayBuffer {
-            // Sums and minima, on twice as many places as there are leaves.
+            // The sum tree has a sum and a minimum per node, and twice as many nodes as rows.
             row += 32;
         }
         self.add("the replay buffer", &[("replay_buffer_config.capacity", config.capacity)], row);
@@ -111,7 +113,7 @@ impl Memory {
             if let EvaluationDuration::Units(units) = common.evaluation_duration {
                 let bytes = match common.evaluation_duration_unit {
                     DurationUnit::Episodes => EPISODE,
-                    // Episodes of this many steps or fewer.
+                    // A lower bound if episodes have at most `EPISODE` steps.
                     DurationUnit::Timesteps => 1,
                 };
                 let units = usize::try_from(units).unwrap_or(usize::MAX);
@@ -182,7 +184,7 @@ impl Memory {
     }
 }
 
-/// Settings whose product is the number of rows that are sampled at a time.
+/// The settings, as key and value, whose product is the number of rows that are sampled at a time.
 fn sampled(common: &Common) -> [(&'static str, usize); 3] {
     [
         ("num_workers", common.num_workers.max(1)),
@@ -191,7 +193,7 @@ fn sampled(common: &Common) -> [(&'static str, usize); 3] {
     ]
 }
 
-/// Bytes of a row: observation, action, reward, flags, and columns that policies add.
+/// About the number of bytes of a row: observation, action, reward, flags, and columns that policies add.
 fn row(spaces: &Spaces) -> u128 {
     let space = &spaces.observation_space;
     let obs = space.width() * space.dtype().size();
@@ -199,8 +201,8 @@ fn row(spaces: &Spaces) -> u128 {
     obs as u128 + 8 * action as u128 + 16
 }
 
-/// Bytes that a replay buffer keeps for the two observations of a row. Long observations are stored as frames, each
-/// once.
+/// Bytes that a replay buffer keeps for the two observations of a row. Long observations are stored as frames, and
+/// each distinct frame once.
 fn kept_observations(spaces: &Spaces) -> u128 {
     let space = &spaces.observation_space;
     let bytes = (space.width() * space.dtype().size()) as u128;

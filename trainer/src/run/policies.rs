@@ -10,7 +10,7 @@ use pavlov_tune::Config;
 use pavlov_tune::config::{Layer, decode};
 use serde_json::Value;
 
-/// Key of the setting that maps agents to policies.
+/// Key of the setting that maps agents to policies, for errors.
 const MAPPED_BY: &str = "multiagent.policy_mapping_fn";
 
 /// Common settings that one policy may override; all others hold for the whole run.
@@ -63,7 +63,7 @@ fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies>
     let mut commons = Vec::new();
     let mut checks = Vec::new();
     for (id, own) in &multi.policies {
-        // A policy without agents is refused later, with all others.
+        // A policy without agents is refused later, together with other such policies.
         let used = agents.iter().find(|agent| acts(agent, id));
         let Some(spaces) = used.or(agents.first()).map(|agent| &agent.spaces) else {
             return Err(Error::state("the environment", "it has no agents"));

@@ -45,7 +45,7 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     /// Removes a policy with its weights and its replay buffer; see [`add_policy`](Self::add_policy). If agents act
-    /// by this policy, `change` must give them others.
+    /// by this policy, `change` must give them other policies.
     ///
     /// # Errors
     /// Fails as [`add_policy`](Self::add_policy) does, and returns [`Error::Config`] if there is no policy of that id
@@ -89,7 +89,8 @@ impl<T: Trainer> Algorithm<T> {
     }
 }
 
-/// Returns an error if the run's policies come from code, because settings cannot describe those.
+/// Returns an error if the run's policies come from code ([`Trainer::policies`]), because settings cannot describe a
+/// change of these.
 fn check_stay(old: &Policies, new: &Policies, edits: &[PolicyEdit]) -> Result<()> {
     fn names(policies: &Policies) -> BTreeMap<&str, &'static str> {
         policies.classes().map(|(id, class)| (id.as_str(), class.name())).collect()
@@ -108,8 +109,9 @@ fn check_stay(old: &Policies, new: &Policies, edits: &[PolicyEdit]) -> Result<()
     }
 }
 
-/// Parts of a saved run that hold rows of all policies; dropped when the policies change.
+/// Names of the parts of a saved run that hold rows of all policies; they are dropped when the policies change.
 const OF_ALL_POLICIES: [&str; 3] = ["ahead", "fragments", "minibatches"];
+/// Keys that are removed from the part `run` of a saved run when the policies change.
 const KEPT: [&str; 3] = ["ahead", "keeps_fragments", "keeps_minibatches"];
 
 impl Run {

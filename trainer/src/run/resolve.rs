@@ -11,7 +11,8 @@ use pavlov_tune::config::{Layer, Resolved, decode, overlay_what_is_known};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Returns settings overridden by `config`; its key `env` replaces the environment.
+/// Returns the settings `base` overridden by `config`, and the environment: that of the key `env` in `config`, or
+/// else `env`.
 ///
 /// # Errors
 /// Fails whenever [`overlay_known`] does. Returns [`Error::Config`] if `env` is not a string. An unknown id fails
@@ -34,14 +35,15 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
 /// Overrides `defaults` by `layers`; later layers override earlier ones.
 ///
 /// # Errors
-/// Fails if settings are unknown, are refused here, have a value of the wrong kind, or have no effect; one error
-/// names all of them, as [`rules::all`] does.
+/// Fails if settings are unknown, are refused by the algorithm, have a value of the wrong type, or have no effect;
+/// one error names all of them, as [`rules::all`] does.
 pub fn overlay_known<T: Trainer>(defaults: &Config, layers: Vec<Layer>) -> Result<Resolved> {
     let (resolved, refused) = overlay_what_fits::<T>(defaults, layers);
     refused.map(|()| resolved)
 }
 
-/// As [`overlay_known`], but also returns the accepted settings, so that their rules can be checked as well.
+/// Overrides `defaults` by `layers` as [`overlay_known`] does. Beside the error it returns the accepted settings, so
+/// that their rules can be checked as well.
 pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> (Resolved, Result<()>) {
     let mut checks = Vec::new();
     for layer in &mut layers {
@@ -58,7 +60,8 @@ pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) 
     (resolved, rules::all(checks))
 }
 
-/// Returns an error for values of the wrong kind for `T`, and replaces each by its default.
+/// Returns an error for the settings of `T` whose values have the wrong type, and replaces these values by their
+/// defaults.
 fn kinds<T: DeserializeOwned>(defaults: &Config, config: &mut Config) -> Result<()> {
     let mut checks = Vec::new();
     while let Err(error) = decode::<T>(config) {
@@ -115,7 +118,7 @@ fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
 pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
     settings.common_mut().settle_workers();
     let common = settings.common().validate();
-    // The rules of the algorithm may multiply sizes.
+    // The memory is checked before the rules of the algorithm, because these may multiply sizes.
     if let Err(too_large) = memory_of(settings, spaces).check() {
         return rules::all([common, Err(too_large)]);
     }
@@ -127,7 +130,7 @@ pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
     }
 }
 
-/// Settings as a JSON object.
+/// Returns the settings as a JSON object.
 ///
 /// # Errors
 /// Returns [`Error::State`] if serde does not write the settings as a JSON object.
@@ -141,7 +144,7 @@ pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
     }
 }
 
-/// The whole memory that a run with these settings needs.
+/// The memory that a run with these settings needs, with the algorithm's own parts for every policy.
 pub(crate) fn memory_of<T: Trainer>(settings: &T, spaces: &Spaces) -> Memory {
     let mut memory = Memory::of(settings.common(), spaces);
     // Every policy has a network and, where there is replay, a buffer.

@@ -16,8 +16,8 @@ const FIXED_SETTINGS: [&str; 5] =
     ["num_workers", "num_envs_per_worker", "create_env_on_driver", "batch_mode", "observation_filter"];
 
 impl<T: Trainer> Algorithm<T> {
-    /// Reads only the weights and the observation filters of a checkpoint, to act with them; the number of workers
-    /// may differ.
+    /// Restores only the policies and the observation filters of a checkpoint, to act with them. The number of
+    /// workers may differ from that of the saved run.
     ///
     /// # Errors
     /// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::State`] if its
@@ -34,7 +34,7 @@ impl<T: Trainer> Algorithm<T> {
         run.workers().sync_weights()
     }
 
-    /// What a checkpoint says of this run.
+    /// The description of this run that a checkpoint stores.
     pub(super) fn checkpoint_settings(&self) -> Result<CheckpointSettings> {
         let spec = self.run()?.spec();
         let info = &spec.names.env_info;

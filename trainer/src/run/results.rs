@@ -8,10 +8,11 @@ use crate::workers::{Counters, WorkerSet};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 
-/// Steps per copy after which an environment without a finished episode is reported.
+/// Number of steps per copy after which an environment without a finished episode is reported.
 const ENDLESS: u64 = 10_000;
 
-/// The warning about an environment without finished episodes, once its copies have taken `ENDLESS` steps.
+/// The warning about an environment without finished episodes, in the iteration in which the sampled steps go from
+/// `before` to `now` and reach [`ENDLESS`] per copy.
 fn endless(env: &str, copies: usize, before: u64, now: u64) -> Option<String> {
     let limit = ENDLESS * copies as u64;
     (before < limit && limit <= now).then(|| {
@@ -23,14 +24,15 @@ fn endless(env: &str, copies: usize, before: u64, now: u64) -> Option<String> {
     })
 }
 
-/// What the results of a run are made from, beside its counters: the last episodes.
+/// Makes the results of a run from its counters and its most recent episodes, which are kept here.
 #[derive(Debug, Default)]
 pub(crate) struct Results {
     window: EpisodeWindow,
 }
 
 impl Results {
-    /// The result of an iteration: `before` are the counters at its start, `info` is what learning reported.
+    /// Makes the result of an iteration. `before` has the counters at its start, `info` the reports of its learning
+    /// steps.
     ///
     /// # Errors
     /// Returns [`Error::NotFinite`] if a statistic of a learner is not finite.
@@ -104,19 +106,20 @@ impl Results {
         result.insert("counters".into(), counts);
         Ok(result)
     }
-    /// Saves the last episodes.
+    /// Saves the most recent episodes.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("window", &self.window)
     }
 
-    /// Restores what [`save`](Self::save) saved.
+    /// Restores the episodes that [`save`](Self::save) saved.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         self.window = state.get("window")?;
         Ok(())
     }
 }
 
-/// What the learning of each policy reported in an iteration, and the current values of its schedules.
+/// The statistics that each policy reported while it learned in an iteration, and the current values of its
+/// schedules.
 fn of_learners(workers: &WorkerSet, info: &LearnerInfo, timestep: u64) -> Result<Map<String, Value>> {
     let mut learner = Map::new();
     for (id, info) in info.policies() {

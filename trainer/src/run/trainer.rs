@@ -90,9 +90,9 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The default settings: every setting with its default value.
     fn get_default_config() -> Self;
 
-    /// Checks rules between settings; may adjust settings. `spaces` are those of the first agent. Errors name the
-    /// field, its value and the rule; [`rules::all`](crate::settings::rules::all) reports every broken rule. The
-    /// rules of [`Common`] are checked separately.
+    /// Checks the rules of the algorithm's settings, and may adjust settings. The spaces are those of the first
+    /// agent. Errors name the setting, its value and the rule; [`rules::all`](crate::settings::rules::all) reports
+    /// every broken rule. The rules of [`Common`] are checked separately.
     ///
     /// # Errors
     /// An error fails the set-up: [`Error::Config`] if one rule is broken, [`Error::Tune`] with all errors if several
@@ -101,8 +101,8 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
         Ok(())
     }
 
-    /// Adds the parts of a run whose size depends on this algorithm's own settings: replay buffers, heads of
-    /// networks. The sum already has the parts of the common settings. This method is called before
+    /// Adds the parts of a run whose size depends on this algorithm's own settings (replay buffers, heads of networks)
+    /// to the sum, which already has the parts of the common settings. This method is called before
     /// [`validate_config`](Self::validate_config).
     fn memory(&self, _spaces: &Spaces, _memory: &mut Memory) {}
 
@@ -133,7 +133,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The settings that all algorithms share.
     fn common(&self) -> &Common;
 
-    /// The settings that all algorithms share, to change.
+    /// The settings that all algorithms share, for changes.
     fn common_mut(&mut self) -> &mut Common;
 
     /// Called when workers and plan exist: once for a new run, and again after each restore of a checkpoint.

@@ -31,12 +31,12 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// Makes a run with workers, and without a plan.
+    /// Makes a run with its workers, but without a plan; see [`set_plan`](Self::set_plan).
     pub(crate) fn new(spec: WorkerSpec) -> Result<Self> {
         let common = &spec.names.common;
         notice_unoptimised();
         spec.policies.check(spec.agents())?;
-        // A mapping that panics for a far episode is called again when that episode begins.
+        // A panic of the mapping is no error here: it is called again when that episode begins, and fails then.
         let foreseen =
             catch(|| "the policy mapping".into(), || Ok(spec.policies.unknown_later(spec.agents())));
         if let Ok(Some(text)) = foreseen {
@@ -161,7 +161,7 @@ impl Run {
         Ok(result)
     }
 
-    /// Plays evaluation episodes now. Returns the block that results have under `evaluation`. No training runs in
+    /// Plays evaluation episodes now. Returns the metrics that results have under `evaluation`. No training runs in
     /// parallel: with `evaluation_duration` "auto" every evaluation worker plays one episode.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl Run {
         Ok(parts)
     }
 
-    /// Restores what [`state`](Self::state) returned; `read` returns a part by its name.
+    /// Restores the state that [`state`](Self::state) returned; `read` returns a part by its name.
     pub(crate) fn set_state(&mut self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
         let own = read("results")?;
         self.iteration = own.get("iteration")?;

@@ -7,22 +7,25 @@ use tch::Tensor;
 /// Buffers with a row for each copy that acts in a step, allocated before the first step with room for all copies.
 #[derive(Debug)]
 pub(crate) struct ActingRows {
-    /// The copy that each row belongs to.
+    /// Index of the copy that each row belongs to.
     pub(crate) slots: Vec<usize>,
-    /// Storage of one step; only the first `slots.len()` rows are used.
+    /// Storage of one step, with a row for each copy; only the first `slots.len()` rows are used.
     pub(crate) rows: RolloutBuffer,
-    /// Random stream, recurrent state, noise and reset flag of each acting copy.
+    /// Random stream of each row.
     pub(crate) rngs: Vec<Stream>,
+    /// Recurrent state of each row, `[copies, memory_width]`.
     pub(crate) memory: Vec<f32>,
+    /// State of the exploration noise of each row, `[copies, noise_width]`.
     pub(crate) noise: Vec<f32>,
+    /// Whether an episode begins with the row, `[copies]`.
     pub(crate) resets: Vec<bool>,
     /// Views of the observations: entry `n` shows the first `n` rows.
     views: Vec<Tensor>,
 }
 
 impl ActingRows {
-    /// Makes buffers for at most `copies` copies with `memory_width` numbers of recurrent state and `noise_width`
-    /// numbers of noise each; `rows` is storage of one step.
+    /// Makes buffers for at most `copies` copies, each with `memory_width` scalars of recurrent state and
+    /// `noise_width` scalars of noise; `rows` is storage of one step.
     pub(crate) fn new(rows: RolloutBuffer, copies: usize, memory_width: usize, noise_width: usize) -> Self {
         let views = (0..=copies as i64).map(|acting| rows.obs.row(0).narrow(0, 0, acting)).collect();
         Self {
@@ -36,8 +39,8 @@ impl ActingRows {
         }
     }
 
-    /// The parts that acting reads and writes, cut to the acting copies: rows, observations, streams, memory, noise,
-    /// reset flags.
+    /// The parts that acting reads and writes, shortened to the rows of acting copies: rows, observations, random
+    /// streams, recurrent states, noise, reset flags.
     #[allow(clippy::type_complexity)]
     pub(crate) fn acting(
         &mut self,

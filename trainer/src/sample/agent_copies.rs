@@ -1,4 +1,4 @@
-//! Copies of a multi-agent environment, and the bytes that they read and write, agent after agent.
+//! Copies of a multi-agent environment, with the bytes of their actions and observations, agent after agent.
 
 use crate::base::{Error, Result, State};
 use pavlov_envs::{AnyMultiAgentEnv, DType, Frame, MultiAgentOut};
@@ -11,14 +11,17 @@ use tch::Tensor;
 pub(crate) struct AgentCopies {
     envs: Vec<Box<dyn AnyMultiAgentEnv>>,
     names: Vec<String>,
-    /// Byte range of each agent's observation (and action) within the row of its copy.
+    /// Byte range of each agent's observation within the row of its copy.
     obs_ranges: Vec<Range<usize>>,
+    /// Byte range of each agent's action within the row of its copy.
     action_ranges: Vec<Range<usize>>,
-    /// Observations (and actions), one row per copy; eight-byte words, so that rows are aligned for every scalar
-    /// type.
+    /// Observations, one row per copy, in words of eight bytes, so that rows are aligned for every scalar type.
     obs: Vec<u64>,
+    /// Actions, one row per copy, in words of eight bytes.
     actions: Vec<u64>,
+    /// Number of words in a row of `obs`.
     obs_words: usize,
+    /// Number of words in a row of `actions`.
     action_words: usize,
     rewards: Vec<f64>,
     terminated: Vec<bool>,
@@ -100,12 +103,12 @@ impl AgentCopies {
         Ok(self.envs[copy].render()?)
     }
 
-    /// Starts an episode of one copy.
+    /// Resets one copy, which begins a new episode.
     pub(crate) fn reset(&mut self, copy: usize, seed: u64) -> Result<()> {
         self.call(copy, |env, _, out| env.reset(Some(seed), out))
     }
 
-    /// Steps every copy with the actions written before.
+    /// Steps every copy with the actions that were written through [`action_mut`](Self::action_mut).
     pub(crate) fn step(&mut self) -> Result<()> {
         (0..self.envs.len()).try_for_each(|copy| self.call(copy, |env, actions, out| env.step(actions, out)))
     }
@@ -138,19 +141,19 @@ impl AgentCopies {
                 let message = format!("copy {copy}: {agent} {fault}");
                 return Err(pavlov_envs::Error::Contract { check: "turn", message }.into());
             }
-            // Nothing follows an end with both flags, so the episode was not cut.
+            // If both flags are set, the agent has terminated: no value follows its last step.
             self.truncated[row] &= !self.terminated[row];
         }
         Ok(())
     }
 
-    /// One agent's current observation, in bytes.
+    /// One agent's current observation, as bytes.
     pub(crate) fn obs(&self, copy: usize, agent: usize) -> &[u8] {
         let words = &self.obs[copy * self.obs_words..][..self.obs_words];
         &bytemuck::cast_slice(words)[self.obs_ranges[agent].clone()]
     }
 
-    /// Bytes of one agent's action in the next step; the caller writes them.
+    /// The bytes of one agent's action for the next step, to be written.
     pub(crate) fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {
         let words = &mut self.actions[copy * self.action_words..][..self.action_words];
         &mut bytemuck::cast_slice_mut(words)[self.action_ranges[agent].clone()]
@@ -172,14 +175,14 @@ impl AgentCopies {
         &self.rewards[copy * self.names.len()..][..self.names.len()]
     }
 
-    /// Whether the episode of one copy has just ended, and whether it was cut: no agent is alive, and at least one
-    /// was cut.
+    /// Whether the episode of one copy has ended (no agent is alive), and whether any of its agents was truncated in
+    /// the last step.
     pub(crate) fn ended(&self, copy: usize) -> (bool, bool) {
         let rows = copy * self.names.len()..(copy + 1) * self.names.len();
         (!self.alive[rows.clone()].contains(&true), self.truncated[rows].contains(&true))
     }
 
-    /// Saves the environments in the middle of their episodes; `None` for those that cannot be saved.
+    /// Saves the environments in the middle of their episodes; saves `None` if one of them cannot be saved.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         let saved: Option<Vec<Vec<u8>>> = self.envs.iter().map(|env| env.save_state()).collect();
         let Some(saved) = saved else { return state.set("envs", &Option::<u8>::None) };

@@ -11,7 +11,7 @@ use crate::sample::seats::Seats;
 use crate::settings::Common;
 use pavlov_envs::Frame;
 
-/// How policies act in an evaluation.
+/// The circumstances under which policies act in an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acting {
     pub(crate) explore: bool,
@@ -22,7 +22,8 @@ pub(crate) struct Acting {
     pub(crate) frames: usize,
 }
 
-/// Plays the scheduled episodes, with one environment per copy, and returns them with the pictures.
+/// Plays the episodes of `roster` in the environments `copies`. Returns the episodes and the pictures of the first
+/// one.
 pub(crate) fn play_agents(
     copies: &mut AgentCopies,
     common: &Common,
@@ -35,7 +36,7 @@ pub(crate) fn play_agents(
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
         let own = policies.agents_of(id, agents)?;
-        // The policy acts in training only.
+        // No agent acts by this policy in evaluations.
         if own.is_empty() {
             continue;
         }

@@ -12,18 +12,18 @@ use std::sync::Arc;
 /// The result of one step of one environment copy.
 #[derive(Clone, Copy, Debug)]
 pub struct StepView<'a> {
-    /// The observation after the step, as the model's input; empty in multi-agent environments.
+    /// The observation after the step, encoded as the network's input; empty in multi-agent environments.
     pub obs: &'a [f32],
     /// The reward of the step; with several agents, the sum of their rewards.
     pub reward: f32,
-    /// Whether the task ended with the step.
+    /// Whether the step reached a terminal state.
     pub terminated: bool,
-    /// Whether the episode was cut after the step.
+    /// Whether the episode was truncated after the step, by a time limit for example.
     pub truncated: bool,
 }
 
-/// Hooks into sampling and training; by default each does nothing. The trainer and every worker have their own
-/// instance.
+/// Hooks into sampling and training; by default each hook does nothing. The trainer and every worker have instances
+/// of their own.
 ///
 /// A restored run makes new instances. Checkpoints hold the [`Episode`]s, and the [`state`](Self::state) of the
 /// trainer's instance; an instance of a worker must keep in the episodes whatever a restored run needs.
@@ -54,7 +54,7 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// Called after a step of an episode; `episode` counts the step already.
+    /// Called after a step of an episode; the length and reward of `episode` include the step.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
@@ -155,8 +155,8 @@ impl<'a> RunHandle<'a> {
     }
 
     /// Replaces the weights of the policies that `weights` names, nested by id, in the learner and in every worker,
-    /// when the hook returns. Running episodes continue with the new weights. Weights that do not fit fail the call
-    /// of `train` then.
+    /// when the hook returns. Running episodes continue with the new weights. If weights do not fit, the call of
+    /// `train` fails.
     pub fn set_weights(&mut self, weights: Weights) {
         self.changes.weights.push(weights);
     }

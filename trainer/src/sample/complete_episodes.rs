@@ -7,7 +7,7 @@ use crate::sample::callbacks::Callbacks;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-/// Rows of one copy's unfinished episode: tensors `[rows, 1, ...]` in the order of the steps.
+/// Rows of one copy's episode: tensors `[rows, 1, ...]` in the order of the steps.
 #[derive(Debug, Default)]
 struct Pending {
     obs: Vec<Tensor>,
@@ -17,7 +17,7 @@ struct Pending {
     rewards: Vec<f32>,
 }
 
-/// A finished episode, to be postprocessed as a fragment of its own.
+/// A finished episode, which will be postprocessed as a fragment of its own.
 #[derive(Debug)]
 struct Complete {
     rows: Pending,
@@ -43,11 +43,12 @@ pub(crate) struct EpisodeCollector {
     gamma: f64,
 }
 
-/// Steps after which an episode is taken to be endless.
+/// Number of steps after which an episode is taken to be endless.
 const ENDLESS: usize = 1_000_000;
 
 impl EpisodeCollector {
-    /// Adds a fragment, cut at the ends of its episodes. Finished episodes are ordered by when they ended.
+    /// Adds the rows of a fragment to the episodes of their copies. Finished episodes are ordered by the step at
+    /// which they ended.
     pub(crate) fn add(&mut self, f: &Fragment<'_>) {
         self.names = f.columns.iter().map(|(c, _)| *c).collect();
         self.gamma = f.gamma;
@@ -86,7 +87,7 @@ impl EpisodeCollector {
         pending.rewards.extend((start..end).map(|t| f.rewards[t * f.num_envs + copy]));
     }
 
-    /// Returns an error if an episode is so long that it seems endless.
+    /// Returns an error if an unfinished episode has more than [`ENDLESS`] steps.
     pub(crate) fn check_length(&self) -> Result<()> {
         match self.pending.iter().map(|p| p.rewards.len()).max() {
             Some(longest) if longest > ENDLESS => {
@@ -99,7 +100,7 @@ impl EpisodeCollector {
         }
     }
 
-    /// Postprocesses every finished episode on its own.
+    /// Removes the finished episodes, postprocesses each on its own, and returns a batch per episode.
     pub(crate) fn take(
         &mut self,
         (id, policy): (&str, &mut dyn Policy),
@@ -142,8 +143,8 @@ impl EpisodeCollector {
         Ok(batches)
     }
 
-    /// The rows of unfinished episodes. Finished episodes are not saved: they leave with the fragment that completes
-    /// them.
+    /// The rows of unfinished episodes, for checkpoints. No finished ones are left then: [`take`](Self::take) has
+    /// removed them.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         for (i, pending) in self.pending.iter().enumerate() {

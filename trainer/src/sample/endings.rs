@@ -1,10 +1,10 @@
-//! The ends of episodes in a fragment: their rows, last observations, masks and recurrent states.
+//! The ends of episodes in a fragment: their last rows, last observations, masks and recurrent states.
 
 use crate::base::host;
 use crate::learn::params::Encoding;
 use tch::Tensor;
 
-/// Episodes that ended in a fragment.
+/// Episodes that ended in a fragment, with one entry per episode in each field.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
     rows: Vec<usize>,
@@ -21,8 +21,8 @@ impl Endings {
         self.memories.clear();
     }
 
-    /// Adds an episode: its last row (`t * N + copy`), its last observation, the actions that were legal there, and the
-    /// recurrent state after its last step.
+    /// Adds an episode: the index `t * N + copy` of its last row, its last observation, the legal actions at that
+    /// observation, and the recurrent state after its last step.
     pub(crate) fn push(&mut self, row: usize, obs: &[u8], mask: impl Iterator<Item = bool>, memory: &[f32]) {
         self.rows.push(row);
         self.obs.extend_from_slice(obs);
@@ -30,7 +30,7 @@ impl Endings {
         self.memories.extend_from_slice(memory);
     }
 
-    /// Orders the episodes by their last rows: agents that take turns reach a row at different times.
+    /// Sorts the episodes by their last rows: with agents that take turns, episodes may be added in another order.
     pub(crate) fn sort(&mut self) {
         if self.rows.is_sorted() {
             return;
@@ -43,12 +43,12 @@ impl Endings {
         self.memories = ordered(&self.memories, &order);
     }
 
-    /// Last row (`t * N + copy`) of each episode.
+    /// Index `t * N + copy` of the last row of each episode.
     pub(crate) fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    /// Recurrent states after the last steps, `[ended, width]`.
+    /// Recurrent states after the last steps of the episodes, `[ended, width]`.
     pub(crate) fn memories(&self) -> &[f32] {
         &self.memories
     }
@@ -59,18 +59,18 @@ impl Endings {
         host::tensor_of_bytes(&self.obs, &shape, encoding.kind())
     }
 
-    /// Last observations of the episodes, if they are stored as f32.
+    /// Last observations of the episodes as f32; only for observations that are stored as f32.
     pub(crate) fn obs_f32(&self) -> Vec<f32> {
         self.obs.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
     }
 
-    /// Legal actions at the last observations, `[ended, options]`.
+    /// Legal actions at the last observations of the episodes, `[ended, options]`.
     pub(crate) fn masks(&self, options: usize) -> Tensor {
         Tensor::from_slice(&self.masks).view([self.rows.len() as i64, options as i64])
     }
 }
 
-/// The equal parts of `all`, one per episode, in another order.
+/// Reorders `all`, which consists of one equally long part per episode: part `order[k]` becomes part `k`.
 fn ordered<T: Copy>(all: &[T], order: &[usize]) -> Vec<T> {
     let width = all.len() / order.len();
     order.iter().flat_map(|&k| &all[k * width..][..width]).copied().collect()

@@ -1,4 +1,4 @@
-//! Environments that are stepped with policies which are lent to them.
+//! The environments of one worker, which are stepped with policies that the caller lends.
 
 use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, SamplerPerf, State};
 use crate::experience::{SampleBatch, TrainBatch};
@@ -21,19 +21,22 @@ use std::time::Instant;
 /// Environments of one worker, stepped with policies that the caller lends.
 #[derive(Debug)]
 pub(crate) struct EnvRunner {
+    /// The description that the environments and policies are made from.
     spec: WorkerSpec,
+    /// Index of the worker; 0 is the trainer.
     pub(crate) index: usize,
+    /// Environments that are sampled, if the worker has any.
     source: Option<Box<dyn FragmentSource>>,
     /// Unfinished episodes by policy id; only with `batch_mode = "complete_episodes"`.
     collectors: Option<BTreeMap<PolicyId, EpisodeCollector>>,
-    /// Observation filters of a worker without environments, by policy id: merged from the rollout workers, or set
-    /// for evaluation.
+    /// Observation filters by policy id, of a worker without environments: merged from the rollout workers, or set for
+    /// evaluation.
     merged_filters: BTreeMap<PolicyId, MeanStdFilter>,
-    /// Environments kept from the last evaluation.
+    /// Environments kept from the last evaluation for the next one.
     evaluated_on: Option<Stage>,
 }
 
-/// Hooks of one worker, if the run has any.
+/// The callbacks object of one worker; `None` if the run has none.
 pub(crate) type Hooks = Option<Box<dyn Callbacks>>;
 
 impl EnvRunner {
@@ -62,8 +65,8 @@ impl EnvRunner {
         if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }
-        // Copies are numbered through the whole run, beginning with those of worker 1. The copies of the local worker
-        // have the first numbers if it samples alone, and the last ones if it samples besides the others.
+        // Environment copies are numbered through the whole run, beginning with those of worker 1. The copies of the
+        // local worker have the first numbers if it samples alone, and the last ones if other workers sample as well.
         let first = match (self.index, common.num_workers) {
             (0, 0) => 0,
             (0, workers) => workers * n,
@@ -90,8 +93,8 @@ impl EnvRunner {
         Ok(())
     }
 
-    /// Samples one fragment: `rollout_fragment_length` steps of every copy, or whole episodes with at least as many
-    /// steps.
+    /// Samples one fragment: `rollout_fragment_length` steps of every copy or, with `batch_mode = "complete_episodes"`,
+    /// whole episodes with at least as many steps together.
     pub(crate) fn sample(
         &mut self,
         policies: &mut PolicyMap,
@@ -144,7 +147,7 @@ impl EnvRunner {
                 for (id, collector) in collectors {
                     let policy = policies.get_mut(id)?.as_mut();
                     let rows = collector.take((id, policy), callbacks.as_mut())?;
-                    // Until an episode ends, a policy has no rows and not even columns.
+                    // A policy without a finished episode has no rows, and not even columns.
                     if !rows.is_empty() {
                         batch.policies.insert(id.clone(), SampleBatch::concat(rows)?);
                     }
@@ -159,18 +162,18 @@ impl EnvRunner {
         Ok(Sampled { batch, episodes, version: 0, perf })
     }
 
-    /// Changes the task of the sampled environments, if there are any.
+    /// Sets the task of the environments that are sampled; without such environments it does nothing.
     pub(crate) fn set_task(&mut self, task: &Value) -> Result<()> {
         self.source.as_mut().map_or(Ok(()), |source| source.set_task(task))
     }
 
-    /// Plays the episodes of `task`.
+    /// Plays the evaluation episodes of `task`, and returns their results.
     pub(crate) fn evaluate(&mut self, policies: &mut PolicyMap, task: &EvaluationTask) -> Result<Evaluation> {
         let filters = self.filter_stats();
         play(&self.spec, self.index, task, policies, &filters, &mut self.evaluated_on)
     }
 
-    /// Observation filters by policy id: the sampler's, or those merged from rollout workers.
+    /// Observation filters by policy id: those of the sampled environments or, without environments, the merged ones.
     fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
         match &mut self.source {
             Some(source) => source.filters(),
@@ -178,7 +181,7 @@ impl EnvRunner {
         }
     }
 
-    /// The observation filter of one policy; makes one if there is none.
+    /// The observation filter of one policy; if there is none, one for `width` components is made.
     fn filter_or_new(&mut self, id: &str, width: usize) -> &mut MeanStdFilter {
         match self.source.as_mut().and_then(|source| source.filters().remove(id)) {
             Some(filter) => filter,
@@ -186,36 +189,36 @@ impl EnvRunner {
         }
     }
 
-    /// Statistics of each filter; empty filters are left out, they cannot normalise.
+    /// Statistics of each observation filter, by policy id; empty filters are left out, because they cannot normalise.
     pub(crate) fn filter_stats(&mut self) -> FilterStats {
         let seen = self.filters().into_iter().filter(|(_, filter)| filter.running().count() > 0);
         seen.map(|(id, filter)| (id.to_owned(), filter.running().clone())).collect()
     }
 
-    /// Statistics of each filter since the last call.
+    /// Returns the statistics of each observation filter since the last call, by policy id.
     pub(crate) fn flush_filters(&mut self) -> FilterStats {
         self.filters().into_iter().map(|(id, filter)| (id.to_owned(), filter.flush())).collect()
     }
 
-    /// Adds the statistics of another worker's filters.
+    /// Adds the statistics of another worker's observation filters, given by policy id.
     pub(crate) fn merge_filters(&mut self, seen: &FilterStats) {
         seen.iter().for_each(|(id, seen)| self.filter_or_new(id, seen.mean().len()).merge(seen));
     }
 
-    /// Replaces the statistics of the policies' filters.
+    /// Replaces the statistics of the observation filters, given by policy id.
     pub(crate) fn set_filter_stats(&mut self, stats: &FilterStats) -> Result<()> {
         stats.iter().try_for_each(|(id, stat)| self.filter_or_new(id, stat.mean().len()).set_running(stat))
     }
 
-    /// Saves the filters in a checkpoint; the filter of `default_policy` has an entry of its own, as in older
-    /// versions.
+    /// Saves the observation filters in a checkpoint. The filter of `default_policy` has an entry of its own, as in
+    /// checkpoints of older versions.
     pub(crate) fn save_filters(&mut self, run: &mut State) -> Result<()> {
         let mut filters = self.filters();
         run.set("filter", &filters.remove(DEFAULT_POLICY))?;
         if filters.is_empty() { Ok(()) } else { run.set("filters", &filters) }
     }
 
-    /// Restores the filters of a checkpoint.
+    /// Restores the observation filters from a checkpoint.
     pub(crate) fn restore_filters(&mut self, run: &State) -> Result<()> {
         let mut saved = saved_filters(run, self.spec.policies.classes().map(|(id, _)| id))?;
         let own = self.source.as_mut().map(|source| source.filters());
@@ -226,7 +229,7 @@ impl EnvRunner {
         Ok(())
     }
 
-    /// The state that the next fragment depends on.
+    /// Returns the state that the next fragment depends on: the environments and the unfinished episodes.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         if let Some(source) = &self.source {
@@ -238,7 +241,7 @@ impl EnvRunner {
         Ok(state)
     }
 
-    /// Restores the [`state`](Self::state).
+    /// Restores the state that [`state`](Self::state) returned.
     pub(crate) fn set_state(&mut self, state: &State, callbacks: &mut Hooks) -> Result<()> {
         let Some(source) = &mut self.source else { return Ok(()) };
         let continued = source.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
@@ -258,7 +261,7 @@ impl EnvRunner {
     }
 }
 
-/// Name of a policy's unfinished episodes in a checkpoint; the short name belongs to single-agent runs.
+/// Name of the part of a checkpoint with a policy's unfinished episodes; `default_policy` has the name without its id.
 fn collector_part(id: &str) -> String {
     if id == DEFAULT_POLICY { "collector".to_owned() } else { format!("collector_{id}") }
 }

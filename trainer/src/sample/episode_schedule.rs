@@ -1,29 +1,37 @@
-//! Which copy plays which episode of an evaluation, and the results.
+//! The schedule of an evaluation: it says which copy plays which episode, and keeps the results.
 
 use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Stream, derive};
 
-/// Limit of steps per episode: without a time limit a greedy policy may stand still for ever.
+/// Largest number of steps per episode: without a time limit a greedy policy may never reach an end.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// The episodes of an evaluation, shared out to copies: copy `i` of `n` plays the episodes at positions `i`, `i + n`,
-/// `i + 2n`, ... The result of an episode depends on the evaluation's seed and the episode's number only.
+/// The episodes of an evaluation, divided among copies: copy `i` of `n` plays the episodes at positions `i`, `i + n`,
+/// `i + 2n`, ... The result of an episode depends only on the evaluation's seed and the episode's number.
 #[derive(Debug)]
 pub(crate) struct EpisodeSchedule<'a> {
+    /// Numbers of the episodes to play.
     episodes: &'a [u64],
+    /// Seed of the evaluation.
     seed: u64,
+    /// Assigns agents to policies; `None` for a single agent.
     seating: Option<PolicyAssignment>,
     worker: usize,
-    /// For each copy: the position in `episodes` of the episode that it plays, the episode itself, and its next seed.
+    /// For each copy, the position in `episodes` of the episode that it plays.
     at: Vec<usize>,
+    /// For each copy, the episode that it plays.
     running: Vec<Episode>,
+    /// For each copy, the seed of its next episode.
     next_seeds: Vec<u64>,
+    /// The finished episodes, by their position in `episodes`.
     done: Vec<Option<Episode>>,
+    /// Number of episodes that are not finished.
     left: usize,
 }
 
 impl<'a> EpisodeSchedule<'a> {
-    /// Shares out the episodes to `copies` copies; `seating` is `None` for a single agent.
+    /// Divides the episodes among `copies` copies; `seating` assigns agents to policies and is `None` for a single
+    /// agent.
     pub(crate) fn new(
         episodes: &'a [u64],
         seed: u64,
@@ -47,10 +55,12 @@ impl<'a> EpisodeSchedule<'a> {
         roster
     }
 
+    /// Seed of the episode at a position in `episodes`; 0 after the last position.
     fn seed_of(&self, position: usize) -> u64 {
         self.episodes.get(position).map_or(0, |&k| derive(self.seed, "evaluation episode", k) >> 1)
     }
 
+    /// Makes an episode without steps, for a position in `episodes`.
     fn fresh(&self, position: usize) -> Episode {
         let number = self.episodes.get(position).copied().unwrap_or_default();
         let mut episode = Episode { number, seed: self.seed_of(position), ..Episode::default() };
@@ -60,12 +70,12 @@ impl<'a> EpisodeSchedule<'a> {
         episode
     }
 
-    /// Seeds of the episodes that are played now.
+    /// For each copy, the seed of the episode that it plays now.
     pub(crate) fn seeds(&self) -> Vec<u64> {
         self.running.iter().map(|episode| episode.seed).collect()
     }
 
-    /// Seeds of each copy's next episode.
+    /// For each copy, the seed of its next episode.
     pub(crate) fn next_seeds(&self) -> &[u64] {
         &self.next_seeds
     }
@@ -75,7 +85,7 @@ impl<'a> EpisodeSchedule<'a> {
         &self.running[copy]
     }
 
-    /// Random stream of one agent in one copy's episode; a single agent has number 0.
+    /// Makes the random stream of one agent in the episode that a copy plays now; a single agent has index 0.
     pub(crate) fn stream(&self, copy: usize, agent: usize) -> Stream {
         Stream::new(self.running[copy].seed, "evaluation action", agent as u64)
     }
@@ -85,12 +95,12 @@ impl<'a> EpisodeSchedule<'a> {
         self.at[0] == 0
     }
 
-    /// Whether some episodes are not finished.
+    /// Whether some episodes are still unfinished.
     pub(crate) fn goes_on(&self) -> bool {
         self.left > 0
     }
 
-    /// Counts a step of one copy: `reward` of all agents together, `agents` the reward of each.
+    /// Adds a step of one copy: `reward` is the sum over all agents, `agents` the reward of each agent.
     pub(crate) fn count(&mut self, copy: usize, reward: f64, agents: &[f64]) -> Result<()> {
         let episode = &mut self.running[copy];
         episode.total_reward += reward;
@@ -121,7 +131,7 @@ impl<'a> EpisodeSchedule<'a> {
         self.next_seeds[copy] = self.seed_of(self.at[copy] + copies);
     }
 
-    /// The finished episodes, in the order of the request.
+    /// The finished episodes, in the order in which the task lists them.
     pub(crate) fn into_episodes(self) -> Vec<Episode> {
         self.done.into_iter().flatten().collect()
     }

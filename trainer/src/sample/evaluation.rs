@@ -1,7 +1,8 @@
 //! Whole episodes played for their returns: evaluation during training, and `pavlov evaluate`.
 //!
-//! The result of episode `k` depends on the evaluation's seed and `k` only, whichever copy or worker plays it. Every
-//! copy plays a fixed share of the episodes: taking the first `n` to end would favour short ones.
+//! The result of episode `k` depends only on the evaluation's seed and `k`, not on the copy or worker that plays it.
+//! The share of episodes of each copy is fixed in advance: taking the first `n` episodes that end would favour short
+//! ones.
 
 use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Spaces};
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Weak;
 
-/// Number of environment copies of an evaluation, at most.
+/// Largest number of environment copies that an evaluation runs on one worker.
 pub(crate) const COPIES: usize = 16;
 
 /// A request to play episodes.
@@ -28,22 +29,22 @@ pub struct EvaluationTask {
     pub episodes: Vec<u64>,
     /// Seed of the evaluation.
     pub seed: u64,
-    /// Whether policies sample their actions and explore; otherwise they are greedy.
+    /// Whether policies explore, or sample their actions; otherwise they take the best known action.
     pub explore: bool,
-    /// Environment steps of the run so far, for exploration schedules.
+    /// Number of environment steps of the run so far, for exploration schedules.
     pub timestep: u64,
-    /// Number of pictures of the first episode to keep, at most.
+    /// Largest number of pictures of the first episode to keep; 0 draws none.
     pub frames: usize,
 }
 
 /// Results of an evaluation.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluation {
-    /// The finished episodes in the order of their numbers.
+    /// The finished episodes, in the order of their numbers.
     pub episodes: Vec<Episode>,
-    /// Pictures of the first episode, if the task asks for some.
+    /// Pictures of the first episode; empty if the task asks for none.
     pub frames: Vec<Frame>,
-    /// Pictures per second, if the environment has a rate.
+    /// Number of pictures per second; `None` if the environment names no rate.
     pub render_fps: Option<f64>,
 }
 
@@ -52,7 +53,7 @@ pub struct Evaluation {
 pub(crate) enum Stage {
     /// A vector of single-agent environments.
     Vector(Box<dyn AnyVectorEnv>),
-    /// Copies of a multi-agent environment, and its pictures per second, if it has a rate.
+    /// Copies of a multi-agent environment, and the number of pictures per second, if the environment names one.
     Agents(Box<AgentCopies>, Option<f64>),
 }
 
@@ -75,9 +76,9 @@ impl Stage {
     }
 }
 
-/// Plays the episodes of `task` on the environments in `kept` if their number fits, otherwise on new ones, and keeps
-/// these in `kept`. Episodes begin with a seed, so they are the same on new and on used environments. After an error
-/// none are kept.
+/// Plays the episodes of `task`, on the environments in `kept` if there are as many copies as needed, otherwise on new
+/// ones. Keeps the environments in `kept`; after an error it keeps none. Every episode begins with a seed, so new and
+/// used environments give the same results.
 pub(crate) fn play(
     spec: &WorkerSpec,
     worker: usize,
@@ -90,7 +91,7 @@ pub(crate) fn play(
     if n == 0 {
         return Ok(Evaluation::default());
     }
-    // Other environments are dropped first: memory may not suffice for both.
+    // Environments that do not fit are dropped before new ones are made: memory may not suffice for both.
     let mut stage = match kept.take().filter(|stage| stage.copies() == n) {
         Some(stage) => stage,
         None => Stage::new(spec, n)?,
@@ -175,19 +176,19 @@ fn play_vector(
     Ok(Evaluation { episodes: roster.into_episodes(), frames, render_fps: env.render_fps() })
 }
 
-/// How long an evaluation lasts.
+/// The condition that ends an evaluation.
 #[derive(Clone, Debug)]
 pub(crate) enum EvaluationEnd {
-    /// Number of episodes.
+    /// The evaluation ends after this number of episodes.
     Episodes(u64),
-    /// Number of steps, at least.
+    /// The evaluation ends with the episodes in which this number of environment steps is reached.
     Timesteps(u64),
-    /// Until training ends, and at least one episode per worker.
+    /// The evaluation ends when the training beside it ends, but not before one episode per worker.
     TrainingEnds(Weak<()>),
 }
 
 impl EvaluationEnd {
-    /// The duration in the settings; `training` is dropped when the parallel training ends.
+    /// Reads the condition from the settings; `training` is dropped when the training beside the evaluation ends.
     pub(crate) fn new(common: &Common, training: Weak<()>) -> Self {
         match (common.evaluation_duration, common.evaluation_duration_unit) {
             (EvaluationDuration::Auto, _) => Self::TrainingEnds(training),
@@ -196,8 +197,8 @@ impl EvaluationEnd {
         }
     }
 
-    /// Numbers of the episodes to play next, after `episodes` episodes with `steps` steps; empty when the evaluation
-    /// is over.
+    /// Numbers of the episodes to play next, after the evaluation has played `episodes` episodes with `steps` steps;
+    /// empty when it is over.
     pub(crate) fn next(&self, episodes: u64, steps: u64, workers: usize) -> Range<u64> {
         let more = match self {
             Self::Episodes(n) => n.saturating_sub(episodes),
@@ -211,5 +212,5 @@ impl EvaluationEnd {
     }
 }
 
-/// Pictures of an evaluation's first episode, and the frames per second if the environment gives a rate.
+/// Pictures of an evaluation's first episode, and the number of pictures per second, if the environment names one.
 pub(crate) type Pictures = (Vec<Frame>, Option<f64>);

@@ -1,5 +1,5 @@
 //! Export of a policy as TorchScript: a function from raw observations to the network's outputs, or to actions in the
-//! environment's form, with the observation filter inside.
+//! environment's form. The observation filter is part of the function.
 
 use crate::base::{Error, Result};
 use crate::learn::params::Encoding;
@@ -15,24 +15,23 @@ use std::path::Path;
 use std::{fs, io};
 use tch::{CModule, Device, Kind, Tensor};
 
-/// Number of comparisons of the exported function with the policy, each on other observations.
+/// Number of random batches of observations on which the exported function is compared with the policy.
 const COMPARISONS: usize = 8;
 
 impl Session {
     /// Writes the policy as TorchScript: a function from raw observations `[rows, ...]` to the outputs of the policy,
     /// `[rows, columns]`. One-hot coding and the observation filter are part of the function.
     ///
-    /// If the best action is a function of the network ([`Policy::best_actions`]: SAC on a box, TD3, DDPG), the
-    /// outputs are actions, stretched to the bounds of the action space. Otherwise they are parameters of the action
-    /// distribution or Q-values; the caller chooses the best action, masks illegal ones, and stretches actions to the
-    /// bounds.
+    /// If the policy has [`Policy::best_actions`] (SAC with continuous actions, TD3, DDPG), the outputs are actions,
+    /// scaled to the bounds of the action space. Otherwise they are parameters of the action distribution, or Q-values;
+    /// the caller chooses the best action, masks illegal ones, and scales actions to the bounds.
     ///
-    /// Before `file` appears, the function is read back and compared with the policy.
+    /// The function is read back and compared with the policy before `file` appears.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the policy has memory or no network, or if the function's answers differ from the
-    /// policy's, and [`Error::State`] or [`Error::Torch`] if the file cannot be written or libtorch cannot trace the
-    /// network.
+    /// Returns [`Error::State`] if the policy has recurrent layers or no network, or if the outputs of the function
+    /// differ from the policy's. Returns [`Error::State`] or [`Error::Torch`] if the file cannot be written, or
+    /// libtorch cannot trace the network.
     pub fn export(&mut self, file: &Path) -> Result<()> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
@@ -60,7 +59,7 @@ impl Session {
     }
 }
 
-/// Returns an error if the disk has no room for `bytes` bytes: on a full disk libtorch ends the process.
+/// Returns an error if the disk has no room for `bytes` bytes at `file`: on a full disk libtorch would end the process.
 fn refuse_full_disk(file: &OsStr, bytes: u64) -> io::Result<()> {
     let mut file = File::create(file)?;
     let piece = [0; 1 << 16];
@@ -70,9 +69,9 @@ fn refuse_full_disk(file: &OsStr, bytes: u64) -> io::Result<()> {
 /// Conversion of raw observations to the policy's input, in operations that libtorch can trace.
 struct Entrance {
     space: Space,
-    /// Whether the policy takes flat rows.
+    /// Whether raw observations are encoded to flat f32 rows for the policy.
     flat: bool,
-    /// Means, and standard deviations to divide by.
+    /// Mean and divisor of each component, if observations are filtered.
     filter: Option<(Tensor, Tensor)>,
 }
 
@@ -84,6 +83,7 @@ impl Entrance {
         Self { space: desk.space.clone(), flat: !same, filter: filter.map(statistics) }
     }
 
+    /// Converts raw observations to the policy's input.
     fn pass(&self, raw: &Tensor) -> Tensor {
         let rows = match (&self.space, self.flat) {
             // Pixels are not scaled and keep their order, as in `Space::flatten_into`.
@@ -99,13 +99,15 @@ impl Entrance {
     }
 }
 
-/// Means and divisors, as [`MeanStdFilter::apply`](crate::sample::filter::MeanStdFilter::apply) computes them.
+/// Mean and divisor of each component, as [`MeanStdFilter::apply`](crate::sample::filter::MeanStdFilter::apply)
+/// computes them.
 fn statistics(running: &RunningStat) -> (Tensor, Tensor) {
     let width = running.mean().len();
     let std: Vec<f64> = (0..width).map(|i| running.variance(i).sqrt() + 1e-6).collect();
     (Tensor::from_slice(running.mean()), Tensor::from_slice(&std))
 }
 
+/// Traces the policy, with the conversion of raw observations and, where they exist, of actions.
 fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Space) -> Result<CModule> {
     let example = Tensor::zeros(sizes(space, 2), (kind(space), Device::Cpu));
     let mut failed = None;
@@ -127,7 +129,8 @@ fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Spac
     }
 }
 
-/// Lower and upper bounds of a Box. (Made before the trace: libtorch does not record how memory was filled.)
+/// Lower and upper bounds of a Box; `None` for other spaces. They are made before the trace, because libtorch does not
+/// record how memory was filled.
 fn bounds(space: &Space) -> Option<[Tensor; 2]> {
     let Space::Box { low, high, .. } = space else { return None };
     let tensor =
@@ -135,7 +138,7 @@ fn bounds(space: &Space) -> Option<[Tensor; 2]> {
     Some([tensor(low), tensor(high)])
 }
 
-/// Stretches actions in [-1, 1] to the bounds, like [`unsquash`](crate::sample::transforms::unsquash).
+/// Scales actions in [-1, 1] to the bounds, as [`unsquash`](crate::sample::transforms::unsquash) does.
 fn stretched(actions: Tensor, [low, high]: &[Tensor; 2]) -> Tensor {
     (low + (actions + 1.0) * (high - low) / 2.0).clamp_tensor(Some(low), Some(high))
 }
@@ -172,11 +175,13 @@ fn compare(module: &CModule, desk: &mut Inference, policy: &mut dyn Policy) -> R
     Ok(())
 }
 
+/// Shape of a batch of `rows` raw observations.
 fn sizes(space: &Space, rows: usize) -> Vec<i64> {
     let row = if matches!(space, Space::Box { .. }) { space.shape() } else { vec![space.width()] };
     std::iter::once(rows).chain(row).map(|n| n as i64).collect()
 }
 
+/// libtorch's scalar type of a space.
 fn kind(space: &Space) -> Kind {
     match space.dtype() {
         DType::U8 => Kind::Uint8,
@@ -186,6 +191,7 @@ fn kind(space: &Space) -> Kind {
     }
 }
 
+/// Fills `rows` with random observations of the space.
 fn draw(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
     fn typed<T: Element>(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
         let rows: &mut [T] = bytemuck::cast_slice_mut(rows);
@@ -199,7 +205,7 @@ fn draw(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
     }
 }
 
-/// The same space, but unbounded where a bound is above a million: random draws then have a usual size.
+/// Returns the space with bounds beyond a million replaced by infinity: random draws then have a usual size.
 fn tame(space: &Space) -> Space {
     match space.clone() {
         Space::Box { low, high, shape, dtype } => {

@@ -1,19 +1,21 @@
-//! Running normalisation of observations, synchronised between workers.
+//! Normalisation of observations by their running mean and standard deviation, synchronised between workers.
 
 use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Welford's running mean and sum of squares; two are merged in parallel form (Chan et al. 1979).
+/// Running mean and variance of observations by Welford's algorithm; two statistics are merged by the parallel formula
+/// (Chan et al. 1979).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunningStat {
     count: u64,
     mean: Vec<f64>,
+    /// Sum of squared deviations from the mean, by component.
     sum_of_squares: Vec<f64>,
 }
 
 impl RunningStat {
-    /// Makes a statistic of no observations.
+    /// Makes the statistic of no observations; `width` is the number of components.
     pub fn new(width: usize) -> Self {
         Self { count: 0, mean: vec![0.0; width], sum_of_squares: vec![0.0; width] }
     }
@@ -44,7 +46,7 @@ impl RunningStat {
         self.count += other.count;
     }
 
-    /// Number of observations.
+    /// Number of observations that were added.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -54,7 +56,7 @@ impl RunningStat {
         &self.mean
     }
 
-    /// Variance of component `i` (divisor n - 1); for a single observation the square of its mean, as in Ray.
+    /// Sample variance of component `i` (divisor n - 1); after a single observation the square of its mean, as in Ray.
     pub fn variance(&self, i: usize) -> f64 {
         if self.count > 1 {
             self.sum_of_squares[i] / (self.count - 1) as f64
@@ -67,20 +69,23 @@ impl RunningStat {
 /// Statistics of each policy's observation filter, by policy id.
 pub type FilterStats = BTreeMap<PolicyId, RunningStat>;
 
-/// An observation filter: statistics of all observations, and of those since the last synchronisation.
+/// Normalises observations; keeps statistics of all observations, and of those since the last synchronisation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeanStdFilter {
+    /// Statistics of all observations.
     running: RunningStat,
+    /// Statistics of the observations since the last synchronisation.
     buffer: RunningStat,
 }
 
 impl MeanStdFilter {
-    /// Makes a filter for observations of `width` numbers.
+    /// Makes an empty filter for observations of `width` components.
     pub fn new(width: usize) -> Self {
         Self { running: RunningStat::new(width), buffer: RunningStat::new(width) }
     }
 
-    /// Normalises rows in place; with `update` adds them to the statistics first.
+    /// Normalises rows in place: subtracts the mean and divides by the standard deviation. With `update` each row is
+    /// first added to the statistics.
     pub fn apply(&mut self, rows: &mut [f32], update: bool) {
         for row in rows.chunks_exact_mut(self.running.mean.len().max(1)) {
             if update {
@@ -94,13 +99,13 @@ impl MeanStdFilter {
         }
     }
 
-    /// Statistics of the observations since the last call.
+    /// Returns the statistics of the observations that were added by [`apply`](Self::apply) since the last call.
     pub fn flush(&mut self) -> RunningStat {
         let width = self.running.mean.len();
         std::mem::replace(&mut self.buffer, RunningStat::new(width))
     }
 
-    /// Adds the observations of another worker.
+    /// Adds the statistics of observations that another worker has seen.
     pub fn merge(&mut self, seen: &RunningStat) {
         self.running.update(seen);
     }
@@ -113,7 +118,7 @@ impl MeanStdFilter {
     /// Replaces the statistics by those of another filter of the same width.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the width differs.
+    /// Returns [`Error::State`] if the number of components differs.
     pub fn set_running(&mut self, running: &RunningStat) -> Result<()> {
         if running.mean.len() != self.running.mean.len() {
             let reason = format!(
@@ -128,8 +133,8 @@ impl MeanStdFilter {
     }
 }
 
-/// The filters of these policies in a checkpoint. Older versions saved one filter, which belongs to the run's only
-/// policy.
+/// Reads from a checkpoint the filters of those `policies` that have one. Older versions saved one filter, which
+/// belongs to the only policy of the run.
 pub(crate) fn saved_filters<'a>(
     run: &State,
     policies: impl Iterator<Item = &'a PolicyId>,

@@ -1,4 +1,4 @@
-//! One of several learners, which repeats the steps of the trainer's learner in another process.
+//! A learner in another process, which takes the same learning steps as the trainer's learner.
 
 use crate::base::{Error, PolicyId, Result, State};
 use crate::experience::SampleBatch;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Follow {
-    /// Listen for the other learners; the reply is the address.
+    /// Listen for connections of the other learners; the reply is the address.
     Listen,
     /// Connect to the other learners.
     Meet {
@@ -38,7 +38,8 @@ pub enum Follow {
     Learn {
         /// Id of the policy that learns.
         policy: PolicyId,
-        /// Positions of the random streams in the trainer's learner; `None` if the policy has no network.
+        /// Environment steps and random streams of the trainer's learner before the step; `None` if the policy has no
+        /// network.
         moment: Option<Moment>,
         /// Rows to learn from.
         #[serde(skip)]
@@ -49,17 +50,17 @@ pub enum Follow {
         /// Id of the policy with the target network.
         policy: PolicyId,
     },
-    /// Pass the mean of each statistic to one policy, which may adapt.
+    /// Tell one policy the means of its training statistics, to which it may adapt.
     AfterTraining {
         /// Id of the policy that adapts.
         policy: PolicyId,
-        /// Mean of each statistic by name, as the bits of an `f64`, since JSON has no NaN.
+        /// Means of the training statistics by name, each as the bits of an `f64`, since JSON has no NaN.
         means: BTreeMap<String, u64>,
     },
 }
 
 impl Follow {
-    /// The part of the request that is sent as binary arrays.
+    /// The content of the request that is sent as binary arrays; `None` if there is none.
     pub(crate) fn arrays(&self) -> Option<&State> {
         match self {
             Self::SetPolicies { state } => Some(state),
@@ -68,7 +69,7 @@ impl Follow {
         }
     }
 
-    /// The same request with `arrays` put in.
+    /// Returns the request with `arrays` as its binary content.
     pub(crate) fn with_arrays(mut self, arrays: State) -> Self {
         if let Self::SetPolicies { state: place } | Self::Learn { batch: place, .. } = &mut self {
             *place = Arc::new(arrays);
@@ -80,13 +81,15 @@ impl Follow {
 /// Connections of a learner to the other learners.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
+    /// Listens for connections; `None` before `Listen` and after `Meet`.
     listener: Option<TcpListener>,
+    /// Connection to the other learners, once it is made.
     together: Option<Together>,
 }
 
 impl Follower {
-    /// Handles a request; returns the address if the request is to listen. After an error the connections are closed,
-    /// so that the other learners do not wait for this one.
+    /// Handles a request. Returns the address if the request is `Listen`. After an error the connections are closed, so
+    /// that the other learners do not wait for this one.
     pub(crate) fn handle(&mut self, policies: &mut PolicyMap, follow: Follow) -> Result<Option<SocketAddr>> {
         let reply = self.follow(policies, follow);
         if reply.is_err() {

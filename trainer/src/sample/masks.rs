@@ -1,16 +1,20 @@
-//! Masks of legal discrete actions: read from the environment at every observation, and checked.
+//! Masks of legal discrete actions, which are read from the environment at every observation and checked.
 
 use crate::base::{Error, HostTensor, Result};
 use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 
-/// Masks of legal actions, `[rows, copies, options]`; all actions are legal until an environment masks some.
+/// Masks of legal actions for each row, `[rows, copies, options]`; all actions are legal until an environment masks
+/// some.
 #[derive(Debug)]
 pub(crate) struct Masks {
+    /// The masks, `[rows, copies, options]`.
     pub(crate) rows: HostTensor,
-    /// Number of actions of each choice; the flags of choice 0 come first, then those of choice 1, and so on.
+    /// Number of actions of each choice: one entry for Discrete, several for MultiDiscrete. The flags of choice 0 come
+    /// first in a mask.
     choices: Vec<usize>,
+    /// Number of flags per copy: the sum of `choices`.
     options: usize,
-    /// Legal actions at the last observations of the episodes that ended in this step, `[copies, options]`.
+    /// Legal actions at the last observations of the episodes that ended in the latest step, `[copies, options]`.
     ended: Vec<bool>,
 }
 
@@ -30,17 +34,17 @@ impl Masks {
         Ok(Self { rows, choices, options, ended: vec![true; copies * options] })
     }
 
-    /// Number of flags per copy.
+    /// Number of flags per copy: the sum over all choices of their numbers of actions.
     pub(crate) fn options(&self) -> usize {
         self.options
     }
 
-    /// The mask of row `i`, `[copies, options]`.
+    /// The masks of all copies in row `i`, `[copies, options]`.
     pub(crate) fn row(&mut self, i: usize) -> &mut [bool] {
         self.rows.bools_mut(i)
     }
 
-    /// Asks the environment which actions are legal now, and stores the answer as row `i`.
+    /// Reads from the environment which actions are legal now, stores the masks in row `i`, and checks them.
     pub(crate) fn read(&mut self, env: &dyn AnyVectorEnv, i: usize) -> Result<()> {
         if !env.action_masks(self.rows.bools_mut(i)) {
             let rule = "this environment does not say which actions are legal: implement `action_mask`, or leave it out";
@@ -49,7 +53,8 @@ impl Masks {
         self.check(i)
     }
 
-    /// Asks which actions are legal for one agent, and stores the answer at place `slot` of row `i`.
+    /// Reads from the environment which actions of one agent are legal now, and stores the mask in row `i` at place
+    /// `slot`.
     pub(crate) fn read_agent(
         &mut self,
         env: &dyn AnyMultiAgentEnv,
@@ -71,7 +76,7 @@ impl Masks {
         Err(Error::state("the action mask", reason))
     }
 
-    /// Returns an error if row `i` leaves some copy without a legal action.
+    /// Returns an error if a mask in row `i` leaves its copy without a legal action.
     pub(crate) fn check(&mut self, i: usize) -> Result<()> {
         let choices = &self.choices;
         let options = self.options;
@@ -87,16 +92,16 @@ impl Masks {
         Ok(())
     }
 
-    /// Asks which actions were legal at the last observations of episodes that ended in this step; all, if the
-    /// environment cannot tell.
+    /// Reads from the environment which actions were legal at the last observations of the episodes that ended in this
+    /// step; if it cannot tell, all actions count as legal.
     pub(crate) fn read_ended(&mut self, env: &dyn AnyVectorEnv) {
         if !env.final_action_masks(&mut self.ended) {
             self.ended.fill(true);
         }
     }
 
-    /// Legal actions at the last observation of one copy's finished episode; all actions, if some choice has no legal
-    /// one.
+    /// Legal actions at the last observation of one copy's finished episode. If a choice has no legal action there, all
+    /// actions count as legal.
     pub(crate) fn ended(&mut self, copy: usize) -> &[bool] {
         let mask = &mut self.ended[copy * self.options..][..self.options];
         if choice_without_action(&self.choices, mask).is_some() {
@@ -106,6 +111,7 @@ impl Masks {
     }
 }
 
+/// Index of the first choice for which the mask allows no action.
 fn choice_without_action(choices: &[usize], mask: &[bool]) -> Option<usize> {
     let mut start = 0;
     choices.iter().position(|&n| {

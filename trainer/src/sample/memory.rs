@@ -1,18 +1,18 @@
-//! Recurrent state of a policy in a fragment: at the first row of every sequence, and after every cut.
+//! The recurrent states that a fragment stores: one before every sequence, and one after the last step.
 
 use crate::base::HostTensor;
 use tch::Kind;
 
-/// Recurrent state of every copy, stored at every `every`-th step.
+/// Recurrent state of every copy, stored before every `every`-th step.
 #[derive(Debug)]
 pub(crate) struct Memories {
-    /// Number of steps per sequence.
+    /// Number of steps of a sequence.
     pub(crate) every: usize,
-    /// Recurrent state at the start of every sequence, `[ceil(T / every), N, width]`.
+    /// Recurrent states before the first step of every sequence, `[ceil(T / every), N, width]`.
     pub(crate) rows: HostTensor,
-    /// Whether an episode begins at each step, `[T * N]`.
+    /// For each step and copy, whether an episode begins with that step, `[T * N]`.
     pub(crate) resets: Vec<bool>,
-    /// Recurrent state after the last step of the fragment, `[N, width]`.
+    /// Recurrent states after the last step of the fragment, `[N, width]`.
     pub(crate) next: Vec<f32>,
 }
 
@@ -27,7 +27,8 @@ impl Memories {
         }
     }
 
-    /// Stores the recurrent state of all copies before step `t`, and whether their episodes begin there.
+    /// Stores for each copy whether an episode begins with step `t`, and the recurrent state before the step if a
+    /// sequence begins there.
     pub(crate) fn store(&mut self, t: usize, memory: &[f32], resets: &[bool]) {
         if t.is_multiple_of(self.every) {
             self.rows.slice_mut(t / self.every).copy_from_slice(memory);
@@ -35,7 +36,8 @@ impl Memories {
         self.resets[t * resets.len()..][..resets.len()].copy_from_slice(resets);
     }
 
-    /// Stores the recurrent state of one copy before step `t`, and whether its episode begins there.
+    /// Stores for one copy whether an episode begins with step `t`, and the recurrent state before the step if a
+    /// sequence begins there.
     pub(crate) fn store_one(
         &mut self,
         t: usize,

@@ -19,9 +19,9 @@ pub enum Request {
         /// Environment steps that the whole run has sampled so far.
         timestep: u64,
     },
-    /// Replace the weights by the learner's.
+    /// Replace the worker's weights by those that the learner has published.
     SetWeights {
-        /// Number of times that the learner has published weights.
+        /// Version of the weights: 0 for the initial ones, `n` for the `n`-th published.
         version: u64,
         /// The weights of all policies.
         weights: Weights,
@@ -32,13 +32,13 @@ pub enum Request {
     GetState,
     /// Restore the state that `GetState` returned.
     SetState(Arc<State>),
-    /// Return the statistics of the observation filters since the last such request.
+    /// Return the statistics that the observation filters have gathered since the last request of this kind.
     FlushFilters,
-    /// Replace the filters' statistics by those merged from all workers.
+    /// Replace the statistics of the observation filters by those merged from all workers.
     SetFilters(Arc<FilterStats>),
-    /// Change the task of the environments.
+    /// Set the task of the environments.
     SetTask(Arc<Value>),
-    /// Do a step of one of several learners.
+    /// Take part in learning, as one of several learners.
     Follow(Follow),
 }
 
@@ -46,35 +46,35 @@ pub enum Request {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reply {
-    /// The request is done; it has no result.
+    /// The request was carried out, and it has no result.
     Done,
-    /// The fragment that was asked for.
+    /// The sampled fragment.
     Sample(Sampled),
-    /// The finished evaluation episodes.
+    /// The finished episodes of the evaluation.
     Evaluation(Evaluation),
-    /// The state of the worker.
+    /// The state that the next fragment of the worker depends on.
     State(State),
     /// Statistics of the observation filters, by policy id; empty without filters.
     Filters(FilterStats),
-    /// Address at which a learner listens for the others.
+    /// Address at which a learner listens for the other learners.
     Listens(SocketAddr),
 }
 
-/// One postprocessed fragment.
+/// A sampled and postprocessed fragment.
 #[derive(Debug)]
 pub struct Sampled {
     /// Rows to learn from, and the number of environment steps in them.
     pub batch: TrainBatch,
-    /// Episodes that ended in the fragment.
+    /// Episodes that ended while the fragment was sampled.
     pub episodes: Vec<Episode>,
-    /// Version of the weights that the worker acted by.
+    /// Version of the weights by which the worker acted.
     pub version: u64,
-    /// Times of the worker's sampling steps.
+    /// Time that the worker spent on each phase of sampling.
     pub perf: SamplerPerf,
 }
 
 impl Sampled {
-    /// The fragment's state for a checkpoint, without its times.
+    /// Returns the fragment for a checkpoint, without its times; `keep` turns a tensor into a stored array.
     pub(crate) fn state(&self, keep: fn(&Tensor) -> Array) -> Result<State> {
         let mut state = State::default();
         self.batch.save(&mut state, keep)?;
@@ -83,11 +83,11 @@ impl Sampled {
         Ok(state)
     }
 
-    /// Restores a fragment that [`state`](Self::state) saved.
+    /// Restores a fragment that [`state`](Self::state) returned.
     pub(crate) fn from_state(state: &mut State) -> Result<Self> {
         let batch = TrainBatch::saved(state)?;
         let episodes = state.get("episodes")?;
-        // Checkpoints of the first layout have no versions.
+        // Checkpoints of the first format have no versions.
         let version = if state.has("version") { state.get("version")? } else { 0 };
         Ok(Self { batch, episodes, version, perf: SamplerPerf::default() })
     }

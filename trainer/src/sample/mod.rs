@@ -1,5 +1,5 @@
-//! From environments to rows of experience: acting, sampling, filters, evaluation, and the worker that does all of it
-//! on request.
+//! Sampling: acting in environments, the rows of experience it yields, observation filters, evaluations, and the worker
+//! that does all of this on request.
 
 mod acting_rows;
 mod agent_copies;

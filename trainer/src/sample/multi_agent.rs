@@ -1,7 +1,7 @@
-//! The loop that steps copies of a multi-agent environment, and fills a fragment per policy.
+//! The sampler of multi-agent environments: it steps copies of an environment, and fills a fragment per policy.
 //!
-//! In each step a policy is called once, on the rows of all agents that act by it then, from all copies. A step
-//! allocates nothing and takes no lock.
+//! In each step every policy is called once, with the observations of all agents that act by it in that step, from all
+//! copies. A step allocates nothing and takes no lock.
 
 use crate::agents::{Agent, Policies, PolicyAssignment};
 use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
@@ -21,23 +21,27 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct MultiAgentSampler {
     copies: AgentCopies,
+    /// The agents of each policy; policies that act in evaluations only are left out.
     teams: Vec<Team>,
+    /// The episodes in progress.
     counting: RunningEpisodes,
     common: Common,
     perf: SamplerPerf,
 }
 
-/// The agents of one policy, and whether it learns from their rows.
+/// The agents of one policy, and whether the policy learns from their rows.
 #[derive(Debug)]
 struct Team {
+    /// The agents of the policy, with their rows.
     seats: Seats,
+    /// Whether the rows are stored for learning; otherwise the policy only acts.
     learns: bool,
     clip_rewards: Option<ClipRewards>,
 }
 
 impl MultiAgentSampler {
-    /// Allocates the buffers and starts the first episodes. `first_env` is the number of the first copy in the whole
-    /// run.
+    /// Allocates the buffers and starts the first episodes. `first_env` is the index of this worker's first copy among
+    /// all copies of the run.
     pub(crate) fn new(
         envs: Vec<Box<dyn AnyMultiAgentEnv>>,
         common: &Common,
@@ -51,7 +55,7 @@ impl MultiAgentSampler {
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
             let own = policies.agents_of(id, agents)?;
-            // The policy acts in evaluations only.
+            // A policy without agents here acts in evaluations only.
             if own.is_empty() {
                 continue;
             }
@@ -80,12 +84,13 @@ impl MultiAgentSampler {
         Ok(sampler)
     }
 
+    /// Starts a new episode in every copy.
     fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         (0..self.copies.len()).try_for_each(|copy| self.start(copy))?;
         self.counting.start(callbacks)
     }
 
-    /// Resets one copy, and starts its next episode.
+    /// Resets one copy, and begins its running episode for all agents.
     fn start(&mut self, copy: usize) -> Result<()> {
         let Self { copies, teams, counting, .. } = self;
         let episode = counting.running(copy);
@@ -93,7 +98,7 @@ impl MultiAgentSampler {
         seats::begin(teams, |team| &mut team.seats, copies, (copy, episode), &|_| None)
     }
 
-    /// Counts a step of every copy, and starts new episodes where some have ended.
+    /// Adds a step of every copy to its episode, and resets the copies whose episode has ended.
     fn count(&mut self, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         for copy in 0..self.copies.len() {
             let (ended, truncated) = self.copies.ended(copy);
@@ -114,6 +119,7 @@ impl MultiAgentSampler {
         Ok(())
     }
 
+    /// Acts by every policy, steps all copies, and stores the results.
     fn step(
         &mut self,
         policies: &mut PolicyMap,

@@ -1,4 +1,4 @@
-//! Storage of a fragment, or of a single step: the rows that acting reads and writes.
+//! The buffer for the rows of a fragment or of a single step, which acting reads and writes.
 
 use crate::base::{HostTensor, Result, State};
 use crate::sample::endings::Endings;
@@ -7,32 +7,37 @@ use crate::sample::memory::Memories;
 use pavlov_envs::Space;
 use tch::Kind;
 
-/// Rows of `T` steps of `N` copies, time-major. Observations and masks have one row more, for the observation after
-/// the last step.
+/// The rows of `T` steps of `N` copies, time-major. Observations and masks have `T + 1` rows: the last one is for the
+/// observation after the last step.
 #[derive(Debug)]
 pub(crate) struct RolloutBuffer {
-    /// Observations, `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::base::Spaces::stored).
+    /// Observations, `[T + 1, N, ...]`, in the space that [`Spaces::stored`](crate::base::Spaces::stored) returns.
     pub(crate) obs: HostTensor,
-    /// Legal actions, `[T + 1, N, options]`; `None` without masks.
+    /// Masks of legal actions, `[T + 1, N, options]`; `None` if actions are not masked.
     pub(crate) masks: Option<Masks>,
     /// Actions, `[T, N]` or `[T, N, components]`.
     pub(crate) actions: HostTensor,
     /// Columns that the policy adds, `[T, N]` or `[T, N, width]` each.
     pub(crate) columns: Vec<HostTensor>,
-    /// Recurrent state; `None` if the policy is not recurrent.
+    /// Recurrent states; `None` if the policy is not recurrent.
     pub(crate) memories: Option<Memories>,
-    /// Rewards and ends of the rows, `[T * N]`.
+    /// Reward of each step, `[T * N]`.
     pub(crate) rewards: Vec<f32>,
+    /// Whether an episode terminated at each step, `[T * N]`.
     pub(crate) terminated: Vec<bool>,
+    /// Whether an episode was truncated at each step, `[T * N]`.
     pub(crate) truncated: Vec<bool>,
-    /// The episodes that ended in these rows.
+    /// Last observations, masks and recurrent states of the episodes that ended in these steps.
     pub(crate) endings: Endings,
+    /// Number of steps, `T`.
     steps: usize,
+    /// Number of copies, `N`.
     copies: usize,
 }
 
 impl RolloutBuffer {
-    /// Allocates `steps` steps of `copies` copies; `columns` are the widths of the columns that the policy adds.
+    /// Allocates a buffer for `steps` steps of `copies` copies; `columns` gives the width of each column that the
+    /// policy adds.
     pub(crate) fn new(
         steps: usize,
         copies: usize,
@@ -65,7 +70,7 @@ impl RolloutBuffer {
         })
     }
 
-    /// Copies the observation and mask of one copy in row `t` to place `i` of `to`.
+    /// Copies the observation and mask of one copy, from row `t` to place `i` in row 0 of the buffer `to`.
     pub(crate) fn lend_seen(&mut self, (t, copy): (usize, usize), to: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;
         to.obs.part_mut(0, i, copies).copy_from_slice(self.obs.part_mut(t, copy, copies));
@@ -74,7 +79,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Copies the action and the policy's columns at place `i` of `from` to row `t` of one copy.
+    /// Copies an action and the policy's columns, from place `i` in row 0 of the buffer `from` to row `t` of one copy.
     pub(crate) fn take_choice(&mut self, (t, copy): (usize, usize), from: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;
         self.actions.part_mut(t, copy, copies).copy_from_slice(from.actions.part_mut(0, i, copies));
@@ -83,7 +88,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Moves one copy's observation and mask from row `t` to row 0; with `chosen` its action and the policy's
+    /// Copies the observation and mask of one copy from row `t` to row 0; with `chosen` its action and the policy's
     /// columns, too.
     pub(crate) fn carry_copy(&mut self, t: usize, copy: usize, chosen: bool) {
         let copies = self.copies;
@@ -97,7 +102,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Saves row 0 with its actions and the policy's columns.
+    /// Saves the observations, masks and actions of row 0, and the policy's columns there.
     pub(crate) fn save_chosen(&self, state: &mut State) {
         self.save(0, state);
         state.set_tensor("actions", self.actions.row(0));
@@ -106,7 +111,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Restores row 0 as [`save_chosen`](Self::save_chosen) saved it.
+    /// Restores row 0 from a state that [`save_chosen`](Self::save_chosen) wrote.
     pub(crate) fn restore_chosen(&mut self, state: &State) -> Result<()> {
         self.restore(state)?;
         state.copy_into("actions", &mut self.actions.row(0).shallow_clone())?;
@@ -116,7 +121,7 @@ impl RolloutBuffer {
         Ok(())
     }
 
-    /// Moves the observations after the last step to row 0, where the next fragment starts.
+    /// Copies the observations and masks after the last step to row 0, where the next fragment starts.
     pub(crate) fn carry(&mut self) {
         self.obs.copy_row(self.steps, 0);
         if let Some(masks) = &mut self.masks {
@@ -124,7 +129,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Saves the observations and masks of row `t`.
+    /// Saves the observations and masks of row `t`; [`restore`](Self::restore) reads them.
     pub(crate) fn save(&self, t: usize, state: &mut State) {
         state.set_tensor("obs", self.obs.row(t));
         if let Some(masks) = &self.masks {
@@ -132,7 +137,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Restores saved observations and masks as row 0.
+    /// Restores the observations and masks that [`save`](Self::save) wrote, to row 0.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         state.copy_into("obs", &mut self.obs.row(0).shallow_clone())?;
         match &self.masks {

@@ -1,8 +1,8 @@
-//! The loop that steps environment copies with a policy and fills fragments.
+//! The sampler of single-agent environments: it steps environment copies with a policy, and fills fragments.
 //!
-//! Storage is time-major `[T, N, ...]`, allocated once and reused: the environment writes its observations into row
-//! `t + 1`, and the policy reads row `t` without a copy. A step of a copy allocates nothing, takes no lock and, on
-//! the CPU, reads nothing back from libtorch.
+//! The rollout buffer is time-major, `[T, N, ...]`, allocated once and reused: the environment writes its observations
+//! into row `t + 1`, and the policy reads row `t` without a copy. A step allocates nothing, takes no lock and, on the
+//! CPU, reads nothing back from libtorch.
 
 use crate::base::{
     Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, host, notice_once,
@@ -20,27 +20,31 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 
-/// Copies of a single-agent environment, all buffers of a fragment, and the episodes in progress.
+/// Copies of a single-agent environment, the buffers of a fragment, and the episodes in progress.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     env: Box<dyn AnyVectorEnv>,
-    /// The id of the policy that acts.
+    /// Id of the policy that acts.
     policy: PolicyId,
+    /// Connection between environment and policy.
     pilot: Connector,
     storage: RolloutBuffer,
+    /// The episodes in progress.
     counting: RunningEpisodes,
     clip_rewards: Option<ClipRewards>,
+    /// Number of environment copies in the whole run.
     total_envs: u64,
+    /// Number of steps per copy in a fragment.
     steps: usize,
 
-    /// Whether the first observation of the next fragment is still in row T, not yet in row 0.
+    /// Whether the first observations of the next fragment are still in the last row, not yet in row 0.
     carry: bool,
     perf: SamplerPerf,
 }
 
 impl Sampler {
-    /// Allocates the buffers and starts the first episodes. `first_env` is the number of the first copy in the whole
-    /// run.
+    /// Allocates the buffers and starts the first episodes. `first_env` is the index of this worker's first copy among
+    /// all copies of the run.
     pub(crate) fn new(
         env: Box<dyn AnyVectorEnv>,
         common: &Common,
@@ -70,6 +74,7 @@ impl Sampler {
         Ok(sampler)
     }
 
+    /// Resets all copies, and starts their running episodes.
     fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         let Self { env, pilot, storage, counting, .. } = self;
         env.reset(Some(&counting.seeds()), pilot.first(storage))?;
@@ -81,8 +86,8 @@ impl Sampler {
         counting.start(callbacks)
     }
 
-    /// The error to report when acting on row `t` or an action failed: a bad observation of that row if there is one,
-    /// as no action can be right then; otherwise `error`.
+    /// Chooses the error to report when acting on row `t` or its step failed with `error`. If an observation of that
+    /// row is not finite, no action can be right, and the error about the observation is returned.
     fn blame_observation(&self, t: usize, error: Error) -> Error {
         if self.pilot.encoding().kind() != Kind::Float {
             return error;
@@ -93,6 +98,7 @@ impl Sampler {
         self.counting.not_finite(obs, width, t).unwrap_or(error)
     }
 
+    /// Steps all copies with the actions of row `t`, and stores observations and masks in row `t + 1`.
     fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {
         let Self { env, pilot, storage, counting, perf, .. } = self;
         let (actions, out) = pilot.exchange(storage, t);
@@ -106,7 +112,8 @@ impl Sampler {
         }
     }
 
-    /// Counts a step of every copy, and stores the last observations and masks of the episodes that ended.
+    /// Adds step `t` of every copy to its episode, and stores last observation, mask and recurrent state of episodes
+    /// that ended.
     fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         let Self { pilot, storage, counting, env, .. } = self;
         let n = counting.copies();

@@ -1,9 +1,9 @@
-//! The agents of one policy in all copies of an environment: which of them act next, their finished rows, and the row
-//! that each has begun.
+//! The agents of one policy in all copies of an environment: which of them act next, their finished rows, and the
+//! unfinished row of each.
 //!
-//! A slot (seat) is one agent of one copy. It opens a row when it acts, and closes the row when it acts again or its
-//! episode ends: only then the reward and the next observation of the row are known. Agents that wait for each other
-//! have different numbers of rows, so every slot counts its own rows.
+//! A slot stands for one agent of one copy. It opens a row when its agent acts. It closes the row when the agent is to
+//! act again or its episode ends: only then the reward and the next observation of the row are known. Agents that wait
+//! for each other have different numbers of rows, so every slot counts its own rows.
 
 use crate::base::{AgentReward, Episode, Error, PolicyId, Result, Spaces, State, Stream};
 use crate::experience::Fragment;
@@ -18,40 +18,46 @@ use crate::sample::running_episodes::not_finite_at;
 use crate::settings::{ClipRewards, Common};
 use tch::Kind;
 
-/// State of all slots, ordered by copy and then by agent.
+/// State of all slots of one policy. A slot stands for one agent of one copy; slots are ordered by copy and then by
+/// agent.
 #[derive(Debug)]
 pub(crate) struct Seats {
+    /// Id of the policy.
     id: PolicyId,
-    /// For each slot: number of its copy, and index of its agent among all agents of the copy.
+    /// For each slot (agent of a copy), the index of its copy, and the index of its agent among all agents of the copy.
     places: Vec<(usize, usize)>,
-    /// Number of slots per copy: the agents that act by this policy in some episode.
+    /// Number of slots per copy: one for each agent that acts by this policy in some episode.
     agents: usize,
+    /// Connection between environment and policy; each slot is one of its copies.
     pub(crate) pilot: Connector,
+    /// The rows of all slots.
     pub(crate) storage: RolloutBuffer,
+    /// Buffers for the slots that act in a step, if others wait.
     gathered: ActingRows,
-    /// Whether observations update the filter.
+    /// Whether the observation filter counts new observations.
     learning: bool,
 
-    /// For each slot, whether its agent acts by this policy in this episode.
+    /// For each slot (agent of a copy), whether its agent acts by this policy in the running episode of its copy.
     pub(crate) plays: Vec<bool>,
-    /// For each slot, the number of its finished rows; its current observation and its unfinished row come after
-    /// them.
+    /// For each slot (agent of a copy), the number of its finished rows. This is also the index of its unfinished row
+    /// and current observation.
     pub(crate) closed: Vec<usize>,
-    /// For each slot, whether it acts in the next step.
+    /// For each slot (agent of a copy), whether its agent acts in the next step.
     pub(crate) due: Vec<bool>,
-    /// For each slot, whether it has acted and its row is not finished.
+    /// For each slot (agent of a copy), whether its agent has acted and the row is not finished.
     pub(crate) open: Vec<bool>,
-    /// For each slot, the sum of its rewards since it acted.
+    /// For each slot (agent of a copy), the sum of its rewards since its agent acted last.
     pub(crate) earned: Vec<f64>,
-    /// Recurrent state before the action of each unfinished row, and whether the episode began there; empty without
-    /// recurrent layers.
+    /// For each slot (agent of a copy), the recurrent state before the action of its unfinished row, `[slots, width]`;
+    /// empty for policies that are not recurrent.
     pub(crate) before: Vec<f32>,
+    /// For each slot (agent of a copy), whether its unfinished row is the first of an episode.
     pub(crate) began: Vec<bool>,
 }
 
 impl Seats {
-    /// Makes the slots of the agents with these indices in every copy, with room for `steps` steps; `rngs` has a
-    /// random stream per slot.
+    /// Makes a slot in every copy for each agent in `agents`, with room for `steps` rows; `rngs` has a random stream
+    /// per slot.
     pub(crate) fn new(
         (id, policy): (PolicyId, &dyn Policy),
         (agents, spaces): (Vec<usize>, &Spaces),
@@ -82,24 +88,25 @@ impl Seats {
         })
     }
 
-    /// Normalises observations by these statistics; without statistics observations stay as they are.
+    /// Replaces the observation filter by one with the statistics `running`, which no longer change; with `None`
+    /// observations are not filtered.
     pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
         self.pilot = self.pilot.filtered_by(running)?;
         self.learning = false;
         Ok(self)
     }
 
-    /// The id of the policy.
+    /// Id of the policy.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
-    /// The policy's id and its observation filter, if there is one.
+    /// The policy's id and its observation filter; `None` without a filter.
     pub(crate) fn filter_mut(&mut self) -> Option<(&str, &mut MeanStdFilter)> {
         self.pilot.filter.as_mut().map(|filter| (self.id.as_str(), filter))
     }
 
-    /// Restores only the filter; without a state it starts empty.
+    /// Restores the observation filter, if there is one, from `state`; without a state it starts empty.
     pub(crate) fn set_filter(&mut self, state: Option<&State>) -> Result<()> {
         if self.pilot.filter.is_some() {
             self.pilot.filter = Some(match state {
@@ -110,17 +117,19 @@ impl Seats {
         Ok(())
     }
 
+    /// Number of slots, one for each agent of each copy.
     pub(crate) fn slots(&self) -> usize {
         self.closed.len()
     }
 
+    /// Indices of the slots of one copy, one for each agent.
     fn slots_of(&self, copy: usize) -> std::ops::Range<usize> {
         copy * self.agents..(copy + 1) * self.agents
     }
 
-    /// Starts an episode of one copy, in which each agent acts by its policy in `seated`. Agents that do not act yet
-    /// get no row. `stream` may give an agent a new random stream. Returns the number of agents that act by this
-    /// policy.
+    /// Starts an episode of one copy, in which each agent acts by its policy in `seated`. Agents that do not act in the
+    /// first step get no row yet. `stream` may give an agent a new random stream. Returns the number of the copy's
+    /// agents that act by this policy.
     fn begin(
         &mut self,
         copies: &AgentCopies,
@@ -145,7 +154,8 @@ impl Seats {
         Ok(playing)
     }
 
-    /// Stores the current observation of a slot that acts next, after its finished rows.
+    /// Stores the current observation of an agent that acts next, given by its `slot`, in the row after its finished
+    /// rows.
     fn see(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
         let (copy, agent) = self.places[slot];
         let t = self.closed[slot];
@@ -157,13 +167,13 @@ impl Seats {
         self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)
     }
 
-    /// The row that all slots share, if they share one.
+    /// Number of finished rows of every agent, if it is the same for all agents of all copies; otherwise `None`.
     fn common_row(&self) -> Option<usize> {
         let t = *self.closed.first()?;
         self.closed.iter().all(|&rows| rows == t).then_some(t)
     }
 
-    /// Returns an error if the current observation of a slot is not finite.
+    /// Returns an error if the current observation of one agent of a copy, given by its `slot`, is not finite.
     fn check_seen(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
         let slots = self.slots();
         let agent = self.places[slot].1;
@@ -171,12 +181,12 @@ impl Seats {
         check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
     }
 
-    /// Returns an error if the current observation of a slot that acts next is not finite.
+    /// Returns an error if the current observation of an agent that acts next is not finite.
     fn check_all_seen(&mut self, copies: &AgentCopies) -> Result<()> {
         if self.pilot.encoding().kind() != Kind::Float {
             return Ok(());
         }
-        // Checking one shared row at once is faster than checking every slot.
+        // A check of one row that all slots share is faster than a check of every slot.
         if let Some(t) = self.common_row()
             && not_finite_at(self.storage.obs.slice_mut(t)).is_none()
         {
@@ -214,7 +224,7 @@ impl Seats {
                 began[slot] = pilot.resets()[slot];
             }
         }
-        // If all agents act in the same row, their rows are adjacent already.
+        // If all agents act in the same row, their observations are adjacent already.
         let actions = if let Some(t) = common_row.filter(|_| acting == slots) {
             pilot.act(policy, storage, t, explore, timestep)?;
             pilot.taken(storage, t)
@@ -233,7 +243,8 @@ impl Seats {
         Ok(())
     }
 
-    /// Adds each agent's result of the step: rewards, ends of episodes, and which agents act next.
+    /// Adds each agent's result of the step: its reward, the end of its episode, and its next observation if it acts
+    /// next.
     pub(crate) fn settle(&mut self, copies: &AgentCopies) -> Result<()> {
         for slot in 0..self.slots() {
             if !self.plays[slot] {
@@ -262,6 +273,7 @@ impl Seats {
         self.check_all_seen(copies)
     }
 
+    /// Finishes an agent's unfinished row with its reward and the flags of the step.
     fn close(&mut self, slot: usize, step: AgentStep) {
         let row = self.closed[slot] * self.slots() + slot;
         self.storage.rewards[row] = self.earned[slot] as f32;
@@ -271,6 +283,7 @@ impl Seats {
         self.open[slot] = false;
     }
 
+    /// Finishes an agent's unfinished row at the end of its episode, and stores the last observation.
     fn end(&mut self, copies: &AgentCopies, slot: usize, step: AgentStep) -> Result<()> {
         let (copy, agent) = self.places[slot];
         let row = self.closed[slot] * self.slots() + slot;
@@ -284,7 +297,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Passes the finished rows to `f`, if there are any.
+    /// Passes the finished rows to `f` as a fragment, if there are any.
     pub(crate) fn lend(
         &mut self,
         clip: Option<ClipRewards>,
@@ -302,7 +315,8 @@ impl Seats {
         if let Some(memories) = &mut self.storage.memories {
             let width = memories.next.len() / slots;
             for slot in 0..slots {
-                // The current observation goes with the recurrent state from before the action on it.
+                // The next value of a slot belongs to its current observation, so the recurrent state is that before
+                // the action on it.
                 let memory = if self.open[slot] {
                     &self.before[slot * width..][..width]
                 } else {
@@ -317,7 +331,8 @@ impl Seats {
     }
 }
 
-/// Starts an episode of one copy in the seats of all policies; see [`Seats::begin`].
+/// Starts an episode of one copy for all policies, as [`Seats::begin`] does for one; returns an error if an agent has
+/// none of these policies.
 pub(crate) fn begin<T>(
     all: &mut [T],
     seats_of: impl Fn(&mut T) -> &mut Seats,
@@ -350,7 +365,7 @@ pub(crate) fn begin<T>(
     Err(Error::config("multiagent.policy_mapping_fn", format_args!("{policy:?}"), rule))
 }
 
-/// Returns an error if an observation is not finite; integers always are.
+/// Returns an error if an observation of the agent named `agent` is not finite; integers always are.
 fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
     if kind != Kind::Float {
         return Ok(());
@@ -364,7 +379,7 @@ fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
     }
 }
 
-/// The error for a number that is not finite; the caller fills in `step`.
+/// Makes the error for a number that is not finite; the caller fills in `step`.
 fn not_finite(what: String, value: f64) -> Error {
     let hint = "look at what the environment computes, or normalise its observations and rewards".into();
     Error::NotFinite { what, value, step: 0, hint }

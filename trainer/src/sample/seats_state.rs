@@ -1,15 +1,15 @@
-//! What stays of the seats from one fragment to the next, and what a checkpoint holds of them.
+//! The state of the agents of a policy that is carried from one fragment to the next, and saved in checkpoints.
 
 use crate::base::{Result, State, host};
 use crate::sample::seats::Seats;
 use tch::Tensor;
 
 impl Seats {
-    /// Removes the finished rows; moves each slot's current observation and unfinished row to the front.
+    /// Drops the finished rows; copies each agent's current observation and unfinished row to row 0.
     pub(crate) fn carry(&mut self) {
         for slot in 0..self.slots() {
             if self.closed[slot] > 0 {
-                // A waiting seat has nothing to carry over.
+                // A slot whose agent waits has nothing to carry over.
                 if self.due[slot] || self.open[slot] {
                     self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
                 }
@@ -22,7 +22,7 @@ impl Seats {
         self.storage.endings.clear();
     }
 
-    /// Stores the recurrent state of a slot's unfinished row at the front, too.
+    /// Stores the recurrent state before an agent's unfinished row, for row 0.
     fn reopen(&mut self, slot: usize) {
         let slots = self.slots();
         if let Some(memories) = &mut self.storage.memories {
@@ -32,7 +32,8 @@ impl Seats {
         }
     }
 
-    /// The state that the next rows depend on; call [`carry`](Self::carry) before.
+    /// Returns the state that the next rows depend on. Call [`carry`](Self::carry) first: finished rows are not part of
+    /// it.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         self.storage.save_chosen(&mut state);
@@ -51,12 +52,12 @@ impl Seats {
         Ok(state)
     }
 
-    /// Whether the state has as many seats.
+    /// Whether a saved state is for as many agents and copies as this policy has now.
     pub(crate) fn fits(&self, state: &State) -> Result<bool> {
         Ok(state.get::<Vec<bool>>("due")?.len() == self.slots())
     }
 
-    /// Restores the [`state`](Self::state) in the middle of episodes.
+    /// Restores the state that [`state`](Self::state) returned in the middle of episodes.
     pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
         let resets: Vec<bool> = state.get("resets")?;
         self.pilot.set_state(state, resets.into_iter())?;

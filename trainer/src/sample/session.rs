@@ -1,4 +1,4 @@
-//! Acting outside of training: raw observations in, actions out.
+//! Acting outside of training: a session takes raw observations and returns actions.
 
 use crate::base::{Error, PolicyId, Result, Stream};
 use crate::policy::{Policy, PolicyMap};
@@ -11,14 +11,14 @@ use pavlov_envs::{DType, Element, Space};
 /// An action in the environment's form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// One number per discrete choice.
+    /// The chosen value of each discrete choice.
     Int(Vec<i64>),
-    /// One number per component of a continuous action.
+    /// The value of each component of a continuous action.
     Float(Vec<f32>),
 }
 
 impl Action {
-    /// The chosen action, if the action space is `Discrete`.
+    /// The chosen value of a `Discrete` action; `None` for other action spaces.
     pub fn discrete(&self) -> Option<i64> {
         match self {
             Self::Int(choices) if choices.len() == 1 => Some(choices[0]),
@@ -27,23 +27,27 @@ impl Action {
     }
 }
 
-/// Acts by a trained policy in episodes of your own, for instance in production. Made by
+/// Acts by a trained policy in episodes of your own, for instance in production. A session is made by
 /// [`Algorithm::session`](crate::run::Algorithm::session), or from a checkpoint by
 /// [`load_session`](crate::run::load_session).
 ///
-/// A session copies the policy when it is made: later training does not change it. A policy with memory remembers
-/// each copy's episode from one call to the next.
+/// A session has its own copy of the policy, so later training does not change it. A recurrent policy keeps the state
+/// of each environment copy from one call to the next, until [`reset`](Self::reset).
 #[derive(Debug)]
 pub struct Session {
     pub(super) id: PolicyId,
+    /// Preprocessing, filter and recurrent states.
     pub(super) desk: Inference,
     pub(super) policies: PolicyMap,
+    /// Number of environment copies.
     copies: usize,
+    /// Number of environment steps of the run, at which exploration schedules stand.
     timestep: u64,
 }
 
 impl Session {
-    /// Makes a session with one copy per random stream; exploration schedules are at step `timestep`.
+    /// Makes a session with one copy per random stream; `timestep` is the number of environment steps at which
+    /// exploration schedules stand.
     pub(crate) fn new(
         id: &str,
         spec: &WorkerSpec,
@@ -59,7 +63,7 @@ impl Session {
         Ok(Self { id: id.to_owned(), desk, policies, copies, timestep })
     }
 
-    /// The best action for one raw observation, in a session of one copy.
+    /// Returns the best action for one raw observation, in a session of one copy.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the session has several copies, and fails whenever
@@ -72,17 +76,17 @@ impl Session {
         Ok(self.compute_actions(obs, false)?.remove(0))
     }
 
-    /// The environment's observation space: `act` takes one row of it.
+    /// The environment's observation space; [`act`](Self::act) takes one observation of it.
     pub fn observation_space(&self) -> &Space {
         &self.desk.space
     }
 
-    /// The actions for one raw observation per copy, given copy after copy. Observations are preprocessed and
-    /// filtered as in training.
+    /// Returns one action per copy; `obs` has one raw observation per copy, in the order of the copies. Observations
+    /// are preprocessed and filtered as in training. Without `explore` the best known actions are chosen.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `obs` is not one row per copy in the space's scalars, or a mask leaves no action.
-    /// Fails if the policy does.
+    /// Returns [`Error::State`] if `obs` is not one observation per copy in the space's scalar type, or if a mask
+    /// leaves no legal action. Fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let rows = self.desk.rows(obs)?;
         if rows != self.copies {
@@ -92,7 +96,7 @@ impl Session {
         self.desk.actions(self.policies.get_mut(&self.id)?.as_mut(), obs, explore, self.timestep)
     }
 
-    /// Starts an episode of copy `copy`: the policy forgets the previous episode.
+    /// Starts an episode of copy `copy`: a recurrent policy forgets the previous episode.
     ///
     /// # Errors
     /// Returns [`Error::State`] if there is no such copy.
@@ -105,27 +109,31 @@ impl Session {
         Ok(())
     }
 
-    /// Flags of the actions that are legal from now on, `[copies, options]`, for the caller to write; at first all
-    /// are legal. `None` unless the algorithm's settings have `mask_actions`.
+    /// Flags of the actions that are legal from now on, `[copies, options]`, for the caller to write; at first all are
+    /// legal. Returns `None` unless the algorithm has the setting `mask_actions`.
     pub fn mask_mut(&mut self) -> Option<&mut [bool]> {
         self.desk.storage.masks.as_mut().map(|masks| masks.row(0))
     }
 }
 
-/// Acting for sessions and exports: one step at a time, by a policy that the caller passes.
+/// Acts one step at a time, for sessions and exports, by a policy that the caller passes.
 #[derive(Debug)]
 pub(crate) struct Inference {
     pub(super) pilot: Connector,
     pub(super) storage: RolloutBuffer,
+    /// The environment's observation space.
     pub(super) space: Space,
     /// The space of the observations that the policy gets, converted and filtered; `space` is the environment's.
     pub(super) stored: Space,
+    /// Scalar type of raw observations.
     obs_dtype: DType,
+    /// Number of values of an action.
     action_width: usize,
 }
 
 impl Inference {
-    /// Makes one copy per random stream.
+    /// Makes the state for one environment copy per random stream; `filter` has the statistics of the observation
+    /// filter.
     pub(crate) fn new(
         spec: &WorkerSpec,
         (id, policy): (&str, &dyn Policy),
@@ -146,11 +154,12 @@ impl Inference {
         })
     }
 
+    /// Number of raw observations in `obs`; an error if they have another scalar type, or their last one is not whole.
     fn rows<O: Element>(&self, obs: &[O]) -> Result<usize> {
         rows(obs, &self.space, self.obs_dtype)
     }
 
-    /// The actions for one observation per copy.
+    /// Returns the actions for one observation per copy.
     pub(crate) fn actions<O: Element>(
         &mut self,
         policy: &mut dyn Policy,
@@ -175,11 +184,13 @@ impl Inference {
     }
 }
 
+/// Splits actions in bytes into one vector of `width` values per copy.
 fn chunks<T: Element>(bytes: &[u8], width: usize) -> impl Iterator<Item = Vec<T>> {
     bytemuck::cast_slice(bytes).chunks_exact(width).map(<[T]>::to_vec)
 }
 
-/// Number of raw observations in these scalars; an error if they are of another type or no whole number of rows.
+/// Number of raw observations in `obs`; an error if they have another scalar type than `dtype`, or the last one is not
+/// whole.
 pub(crate) fn rows<O: Element>(obs: &[O], space: &Space, dtype: DType) -> Result<usize> {
     let width = space.width();
     if O::DTYPE != dtype || !obs.len().is_multiple_of(width) {

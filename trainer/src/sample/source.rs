@@ -1,4 +1,4 @@
-//! The source of fragments: copies of a single-agent or a multi-agent environment.
+//! [`FragmentSource`]: copies of a single-agent or a multi-agent environment, from which fragments are sampled.
 
 use crate::base::{Episode, Result, SamplerPerf, State};
 use crate::experience::Fragment;
@@ -9,12 +9,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// Receives the rows of one policy, by its id.
+/// A function that receives the id of a policy and the rows sampled for it.
 pub(crate) type TakeRows<'a> = dyn FnMut(&str, Fragment<'_>) -> Result<()> + 'a;
 
-/// Copies of an environment, and the fragment sampled from them.
+/// Copies of an environment, with the rows that were sampled from them last.
 pub(crate) trait FragmentSource: Send + Debug {
-    /// Steps every copy `rollout_fragment_length` times.
+    /// Samples a fragment: steps every copy `rollout_fragment_length` times. `timestep` is the number of environment
+    /// steps before.
     fn fill(
         &mut self,
         policies: &mut PolicyMap,
@@ -23,28 +24,28 @@ pub(crate) trait FragmentSource: Send + Debug {
         callbacks: Option<&mut Box<dyn Callbacks>>,
     ) -> Result<()>;
 
-    /// Passes the sampled rows of every learning policy to `f`, if it has some.
+    /// Calls `f` with the sampled rows of every policy that learns and has rows.
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()>;
 
     /// Number of environment copies.
     fn copies(&self) -> usize;
 
-    /// The episodes that ended since the last call.
+    /// Returns the episodes that ended since the last call.
     fn take_episodes(&mut self) -> Vec<Episode>;
 
-    /// Changes the task of all copies, from their next episodes on.
+    /// Sets the task of all copies, from their next episodes on.
     fn set_task(&mut self, task: &Value) -> Result<()>;
 
-    /// Times of the sampling steps since the last call.
+    /// Returns the time spent on each phase of sampling since the last call.
     fn take_perf(&mut self) -> SamplerPerf;
 
     /// Observation filters by policy id.
     fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter>;
 
-    /// The state that the next fragment depends on, including environments in the middle of episodes.
+    /// Returns the state that the next fragment depends on, including environments in the middle of episodes.
     fn state(&self) -> Result<State>;
 
-    /// Restores the [`state`](Self::state). Returns `false` if these environments cannot be restored in the middle of
-    /// an episode; they start new episodes then.
+    /// Restores the state that [`state`](Self::state) returned. Returns `false` if the environments could not be
+    /// restored in the middle of their episodes and have started new ones.
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool>;
 }

@@ -1,4 +1,4 @@
-//! Everything that is needed to make a rollout worker, in this process or in another.
+//! [`WorkerSpec`]: everything that a rollout worker is made from, in this process or in another.
 
 use crate::agents::{Agent, EnvInfo, Policies};
 use crate::base::{Error, PolicyId, Result};
@@ -12,33 +12,37 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The names and numbers of a worker: another process of the same executable makes the same worker from them.
+/// The serialisable part of a [`WorkerSpec`]: another process of the same executable makes the same worker from it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorkerNames {
-    /// The name by which other processes find the trainable in what `main` gives to `child_main`; without a name
-    /// workers are threads.
+    /// Name of the trainable, by which another process finds it among those that `main` passes to `child_main`. Without
+    /// a name workers can only be threads.
     pub trainable: Option<String>,
     /// The complete settings of the algorithm.
     pub settings: Config,
-    /// The common settings as these workers have them, already validated. In an evaluation some differ from the run's.
+    /// The common settings of these workers, already validated. In an evaluation some of them differ from the run's.
     pub common: Common,
     /// The id of the environment.
     pub env: String,
     /// The agents that act in the environment, and its scalar types.
     pub env_info: EnvInfo,
-    /// Whether rollout workers sample; those of an evaluation only play episodes.
+    /// Whether the workers sample for training; those of an evaluation only play episodes.
     pub sampling: bool,
 }
 
 /// A function from the name of an agent to the id of its policy.
 pub(crate) type MappingByName = Arc<dyn Fn(&str) -> PolicyId + Send + Sync>;
 
-/// The user's own code in a run. It never leaves the process; other processes of the same executable have it, too.
+/// The user's own code in a run. It is not sent to other processes: they run the same executable and have it already.
 #[derive(Clone, Default)]
 pub struct Code {
+    /// Makes the callbacks object of each worker.
     pub(crate) callbacks: Option<CallbacksMaker>,
+    /// Network of the user's own.
     pub(crate) custom_model: Option<CustomModel>,
+    /// Policy class of the user's own.
     pub(crate) policy_class: Option<PolicyClass>,
+    /// Function of the user's own that maps agents to policies.
     pub(crate) policy_mapping_fn: Option<MappingByName>,
 }
 
@@ -48,16 +52,16 @@ impl std::fmt::Debug for Code {
     }
 }
 
-/// Everything needed to make a worker: names and numbers, and the code that they name in this process.
+/// Everything that a rollout worker is made from: a serialisable part, and the code that it names in this process.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
-    /// Names and numbers, which are equal in all processes of the run.
+    /// The serialisable part, which is equal in all processes of the run.
     pub names: WorkerNames,
-    /// The environment.
+    /// The constructor of the environment.
     pub env: EnvCreator,
-    /// The policies, and which agent acts by which policy.
+    /// The policies, and the mapping of agents to policies.
     pub policies: Policies,
-    /// The user's own code: callbacks, network.
+    /// The user's own code: callbacks, network, policy class and mapping function.
     pub code: Code,
 }
 
@@ -72,16 +76,17 @@ impl WorkerSpec {
         self.names.common.seed.unwrap_or_default()
     }
 
-    /// The shared settings of one policy: its own, or those of the run.
+    /// The common settings of one policy: its own if it has any, otherwise those of the run.
     pub(crate) fn common_of(&self, id: &str) -> &Common {
         self.policies.settings(id, &self.names.common)
     }
 
-    /// Builds the policies for one worker (0: the trainer); all workers start with equal weights.
+    /// Builds the policies of one worker (index 0 is the trainer); all workers start with equal weights.
     ///
     /// # Errors
-    /// Fails if a policy cannot be built, or if there are more than `multiagent.policy_map_capacity` and their folder
-    /// cannot be made. Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) for a policy by which no agent acts.
+    /// Fails if a policy cannot be built, or if there are more than `multiagent.policy_map_capacity` policies and the
+    /// folder for their files cannot be made. Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) for a
+    /// policy by which no agent acts.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let multi = &self.names.common.multiagent;
         let mut map = if self.policies.classes().count() > multi.policy_map_capacity {
@@ -115,10 +120,10 @@ impl WorkerSpec {
         self.policies.class(id)?.build(&spec)
     }
 
-    /// The name by which other processes find the trainable.
+    /// Name of the trainable, by which another process finds it.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if there is none.
+    /// Returns [`Error::Config`] if the trainable has no name.
     pub(crate) fn trainable(&self) -> Result<&str> {
         self.names.trainable.as_deref().ok_or_else(|| {
             let rule =
@@ -128,7 +133,8 @@ impl WorkerSpec {
         })
     }
 
-    /// Which code the run has, by its kind: equal in every process that has the same builder.
+    /// Describes the user's code of the run by kind: callbacks, custom model, policy classes. Processes with the same
+    /// builder get equal descriptions.
     pub(crate) fn code_names(&self) -> BTreeMap<String, String> {
         let classes = self.policies.classes().map(|(id, class)| format!("{id}: {}", class.name()));
         BTreeMap::from([
@@ -138,10 +144,10 @@ impl WorkerSpec {
         ])
     }
 
-    /// Returns an error if the code of this process differs from the run's, which is `wanted`.
+    /// Returns an error if the code of this process differs from that of the run, whose description is `wanted`.
     ///
     /// # Errors
-    /// Returns [`Error::State`] with the difference and the way out.
+    /// Returns [`Error::State`] with the kind of code that differs and the way to mend it.
     pub(crate) fn check_code(&self, wanted: &BTreeMap<String, String>) -> Result<()> {
         let found = self.code_names();
         let differs = found.iter().find(|(what, name)| wanted.get(*what) != Some(*name));

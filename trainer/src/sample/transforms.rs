@@ -1,4 +1,4 @@
-//! Conversions between environment and policy: raw observations to stored ones, and the policy's actions to the
+//! Conversions between environment and policy: of raw observations to stored ones, and of the policy's actions to the
 //! environment's form.
 
 use crate::base::{Error, Result, Stream};
@@ -6,18 +6,19 @@ use crate::learn::distributions::ActionRows;
 use crate::settings::{Common, any};
 use pavlov_envs::{DType, Space};
 
-/// Converts raw observations to the stored form: unchanged, or flattened to f32.
+/// Converts raw observations to the form in which they are stored: unchanged, or flattened to f32.
 #[derive(Debug)]
 pub(crate) struct EnvToPolicy {
+    /// The space of raw observations.
     space: Space,
-    /// Whether both forms are equal, so that the environment writes stored observations itself.
+    /// Whether both forms are equal, so that the environment writes into the rollout buffer itself.
     pub(crate) direct: bool,
-    /// Bytes of one raw observation.
+    /// Number of bytes of one raw observation.
     pub(crate) raw_bytes: usize,
 }
 
 impl EnvToPolicy {
-    /// Makes the conversion from observations of `space` to observations of `stored`.
+    /// Makes the conversion from raw observations of `space` to stored observations of `stored`.
     pub(crate) fn new(space: &Space, stored: &Space) -> Self {
         let boxes = matches!((space, stored), (Space::Box { .. }, Space::Box { .. }));
         Self {
@@ -27,12 +28,13 @@ impl EnvToPolicy {
         }
     }
 
+    /// Allocates a buffer for `n` raw observations; empty if the environment needs none.
     pub(crate) fn buffer(&self, n: usize) -> Vec<u64> {
-        // Eight-byte words, so that the bytes are aligned for every scalar type.
+        // Words of eight bytes are aligned for every scalar type.
         if self.direct { Vec::new() } else { vec![0; (n * self.raw_bytes).div_ceil(8)] }
     }
 
-    /// Converts raw observations to stored ones.
+    /// Converts raw observations to stored ones; both are bytes.
     pub(crate) fn apply(&self, raw: &[u8], out: &mut [u8]) -> Result<()> {
         if self.direct {
             out.copy_from_slice(raw);
@@ -45,22 +47,26 @@ impl EnvToPolicy {
 /// Converts the policy's actions to the environment's form.
 #[derive(Debug)]
 pub(crate) enum PolicyToEnv {
-    /// Discrete actions: the first value of the space is added. `sizes` has the number of actions of each choice.
+    /// Discrete actions: `start`, the first value of the space, is added. `sizes` has the number of actions of each
+    /// choice.
     Int { start: i64, sizes: Vec<usize>, buffer: Vec<i64> },
-    /// Continuous actions: stretched from [-1, 1] to the bounds, clipped to the bounds, or unchanged.
+    /// Continuous actions: scaled from [-1, 1] to the bounds, clipped to the bounds, or unchanged, as `how` says.
     Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
 }
 
-/// Conversion of continuous actions for the environment.
+/// How continuous actions are converted for the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FloatActions {
+    /// Actions are scaled from [-1, 1] to the bounds.
     Unsquash,
+    /// Actions are clipped to the bounds.
     Clip,
+    /// Actions stay as they are.
     Keep,
 }
 
 impl PolicyToEnv {
-    /// Makes the conversion for `n` copies whose actions are scalars of `dtype`.
+    /// Makes the conversion for `n` copies; `dtype` is the scalar type of actions.
     pub(crate) fn new(space: &Space, dtype: DType, n: usize, common: &Common) -> Result<Self> {
         let refuse = |needs: &str| {
             let space = format!("{space} with {dtype} actions");
@@ -96,7 +102,7 @@ impl PolicyToEnv {
         }
     }
 
-    /// Stored actions as scalars, which the policy writes.
+    /// Views stored actions, given as bytes, as the scalars that the policy writes.
     pub(crate) fn rows<'a>(&self, actions: &'a mut [u8]) -> ActionRows<'a> {
         match self {
             Self::Int { .. } => ActionRows::Int(bytemuck::cast_slice_mut(actions)),
@@ -104,8 +110,8 @@ impl PolicyToEnv {
         }
     }
 
-    /// Draws random actions in the policy's form. Discrete: one legal action of each choice. Continuous: uniform
-    /// between the bounds, or standard normal where there are none.
+    /// Draws random actions in the policy's form: for discrete actions one legal value of each choice, for continuous
+    /// ones uniform numbers between the bounds, or standard normal ones where there are no bounds.
     pub(crate) fn draw(&self, actions: &mut [u8], mask: Option<&[bool]>, rngs: &mut [Stream]) {
         let width = actions.len() / rngs.len();
         for (copy, (row, rng)) in actions.chunks_exact_mut(width).zip(rngs).enumerate() {
@@ -131,7 +137,7 @@ impl PolicyToEnv {
         }
     }
 
-    /// Converts actions to the environment's form.
+    /// Converts stored actions, given as bytes, to the environment's form.
     pub(crate) fn apply<'a>(&'a mut self, actions: &'a mut [u8]) -> &'a [u8] {
         match self {
             Self::Int { start: 0, .. } => actions,
@@ -159,12 +165,13 @@ impl PolicyToEnv {
     }
 }
 
-/// Maps an action in [-1, 1] to the range from `low` to `high`, and clips it (Ray's `unsquash_action`).
+/// Scales an action in [-1, 1] to the range from `low` to `high`, and clips it to the range (Ray's `unsquash_action`).
 pub fn unsquash(action: f32, low: f32, high: f32) -> f32 {
     (low + (action + 1.0) * (high - low) / 2.0).clamp(low, high)
 }
 
-/// The inverse of [`unsquash`] inside the bounds (Ray's `normalize_action`).
+/// Scales an action in the range from `low` to `high` to [-1, 1], the inverse of [`unsquash`] (Ray's
+/// `normalize_action`).
 pub fn normalize(action: f32, low: f32, high: f32) -> f32 {
     (action - low) * 2.0 / (high - low) - 1.0
 }

@@ -1,8 +1,8 @@
-//! A rollout worker: environments, policies, filter and callbacks, driven by requests.
+//! [`RolloutWorker`]: environments, policies, filters and callbacks that answer requests.
 //!
-//! An `EnvRunner` steps environments with policies that it borrows: in the trainer, the policies that learn. A
-//! [`RolloutWorker`] is a runner with its own policies that answers [`Request`]s, so a transport only has to send
-//! these and the replies.
+//! An `EnvRunner` steps environments with policies that it borrows; the trainer's own runner borrows the policies that
+//! learn. A [`RolloutWorker`] is a runner with its own policies, which answers [`Request`]s: a transport only has to
+//! carry requests and replies.
 
 use crate::base::Result;
 use crate::policy::PolicyMap;
@@ -12,12 +12,14 @@ use crate::sample::follower::Follower;
 use crate::sample::messages::{Reply, Request, Sampled};
 use crate::sample::spec::WorkerSpec;
 
-/// A worker with its own environments and policies, driven by requests.
+/// A worker with its own environments and policies, which answers requests.
 pub struct RolloutWorker {
     runner: EnvRunner,
     policies: PolicyMap,
     callbacks: Hooks,
+    /// Version of the weights by which the worker acts.
     version: u64,
+    /// Connections to the other learners, if the worker is a learner.
     follower: Follower,
 }
 
@@ -28,7 +30,7 @@ impl std::fmt::Debug for RolloutWorker {
 }
 
 impl RolloutWorker {
-    /// Makes the worker with this index, counted from 1.
+    /// Makes the worker with this index; rollout workers are counted from 1.
     ///
     /// # Errors
     /// Fails if the environment or a policy cannot be made, or a hook fails.
@@ -40,11 +42,11 @@ impl RolloutWorker {
         Ok(Self { runner, policies, callbacks, version: 0, follower: Follower::default() })
     }
 
-    /// Answers a request.
+    /// Carries out a request and returns the reply.
     ///
     /// # Errors
-    /// Fails if the environment, a policy or a hook does. Returns [`Error::State`](crate::Error::State) if weights, a state or a filter do
-    /// not fit.
+    /// Fails if the environment, a policy or a hook does. Returns [`Error::State`](crate::Error::State) if weights, a
+    /// state or the statistics of a filter do not fit.
     pub fn handle(&mut self, request: Request) -> Result<Reply> {
         let Self { runner, policies, callbacks, version, follower } = self;
         Ok(match request {

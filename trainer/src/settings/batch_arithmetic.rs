@@ -1,4 +1,4 @@
-//! Arithmetic of batches: how many fragments make one batch.
+//! Sizes of batches: how many fragments make one training batch.
 
 use crate::base::{Error, Result};
 use crate::settings::common::{BatchMode, Common};
@@ -9,15 +9,17 @@ impl Common {
         self.num_workers.max(1) * self.num_envs_per_worker
     }
 
-    /// Environment steps of one round: every worker samples one fragment.
+    /// Number of environment steps in one round, in which every worker samples one fragment.
     pub fn steps_per_round(&self) -> usize {
         self.total_envs() * self.rollout_fragment_length
     }
 
-    /// Adjusts `rollout_fragment_length` so that whole rounds make exactly `train_batch_size`, or refuses.
+    /// Adjusts `rollout_fragment_length` so that whole rounds of fragments make a batch of exactly `train_batch_size`
+    /// steps.
     ///
-    /// A fragment length that divides each copy's share is kept; otherwise one round makes the batch. Ray rounds down
-    /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
+    /// A fragment length is kept if it divides the number of steps that each copy adds to a batch; otherwise it becomes
+    /// that number, and one round makes the batch. Ray rounds down and then samples a second round, so that a batch of
+    /// 4,000 on three workers becomes 7,998. With whole episodes or agent steps nothing is adjusted.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `train_batch_size` is not a multiple of the number of environment copies.

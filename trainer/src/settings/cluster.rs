@@ -4,7 +4,8 @@ use crate::base::{Result, rules};
 use crate::settings::common::Common;
 use pavlov_tune::{PlacementStrategy, WorkerTransport};
 
-/// The limit of learners: a gradient passes through all of them in turn, so many are slow.
+/// Largest allowed number of learners. A gradient passes through all learners in turn, which takes the longer the more
+/// there are.
 const MOST_LEARNERS: usize = 64;
 
 impl Common {

@@ -1,4 +1,4 @@
-//! The settings every algorithm has (Ray's COMMON_CONFIG), and their rules.
+//! The settings that every algorithm has (Ray's COMMON_CONFIG).
 
 use crate::base::{Result, Spaces, rules};
 use crate::settings::evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
@@ -10,24 +10,26 @@ use pavlov_tune::{Config, PlacementStrategy, WorkerTransport, Workers};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The filter that observations pass.
+/// How observations are filtered before the policy sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObservationFilter {
     /// No filter: observations stay as they are.
     #[default]
     NoFilter,
-    /// Each component becomes itself minus its running mean, divided by its running standard deviation.
+    /// The mean of each component is subtracted, and the result divided by the standard deviation of the component;
+    /// both are of all observations so far.
     MeanStdFilter,
 }
 
-/// When fragments end.
+/// When a fragment ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchMode {
     /// A fragment ends after `rollout_fragment_length` steps of every copy; episodes go on in the next one.
     #[default]
     TruncateEpisodes,
-    /// A fragment has whole episodes only, of at least `rollout_fragment_length * num_envs_per_worker` steps together.
+    /// A fragment consists of whole episodes, with at least `rollout_fragment_length * num_envs_per_worker` steps
+    /// together.
     CompleteEpisodes,
 }
 
@@ -35,9 +37,9 @@ pub enum BatchMode {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ClipRewards {
-    /// `true` replaces rewards by their sign, `false` leaves rewards as they are.
+    /// With `true` rewards are replaced by their sign, with `false` they stay as they are.
     Sign(bool),
-    /// Rewards are clamped to plus and minus this number.
+    /// Rewards are clamped to the range between minus this number and this number.
     Within(f32),
 }
 
@@ -58,7 +60,7 @@ impl ClipRewards {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Common {
-    /// Rollout workers that sample; with 0 the trainer's own thread samples.
+    /// Number of rollout workers that sample; with 0 the trainer's own thread samples.
     pub num_workers: usize,
     /// Where rollout workers run: `"threads"`, `"procs"` or `"ray"`; a number, as in `"procs:4"`, overrides
     /// `num_workers`.
@@ -68,20 +70,20 @@ pub struct Common {
     /// Where the additional learners run: `"procs"` or `"ray"`; a number, as in `"ray:4"`, overrides `num_learners`
     /// and includes the trainer.
     pub learners: Workers,
-    /// Copies of the environment that each worker steps together.
+    /// Number of environment copies that each worker steps together.
     pub num_envs_per_worker: usize,
-    /// Whether the trainer's own worker has an environment even when there are rollout workers.
+    /// Whether the trainer has environments of its own to sample even when there are rollout workers.
     pub create_env_on_driver: bool,
-    /// Environment steps of every copy per fragment.
+    /// Number of steps of every environment copy in a fragment.
     pub rollout_fragment_length: usize,
-    /// When fragments end: after a number of steps, or with an episode.
+    /// Whether a fragment ends after a number of steps, or with an episode.
     pub batch_mode: BatchMode,
-    /// Rollout workers sample the next fragment while the trainer learns from the last one: both are always busy, and
-    /// experience is one update old. Runs stay repeatable.
+    /// Whether rollout workers sample the next fragment while the trainer learns from the last one. Then neither waits
+    /// for the other, and experience is one update old. Runs stay repeatable.
     pub sample_async: bool,
-    /// Rows of one training batch.
+    /// Number of rows in a training batch; with several agents in the unit of `multiagent.count_steps_by`.
     pub train_batch_size: usize,
-    /// Discount: closer to 1 looks further ahead.
+    /// Discount factor, from 0 to 1: the closer to 1, the more later rewards count.
     pub gamma: f64,
     /// The network of the policy.
     pub model: ModelConfig,
@@ -95,84 +97,88 @@ pub struct Common {
     pub wrappers: Vec<WrapperSpec>,
     /// How rewards are clipped before the algorithm sees them; results report unclipped rewards.
     pub clip_rewards: Option<ClipRewards>,
-    /// Policies act in [-1, 1]; actions are stretched to the environment's bounds.
+    /// Whether policies act in [-1, 1], and actions are scaled to the environment's bounds.
     pub normalize_actions: bool,
-    /// Whether actions are clipped to the bounds; it counts only without `normalize_actions`.
+    /// Whether actions are clipped to the environment's bounds; without effect if `normalize_actions` is true.
     pub clip_actions: bool,
-    /// Policies choose only actions that the environment's `Env::action_mask` allows; batches store the masks with
-    /// the observations.
+    /// Whether policies choose only actions that the environment's `Env::action_mask` allows; batches store the masks
+    /// with the observations.
     pub mask_actions: bool,
-    /// Skip the check at the start that the environment keeps its contract.
+    /// Whether to skip the check, at the start of a run, that the environment keeps its contract.
     pub disable_env_checking: bool,
-    /// Filter that normalises observations; every policy has its own.
+    /// The filter that normalises observations; every policy has its own.
     pub observation_filter: ObservationFilter,
-    /// Workers continue from the merged filters, not from their own.
+    /// Whether workers continue with the filter statistics that the trainer merged from all workers, not with their
+    /// own.
     pub synchronize_filters: bool,
-    /// Explore while sampling.
+    /// Whether policies explore while sampling for training.
     pub explore: bool,
     /// How policies explore.
     pub exploration_config: ExplorationConfig,
-    /// Number of iterations from one evaluation to the next; null never evaluates.
+    /// Number of training iterations from one evaluation to the next; null never evaluates.
     pub evaluation_interval: Option<u64>,
-    /// Draw the first episode of each evaluation during training, at most 1000 steps of it, as an animation: in
-    /// `videos/` of the run directory, and in TensorBoard as `eval/video`.
+    /// Whether to draw the first episode of each evaluation during training, at most 1000 steps of it, as an animation:
+    /// in `videos/` of the run directory, and in TensorBoard as `eval/video`.
     pub render_env: bool,
     /// Length of an evaluation: a number, or `"auto"`: until the training iteration beside it ends, whenever that is.
     pub evaluation_duration: EvaluationDuration,
     /// Unit of `evaluation_duration`.
     pub evaluation_duration_unit: DurationUnit,
-    /// Workers that only evaluate; with 0 the trainer's own thread evaluates.
+    /// Number of workers that only evaluate; with 0 the trainer's own thread evaluates.
     pub evaluation_num_workers: usize,
-    /// Evaluate while training, with the weights from before the iteration; needs `evaluation_num_workers`.
+    /// Whether to evaluate during the training iteration, with the weights from before it; needs
+    /// `evaluation_num_workers`.
     pub evaluation_parallel_to_training: bool,
-    /// Settings that differ in evaluations.
+    /// The settings that are different in evaluations.
     pub evaluation_config: EvaluationConfig,
-    /// Repeat the last evaluation in the results of iterations without one.
+    /// Whether results of iterations without an evaluation repeat the last one.
     pub always_attach_evaluation_results: bool,
-    /// Number of episodes over which results average.
+    /// Number of the most recent episodes over which the means in results are taken.
     pub metrics_num_episodes_for_smoothing: usize,
-    /// Report custom metrics per episode instead of mean, min and max.
+    /// Whether to report custom metrics of every episode instead of their mean, minimum and maximum.
     pub keep_per_episode_custom_metrics: bool,
-    /// Least seconds per iteration. Iterations then differ between runs: prefer the two settings in steps.
+    /// Least number of seconds that an iteration takes. The steps of an iteration then differ between runs, which the
+    /// two settings `min_*_timesteps_per_reporting` avoid.
     pub min_time_s_per_reporting: Option<f64>,
     /// Least number of environment steps that an iteration samples.
     pub min_sample_timesteps_per_reporting: Option<u64>,
     /// Least number of rows that an iteration trains on.
     pub min_train_timesteps_per_reporting: Option<u64>,
-    /// Carry on without workers that failed.
+    /// Whether the run goes on without workers that failed.
     pub ignore_worker_failures: bool,
-    /// Replace workers that failed; this takes precedence over `ignore_worker_failures`.
+    /// Whether workers that failed are replaced; this takes precedence over `ignore_worker_failures`.
     pub recreate_failed_workers: bool,
-    /// Seconds after which a worker that has not answered counts as failed; null waits for ever.
+    /// Number of seconds after which a worker that has not answered counts as failed; null waits for ever.
     pub worker_timeout_s: Option<f64>,
-    /// Seconds until a started worker must be ready, and until a worker process must answer a probe.
-    /// Null waits for ever.
+    /// Number of seconds in which a started worker must be ready, and in which a worker process must answer a probe;
+    /// null waits for ever.
     pub worker_health_probe_timeout_s: Option<f64>,
     /// Number of failures in a row per worker that `recreate_failed_workers` and `ignore_worker_failures` tolerate.
     pub num_consecutive_worker_failures_tolerance: usize,
-    /// Wait at the start of a run until every worker is ready; otherwise a late worker counts as failed later.
+    /// Whether the run waits at its start until every worker is ready; otherwise a worker that cannot start fails at
+    /// its first request.
     pub validate_workers_after_construction: bool,
-    /// Report processor and memory use with every result.
+    /// Whether every result reports the use of processor and memory.
     pub log_sys_usage: bool,
-    /// Seed of everything random. Null draws one at the start, and results and checkpoints store it; a
+    /// Seed of all random numbers. With null a seed is drawn at the start; results and checkpoints store it, and a
     /// restored run continues with the stored one.
     pub seed: Option<u64>,
-    /// GPUs to learn on: 0 learns on the CPU, 1 on the first GPU.
+    /// Number of GPUs to learn on: 0 learns on the CPU, 1 on the first GPU.
     pub num_gpus: usize,
-    /// Cores per rollout worker, requested from a sweep and from a Ray cluster.
+    /// Number of cores per rollout worker, requested from a sweep and from a Ray cluster.
     pub num_cpus_per_worker: usize,
-    /// GPUs (or fractions of one) per rollout worker, requested from a Ray cluster for environments that use a GPU.
-    /// Policies of workers act on the CPU.
+    /// Number of GPUs per rollout worker, which may be a fraction, requested from a Ray cluster for environments that
+    /// use a GPU. Policies of workers act on the CPU.
     pub num_gpus_per_worker: f64,
     /// Further resources per rollout worker, requested from a Ray cluster by the names that its machines give them.
     pub custom_resources_per_worker: BTreeMap<String, f64>,
     /// Labels that a Ray cluster's machine must have to run rollout workers, as in Ray's `label_selector`.
     pub label_selector_per_worker: BTreeMap<String, String>,
-    /// Cores per additional learner, requested from a sweep and a Ray cluster; also its number of threads.
+    /// Number of cores per additional learner, requested from a sweep and a Ray cluster; also its number of threads.
     pub num_cpus_per_learner: usize,
     /// How a Ray cluster places rollout workers, and learners, on its machines.
     pub placement_strategy: PlacementStrategy,
-    /// Cores for the trainer itself, requested from a sweep.
+    /// Number of cores for the trainer itself, requested from a sweep.
     pub num_cpus_for_driver: usize,
 }
 
@@ -249,12 +255,13 @@ pub const OPEN_KEYS: &[&str] = &[
 ];
 
 impl Common {
-    /// The spaces as policies see them after the observation filter.
+    /// The spaces of policies: converted to the form in which rows are stored, and flattened if there is an observation
+    /// filter.
     pub(crate) fn policy_spaces(&self, spaces: &Spaces) -> Spaces {
         spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
     }
 
-    /// Refuses `normalize_actions = false`, for algorithms that act in [-1, 1].
+    /// Returns an error if `normalize_actions` is false, for an algorithm named `who` that acts in [-1, 1].
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) when `normalize_actions` is false.
@@ -264,7 +271,7 @@ impl Common {
         rules::refuse_if(!self.normalize_actions, "normalize_actions", false, rule)
     }
 
-    /// The environment with these settings' wrappers, `observation_fn` and groups of agents.
+    /// Wraps the environment in the wrappers, the `observation_fn` and the agent groups of these settings.
     pub fn wrap_env(&self, env: &EnvCreator) -> EnvCreator {
         let env = env.wrapped(&self.wrappers);
         let env = match self.multiagent.observation_fn {
@@ -278,7 +285,8 @@ impl Common {
         env.with_agent_groups(move |agent| groups.group_of(agent).map(str::to_owned))
     }
 
-    /// How many leading numbers of an observation the actor may see; `None`: all.
+    /// Number of leading components of a flattened observation that the actor sees: the agent's own ones, if
+    /// `observation_fn` adds a global state; `None` if the actor sees all.
     pub(crate) fn own_obs_width(&self, spaces: &Spaces) -> Option<usize> {
         let (Some(ObservationFn::GlobalState), Space::Dict(parts)) =
             (self.multiagent.observation_fn, &spaces.observation_space)
@@ -288,18 +296,18 @@ impl Common {
         parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
     }
 
-    /// Copies the numbers in `workers` and `learners`, if given, to `num_workers` and `num_learners`.
+    /// Moves the numbers in `workers` and `learners`, if given, to `num_workers` and `num_learners`.
     pub(crate) fn settle_workers(&mut self) {
         self.num_learners = self.learners.number.take().unwrap_or(self.num_learners);
         self.num_workers = self.workers.number.take().unwrap_or(self.num_workers);
     }
 
-    /// Whether there are such workers and they are actors of a Ray cluster.
+    /// Whether these workers are actors of a Ray cluster; false if their `number` is 0.
     pub(crate) fn are_actors(workers: Workers, number: usize) -> bool {
         workers.transport == WorkerTransport::Ray && number > 0
     }
 
-    /// Whether the run uses actors of a Ray cluster.
+    /// Whether workers or learners of the run are actors of a Ray cluster.
     pub(crate) fn has_actors(&self) -> bool {
         Self::are_actors(self.workers, self.num_workers + self.evaluation_num_workers)
             || Self::are_actors(self.learners, self.num_learners.saturating_sub(1))

@@ -11,11 +11,11 @@ use serde_json::{Value as Json, json};
 pub enum ConvFilters {
     /// Three convolutions without padding, then a layer of 512 units (Mnih et al. 2015).
     Nature,
-    /// The listed convolutions in order. As a setting, all but the last have zero padding, as in Ray.
+    /// The listed convolutions, in order. As read from settings, all but the last have zero padding, as in Ray.
     Layers(Vec<Filter>),
 }
 
-/// The rule of the setting, for errors.
+/// The rule of the setting, for error messages.
 const RULE: &str = "it must be \"nature\" or a list of [channels, kernel, stride], where kernel and stride are a number above 0 or [height, width]";
 
 impl TryFrom<Json> for ConvFilters {
@@ -39,6 +39,7 @@ impl TryFrom<Json> for ConvFilters {
     }
 }
 
+/// Reads a whole number above 0.
 fn number(value: &Json) -> Option<usize> {
     value.as_u64().filter(|&n| n > 0).and_then(|n| usize::try_from(n).ok())
 }
@@ -55,7 +56,7 @@ impl From<ConvFilters> for Json {
 }
 
 impl ConvFilters {
-    /// Makes the setting from channels, kernel and stride of each layer; all but the last have zero padding.
+    /// Makes the setting from channels, kernel and stride of each layer; all layers but the last have zero padding.
     pub fn layers(filters: &[(usize, [usize; 2], [usize; 2])]) -> Self {
         let padding = |i| if i + 1 < filters.len() { Padding::Same } else { Padding::Valid };
         let layers = filters.iter().enumerate().map(|(i, &(channels, kernel, stride))| Filter {
@@ -67,7 +68,7 @@ impl ConvFilters {
         Self::Layers(layers.collect())
     }
 
-    /// Ray's default layers for images of this height and width.
+    /// Ray's default layers for images of this height and width; an error if Ray has none for the size.
     pub(super) fn of_size(height: usize, width: usize) -> Result<Self> {
         let square = |filters: &[(usize, usize, usize)]| {
             Self::layers(&filters.iter().map(|&(n, k, s)| (n, [k, k], [s, s])).collect::<Vec<_>>())
@@ -92,8 +93,9 @@ impl ConvFilters {
         })
     }
 
-    /// Number of parameters of the layers for an image `[height, width, channels]`, and number of outputs of the
-    /// last one. The count ends at a layer that does not fit, of which no network is made.
+    /// Number of parameters of the layers, and number of outputs of the last one, for an image
+    /// `[height, width, channels]`. If a layer's kernel does not fit into its image, the layers before it are counted,
+    /// and there are 0 outputs.
     pub(super) fn sizes(self, [height, width, mut channels]: [usize; 3]) -> (u128, usize) {
         let (filters, units) = self.unfolded();
         let mut weights = 0_u128;
@@ -113,7 +115,7 @@ impl ConvFilters {
         (weights.saturating_add(behind), units)
     }
 
-    /// The convolutions, and the units of the fully connected layer after them, if any.
+    /// The convolutions, and the number of units of the fully connected layer after them, if there is one.
     pub(crate) fn unfolded(self) -> (Vec<Filter>, Option<usize>) {
         match self {
             Self::Layers(filters) => (filters, None),
@@ -130,22 +132,22 @@ impl ConvFilters {
     }
 }
 
-/// A convolutional layer: output channels, kernel size, stride and padding.
+/// One convolutional layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Number of output channels.
     pub channels: usize,
     /// Height and width of the kernel, in pixels.
     pub kernel: [usize; 2],
-    /// Stride of the kernel, down and to the right, in pixels.
+    /// Vertical and horizontal stride of the kernel, in pixels.
     pub stride: [usize; 2],
-    /// Zero padding around the image.
+    /// Padding around the image.
     pub padding: Padding,
 }
 
 impl Filter {
-    /// For an image `[height, width]`: padding left, right, top and bottom, then height and width of
-    /// the output. `None`: the kernel does not fit.
+    /// Returns the padding left, right, top and bottom of an image `[height, width]`, and height and width of the
+    /// output; `None` if the kernel does not fit.
     pub(crate) fn on(&self, image: [usize; 2]) -> Option<([usize; 4], [usize; 2])> {
         let mut around = [0; 4];
         let mut sides = [0; 2];
@@ -172,10 +174,10 @@ impl Filter {
     }
 }
 
-/// The padding around an image.
+/// How an image is padded before a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// Zero padding, so that the output has the input's size over the stride, rounded up.
+    /// Zero padding: each side of the output is the side of the input divided by the stride, rounded up.
     Same,
     /// No padding: the kernel stays within the image.
     Valid,

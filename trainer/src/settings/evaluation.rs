@@ -9,9 +9,9 @@ use serde_json::Value;
 /// Length of one evaluation: a number, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationDuration {
-    /// An evaluation lasts as long as the parallel training (`evaluation_parallel_to_training`): one episode per
-    /// evaluation worker, repeated until training is done. The number of episodes, and so their mean, depends on the
-    /// machine; episode `k` and the learned weights do not.
+    /// An evaluation lasts as long as the training beside it (`evaluation_parallel_to_training`): each evaluation
+    /// worker plays one episode after another until training is done. The number of episodes, and so their mean,
+    /// depends on the machine; the result of episode `k` and the learned weights do not.
     Auto,
     /// An evaluation lasts this many units of `evaluation_duration_unit`.
     Units(u64),
@@ -37,29 +37,29 @@ impl<'de> Deserialize<'de> for EvaluationDuration {
     }
 }
 
-/// The unit of `evaluation_duration` if that is a number.
+/// The unit of `evaluation_duration`, if the duration is a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DurationUnit {
     /// The unit is an episode.
     #[default]
     Episodes,
-    /// The unit is an environment step; an evaluation ends with a whole episode.
+    /// The unit is an environment step; the evaluation still ends with a whole episode.
     Timesteps,
 }
 
-/// Settings that an evaluation changes.
+/// The settings that are different in evaluations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvaluationConfig {
-    /// Whether policies sample or explore; false chooses the best known action.
+    /// Whether policies explore, or sample their actions; otherwise they take the best known action.
     pub explore: bool,
     /// Arguments of the environment that override `env_config` in evaluations.
     pub env_config: Config,
     /// Another environment to evaluate in, with the same spaces.
     pub env: Option<String>,
-    /// Policies of the agents in evaluations, in place of `multiagent.policy_mapping_fn`: fixed opponents, for
-    /// example. It may name policies that no agent acts by in training, if they do not learn
+    /// The policy of each agent in evaluations, in place of `multiagent.policy_mapping_fn`: for fixed opponents, for
+    /// example. It may name policies by which no agent acts in training, if these do not learn
     /// (`multiagent.policies_to_train`).
     pub policy_mapping_fn: Option<PolicyMapping>,
 }

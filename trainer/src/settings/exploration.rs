@@ -1,20 +1,20 @@
-//! Exploration, by the names of Ray's strategies.
+//! How policies explore: the `exploration_config` setting, with the names of Ray's strategies.
 
 use crate::base::{Error, Piecewise, Result, Stream, rules};
 use crate::settings::noise::Noise;
 use serde::{Deserialize, Serialize};
 
-/// The `exploration_config` setting, tagged by `type`.
+/// The `exploration_config` setting; its key `type` is the name of a strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", deny_unknown_fields)]
 pub enum ExplorationConfig {
     /// Actions are sampled from the policy's own distribution.
     StochasticSampling {
-        /// Number of environment steps at the start with random actions.
+        /// Number of environment steps at the start of a run in which actions are random.
         #[serde(default)]
         random_timesteps: u64,
     },
-    /// Actions are random with probability epsilon, else greedy.
+    /// Actions are random with probability epsilon, and otherwise greedy.
     EpsilonGreedy {
         /// Epsilon at step 0.
         #[serde(default = "one")]
@@ -22,64 +22,66 @@ pub enum ExplorationConfig {
         /// Epsilon after the decay.
         #[serde(default = "d_final_epsilon")]
         final_epsilon: f64,
-        /// Steps at `initial_epsilon` before the decay starts.
+        /// Number of environment steps with `initial_epsilon` before the decay starts.
         #[serde(default)]
         warmup_timesteps: u64,
-        /// Steps of the decay from `initial_epsilon` to `final_epsilon`.
+        /// Number of environment steps of the decay from `initial_epsilon` to `final_epsilon`.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
-        /// The schedule of epsilon, `[[step, epsilon], ...]`; it replaces the other fields.
+        /// The schedule of epsilon, `[[step, epsilon], ...]`; it replaces the other settings.
         #[serde(default)]
         epsilon_schedule: Option<Piecewise>,
     },
-    /// Worker `i` has the constant epsilon `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018), the local worker 0.
+    /// Worker `i` of `N` has the constant epsilon `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018); the local
+    /// worker has 0.
     PerWorkerEpsilonGreedy {
-        /// Epsilon at step 0, used only without rollout workers, as by [`EpsilonGreedy`](Self::EpsilonGreedy).
+        /// Epsilon at step 0, used only without rollout workers, as in [`EpsilonGreedy`](Self::EpsilonGreedy).
         #[serde(default = "one")]
         initial_epsilon: f64,
         /// Epsilon after the decay, used only without rollout workers.
         #[serde(default = "d_final_epsilon")]
         final_epsilon: f64,
-        /// Steps at `initial_epsilon` before the decay starts, used only without rollout workers.
+        /// Number of environment steps with `initial_epsilon` before the decay starts, used only without rollout
+        /// workers.
         #[serde(default)]
         warmup_timesteps: u64,
-        /// Steps of the decay, used only without rollout workers.
+        /// Number of environment steps of the decay of epsilon, used only without rollout workers.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
     },
     /// Actions are sampled from softmax(Q / temperature).
     SoftQ {
-        /// The temperature: higher is more random.
+        /// The temperature: the higher, the more random are actions.
         #[serde(default = "one")]
         temperature: f64,
     },
-    /// Actions are uniform over the action space.
+    /// Actions are drawn uniformly from all actions.
     Random {},
-    /// A deterministic action gets Gaussian noise, clipped to the bounds.
+    /// Deterministic actions get Gaussian noise, and are clipped to the bounds.
     GaussianNoise {
-        /// Number of environment steps at the start with random actions.
+        /// Number of environment steps at the start of a run in which actions are random.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
-        /// Standard deviation of the noise.
+        /// Standard deviation of the noise at scale 1, for actions in [-1, 1].
         #[serde(default = "d_stddev")]
         stddev: f64,
         /// Scale of the noise at step 0.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale of the noise after the last step of the decay.
+        /// Scale of the noise after the decay.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from `initial_scale` to `final_scale`.
+        /// Number of environment steps of the decay from `initial_scale` to `final_scale`.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// A deterministic action gets Gaussian noise. Worker `i` has a constant scale, computed as the epsilon of
+    /// Deterministic actions get Gaussian noise. Worker `i` has a constant scale, equal to its epsilon in
     /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy); the local worker adds no noise.
     PerWorkerGaussianNoise {
-        /// Number of environment steps at the start with random actions.
+        /// Number of environment steps at the start of a run in which actions are random.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
-        /// Standard deviation of the noise at scale 1.
+        /// Standard deviation of the noise at scale 1, for actions in [-1, 1].
         #[serde(default = "d_stddev")]
         stddev: f64,
         /// Scale of the noise at step 0, used only without rollout workers.
@@ -88,48 +90,49 @@ pub enum ExplorationConfig {
         /// Scale of the noise after the decay, used only without rollout workers.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from `initial_scale` to `final_scale`, used only without rollout workers.
+        /// Number of environment steps of the decay from `initial_scale` to `final_scale`, used only without rollout
+        /// workers.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// A deterministic action gets noise that drifts (Uhlenbeck and Ornstein 1930), clipped to the bounds. Each
-    /// copy's noise starts at 0 in every episode.
+    /// Deterministic actions get noise that is correlated from step to step (Uhlenbeck and Ornstein 1930), and are
+    /// clipped to the bounds. The noise of each copy starts at 0 in every episode.
     OrnsteinUhlenbeckNoise {
-        /// Number of environment steps at the start with random actions.
+        /// Number of environment steps at the start of a run in which actions are random.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
-        /// Share of the way between the bounds that a noise of 1 moves the action.
+        /// Fraction of the range of actions by which noise of 1 moves an action at scale 1.
         #[serde(default = "d_ou_base_scale")]
         ou_base_scale: f64,
-        /// Share of the noise that each step takes away.
+        /// Fraction of the noise that decays in each step.
         #[serde(default = "d_ou_theta")]
         ou_theta: f64,
-        /// Standard deviation of what each step adds to the noise.
+        /// Standard deviation of the random number that each step adds to the noise.
         #[serde(default = "d_ou_sigma")]
         ou_sigma: f64,
         /// Scale of the noise at step 0.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale of the noise after the last step of the decay.
+        /// Scale of the noise after the decay.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from `initial_scale` to `final_scale`.
+        /// Number of environment steps of the decay from `initial_scale` to `final_scale`.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// A deterministic action gets noise that drifts. Worker `i` has a constant scale, computed as the epsilon of
-    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy); the local worker adds no noise.
+    /// Deterministic actions get noise that is correlated from step to step. Worker `i` has a constant scale, equal to
+    /// its epsilon in [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy); the local worker adds no noise.
     PerWorkerOrnsteinUhlenbeckNoise {
-        /// Number of environment steps at the start with random actions.
+        /// Number of environment steps at the start of a run in which actions are random.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
-        /// Share of the way between the bounds that a noise of 1 moves the action.
+        /// Fraction of the range of actions by which noise of 1 moves an action at scale 1.
         #[serde(default = "d_ou_base_scale")]
         ou_base_scale: f64,
-        /// Share of the noise that each step takes away.
+        /// Fraction of the noise that decays in each step.
         #[serde(default = "d_ou_theta")]
         ou_theta: f64,
-        /// Standard deviation of what each step adds to the noise.
+        /// Standard deviation of the random number that each step adds to the noise.
         #[serde(default = "d_ou_sigma")]
         ou_sigma: f64,
         /// Scale of the noise at step 0, used only without rollout workers.
@@ -138,7 +141,8 @@ pub enum ExplorationConfig {
         /// Scale of the noise after the decay, used only without rollout workers.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from `initial_scale` to `final_scale`, used only without rollout workers.
+        /// Number of environment steps of the decay from `initial_scale` to `final_scale`, used only without rollout
+        /// workers.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
@@ -176,7 +180,7 @@ fn d_ou_sigma() -> f64 {
 }
 
 impl ExplorationConfig {
-    /// The `type` of the strategy, as written in settings.
+    /// The name of the strategy, as the key `type` has it in settings.
     pub fn name(&self) -> &'static str {
         match self {
             Self::StochasticSampling { .. } => "StochasticSampling",
@@ -191,12 +195,12 @@ impl ExplorationConfig {
         }
     }
 
-    /// Refuses probabilities, temperatures, deviations and scales outside their ranges.
+    /// Returns an error for probabilities, temperatures, standard deviations and scales outside their ranges.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a probability or `ou_theta` is not in 0..=1, `temperature` is not above 0, a deviation or
-    /// a scale is negative, or [`Piecewise::validate`] refuses `epsilon_schedule`; fails as [`rules::all`] does where
-    /// several settings of noise break a rule.
+    /// Returns [`Error::Config`] if a probability or `ou_theta` is not in 0..=1, `temperature` is not above 0, a
+    /// standard deviation or a scale is negative, or [`Piecewise::validate`] refuses `epsilon_schedule`. Fails as
+    /// [`rules::all`] does if several settings of noise break a rule.
     pub fn validate(&self) -> Result<()> {
         let probability = |key: &str, p: f64| {
             let key = format!("exploration_config.{key}");
@@ -234,7 +238,7 @@ impl ExplorationConfig {
         self.noise().is_some()
     }
 
-    /// The noise that the strategy adds to deterministic actions, if any.
+    /// The noise that the strategy adds to deterministic actions; `None` if it adds none.
     pub(crate) fn noise(&self) -> Option<Noise> {
         match *self {
             Self::GaussianNoise { stddev, .. } | Self::PerWorkerGaussianNoise { stddev, .. } => {
@@ -248,7 +252,7 @@ impl ExplorationConfig {
         }
     }
 
-    /// Scale of the noise at the start, scale at the end, and the steps of the decay between them.
+    /// Scale of the noise before the decay, scale after it, and number of steps of the decay; `None` without noise.
     fn scales(&self) -> Option<(f64, f64, u64)> {
         match *self {
             Self::GaussianNoise { initial_scale, final_scale, scale_timesteps, .. }
@@ -261,7 +265,7 @@ impl ExplorationConfig {
         }
     }
 
-    /// The probability of a random action at `timestep` (0 for strategies without one).
+    /// The probability of a random action at environment step `timestep`; 0 for strategies without such a probability.
     pub fn epsilon(&self, timestep: u64, worker_index: usize, num_workers: usize) -> f64 {
         match self {
             Self::EpsilonGreedy { epsilon_schedule: Some(schedule), .. } => schedule.value(timestep),
@@ -292,7 +296,7 @@ impl ExplorationConfig {
         }
     }
 
-    /// Number of environment steps at the start of a run with random actions.
+    /// Number of environment steps at the start of a run in which actions are random; 0 for strategies without any.
     pub fn random_timesteps(&self) -> u64 {
         match self {
             Self::StochasticSampling { random_timesteps }
@@ -304,12 +308,13 @@ impl ExplorationConfig {
         }
     }
 
-    /// Picks one of the actions with these values; ties go to the first.
+    /// Chooses an action by the Q-values of all actions, and returns its index; of equal values the first is chosen.
     pub fn choose(&self, q_values: &[f32], epsilon: f64, explore: bool, rng: &mut Stream) -> i64 {
         self.choose_legal(q_values, None, epsilon, explore, rng)
     }
 
-    /// Picks one of the legal actions by their values; without a mask all are legal.
+    /// Chooses a legal action by the Q-values of all actions, and returns its index; without a mask all actions are
+    /// legal.
     pub fn choose_legal(
         &self,
         q_values: &[f32],
@@ -356,7 +361,7 @@ impl ExplorationConfig {
         }
     }
 
-    /// The scale of the noise at `timestep` (0 for strategies without noise).
+    /// The scale of the noise at environment step `timestep`; 0 for strategies without noise.
     pub fn noise_scale(&self, timestep: u64, worker_index: usize, num_workers: usize) -> f64 {
         let of_workers = matches!(
             self,
@@ -370,7 +375,7 @@ impl ExplorationConfig {
     }
 }
 
-/// Draws one of `n` actions uniformly, among the legal ones if there is a mask.
+/// Draws the index of one of `n` actions uniformly, from the legal ones if there is a mask; 0 if none is legal.
 pub(crate) fn any(n: usize, mask: Option<&[bool]>, rng: &mut Stream) -> i64 {
     let Some(mask) = mask else { return rng.below(n as u64) as i64 };
     let legal = || (0..n).filter(|&i| mask[i]);
@@ -380,7 +385,8 @@ pub(crate) fn any(n: usize, mask: Option<&[bool]>, rng: &mut Stream) -> i64 {
     }
 }
 
-/// `0.4^(1 + 7 (i - 1) / (N - 1))` for worker `i` of `N`, 0 for the local worker.
+/// Epsilon of a worker: `0.4^(1 + 7 (i - 1) / (N - 1))` for worker `i` of `N`, and 0 for the local worker, which has
+/// index 0.
 pub fn per_worker_epsilon(worker_index: usize, num_workers: usize) -> f64 {
     if worker_index == 0 {
         return 0.0;

@@ -1,4 +1,5 @@
-//! The settings `multiagent.policy_mapping_fn` and `evaluation_config.policy_mapping_fn`: patterns of agents' names, or a function that the program registered.
+//! The settings `multiagent.policy_mapping_fn` and `evaluation_config.policy_mapping_fn`: patterns of agents' names, or
+//! a function that the program registered.
 
 use crate::base::{Error, PolicyId, Result, rules};
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -8,8 +9,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PolicyMapping {
-    /// Policy ids by agents' names, in which `*` matches any characters. An exact name goes before all patterns, and
-    /// the longest of several matching patterns counts. An agent without a match acts by `default_policy`.
+    /// Ids of policies by patterns of agents' names, in which `*` matches any characters. An exact name takes
+    /// precedence over patterns, and of several matching patterns the longest counts. An agent without a match acts by
+    /// `default_policy`.
     Patterns(BTreeMap<String, PolicyId>),
     /// The function that was passed to [`register_policy_mapping_fn`](crate::register_policy_mapping_fn) under this name.
     Registered(String),
@@ -33,7 +35,7 @@ impl<Agent: Into<String>, Id: Into<PolicyId>, const N: usize> From<[(Agent, Id);
     }
 }
 
-/// Reads patterns, the name of a function, or Ray's default, null.
+/// Reads patterns, the name of a function, or null, Ray's default, which gives an empty mapping.
 impl<'de> Deserialize<'de> for PolicyMapping {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -59,7 +61,8 @@ impl PolicyMapping {
     }
 }
 
-/// Refuses patterns that match none of the agents, and two of equal length that map one agent differently.
+/// Returns an error for a pattern that matches no agent, and for two patterns of equal length that give one agent
+/// different values.
 pub(crate) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: &[&str]) -> Result<()> {
     let key = |pattern: &str| format!("{setting}.{pattern}");
     let unused = patterns.iter().map(|(pattern, id)| {
@@ -90,7 +93,8 @@ pub(crate) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: 
     rules::all(unused.chain(ambiguous))
 }
 
-/// The value under the agent's exact name, or under the longest pattern that matches the name.
+/// The value under the agent's exact name, or else under the longest pattern that matches the name; `None` without a
+/// match.
 pub(crate) fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) -> Option<&'a str> {
     if let Some(answer) = patterns.get(agent) {
         return Some(answer);

@@ -1,4 +1,4 @@
-//! All settings with defaults and rules, and the names that other libraries use for them.
+//! All settings with their defaults and rules, and the names that other libraries use for them.
 
 mod batch_arithmetic;
 mod cluster;

@@ -1,50 +1,49 @@
-//! The `model` settings.
+//! The `model` settings: layers and activations of networks.
 
 use crate::base::{Error, Result, Spaces, image, rules};
 use crate::settings::conv_filters::ConvFilters;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
-/// The `model` settings (Ray's MODEL_DEFAULTS). A network of the user's own
-/// ([`Builder::custom_model`](crate::run::Builder::custom_model)) replaces the layers that they describe.
+/// The `model` settings (Ray's MODEL_DEFAULTS), which describe the layers of the policy's network. A network of the
+/// user's own ([`Builder::custom_model`](crate::run::Builder::custom_model)) replaces these layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelConfig {
-    /// Units of each hidden layer. Images pass convolutions instead.
+    /// Number of units of each hidden layer. Images pass through convolutions instead.
     pub fcnet_hiddens: Vec<usize>,
-    /// Convolutions for images (boxes of three dimensions, channels last or first):
+    /// Convolutions for images, which are boxes of three dimensions with channels last or first:
     /// `[[channels, kernel, stride], ...]`, `"nature"`, or null for Ray's defaults, which exist for 84x84, 42x42,
-    /// 96x96, 10x10, 240x320 and 480x640. The layers of `post_fcnet_hiddens` follow.
+    /// 96x96, 10x10, 240x320 and 480x640. The layers of `post_fcnet_hiddens` follow them.
     pub conv_filters: Option<ConvFilters>,
     /// Activation of the convolutions.
     pub conv_activation: Activation,
     /// Activation of the hidden layers: tanh, relu, elu, swish or linear.
     pub fcnet_activation: Activation,
-    /// Units of further hidden layers, after `fcnet_hiddens` or the convolutions.
+    /// Number of units of each further hidden layer, after `fcnet_hiddens` or the convolutions.
     pub post_fcnet_hiddens: Vec<usize>,
-    /// Activation of `post_fcnet_hiddens`.
+    /// Activation of the layers of `post_fcnet_hiddens`.
     pub post_fcnet_activation: Activation,
-    /// Whether the last hidden layer, with its activation, is the output.
+    /// Whether the last hidden layer, with its activation, is the output of the network.
     pub no_final_linear: bool,
     /// Whether the log standard deviations of continuous actions are free parameters instead of outputs of the
     /// network.
     pub free_log_std: bool,
     /// Whether actor and critic share their hidden layers. Each algorithm has its own default.
     pub vf_share_layers: bool,
-    /// How weights start: `normc` (Ray's: rows of normal numbers with unit norm) or `orthogonal` (Stable-Baselines3's
-    /// and CleanRL's).
+    /// How initial weights are drawn: `normc` as in Ray, or `orthogonal` as in Stable-Baselines3 and CleanRL.
     pub fcnet_initializer: Initializer,
-    /// Adds a gated recurrent unit after the hidden layers, so that the policy remembers. Actor and critic then share
-    /// all layers but the last.
+    /// Whether a gated recurrent unit (GRU) follows the hidden layers, so that the policy remembers earlier steps.
+    /// Actor and critic then share all layers but the last.
     pub use_gru: bool,
-    /// Adds a long short-term memory (LSTM) after the hidden layers, instead of `use_gru`.
+    /// Whether a long short-term memory (LSTM) follows the hidden layers; `use_gru` must then be false.
     pub use_lstm: bool,
-    /// Units of the recurrent layer.
+    /// Number of units of the recurrent layer, a GRU or an LSTM.
     pub lstm_cell_size: usize,
-    /// Number of steps per sequence that recurrent layers learn from.
+    /// Number of steps in the sequences that recurrent layers learn from.
     pub max_seq_len: usize,
-    /// Whether [`learner`](crate::learn::learner)'s fused engine runs fully connected and recurrent networks on the
-    /// CPU; false leaves them to libtorch. Results are equal up to rounding.
+    /// Whether fully connected and recurrent networks on the CPU run on the fused engine of
+    /// [`learner`](crate::learn::learner); otherwise libtorch runs them. Results are equal up to rounding.
     pub fused: bool,
 }
 
@@ -74,7 +73,7 @@ impl ModelConfig {
     /// Refuses settings from which no network can be built.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does if several do.
     pub fn validate(&self) -> Result<()> {
         let layers = |key: &str, sizes: &[usize]| {
             let rule = "every layer needs at least one unit";
@@ -101,12 +100,12 @@ impl ModelConfig {
         ])
     }
 
-    /// Whether the policy has a recurrent layer, and so remembers.
+    /// Whether the policy has a recurrent layer, and so remembers earlier steps.
     pub fn is_recurrent(&self) -> bool {
         self.use_gru || self.use_lstm
     }
 
-    /// The activation of the last layer before the heads.
+    /// The activation of the last convolution or hidden layer; linear if there is neither.
     pub(crate) fn last_activation(&self, for_images: bool) -> Activation {
         match (for_images, self.hidden_layers().last()) {
             (true, _) if self.post_fcnet_hiddens.is_empty() => self.conv_activation,
@@ -118,7 +117,7 @@ impl ModelConfig {
     /// The convolutions for images of this height, width and number of channels.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if none are set and images of this size have no default.
+    /// Returns [`Error::Config`] if no convolutions are set and there is no default for images of this size.
     pub(crate) fn filters(&self, [height, width, _]: [usize; 3]) -> Result<ConvFilters> {
         match &self.conv_filters {
             Some(filters) => Ok(filters.clone()),
@@ -126,12 +125,13 @@ impl ModelConfig {
         }
     }
 
-    /// Number of parameters of the convolutions for images `[height, width, channels]`, and number of outputs.
+    /// Number of parameters of the convolutions for images `[height, width, channels]`, and number of their outputs; 0
+    /// and 0 if there are no convolutions for this size.
     pub(crate) fn convolutions(&self, image: [usize; 3]) -> (u128, usize) {
         self.filters(image).map_or((0, 0), |filters| filters.sizes(image))
     }
 
-    /// Number of outputs of the last layer before the heads.
+    /// Number of outputs of the hidden layers, before a recurrent layer and the output layers.
     pub fn features(&self, spaces: &Spaces) -> usize {
         let before = match image(&spaces.observation_space) {
             Some(image) => self.convolutions(image).1,
@@ -140,18 +140,18 @@ impl ModelConfig {
         self.post_fcnet_hiddens.last().copied().unwrap_or(before)
     }
 
-    /// Units and activation of each hidden layer.
+    /// Number of units and activation of each hidden layer, without convolutions and recurrent layers.
     pub fn hidden_layers(&self) -> Vec<(usize, Activation)> {
         let first = self.fcnet_hiddens.iter().map(|&n| (n, self.fcnet_activation));
         first.chain(self.post_fcnet_hiddens.iter().map(|&n| (n, self.post_fcnet_activation))).collect()
     }
 }
 
-/// Hidden layers of one network of an algorithm that has several.
+/// Hidden layers of one network, for algorithms with several networks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HiddenLayers {
-    /// Units of each hidden layer.
+    /// Number of units of each hidden layer.
     pub fcnet_hiddens: Vec<usize>,
     /// Activation of each hidden layer.
     pub fcnet_activation: Activation,
@@ -167,9 +167,9 @@ pub struct HiddenLayers {
 pub enum Architecture {
     /// A plain stack of layers.
     Mlp,
-    /// SimBa (Lee et al. 2024): a linear layer, a residual block for each entry of `fcnet_hiddens` (all must be
-    /// equal), then layer normalisation. A block adds to its input the result of layer normalisation, a layer of four
-    /// times the units and a linear layer.
+    /// SimBa (Lee et al. 2024): a linear layer, a residual block for each entry of `fcnet_hiddens` (all entries must be
+    /// equal), and then layer normalisation. A block consists of layer normalisation, a layer of four times the units
+    /// and a linear layer; its result is added to its input.
     Simba,
 }
 
@@ -185,11 +185,12 @@ impl Default for HiddenLayers {
 }
 
 impl ModelConfig {
-    /// Refuses all settings but `fused`, for algorithms that read no other; `networks` names their settings of
-    /// networks. [`OffPolicy::validate`](crate::settings::replay::OffPolicy::validate) refuses recurrent layers.
+    /// Returns an error for changed settings other than `fused`, for an algorithm named `who` that reads only `fused`;
+    /// `networks` names the algorithm's own settings of networks. Recurrent layers are left to
+    /// [`OffPolicy::validate`](crate::settings::replay::OffPolicy::validate), which refuses them.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if any setting but `fused` is changed from its default.
+    /// Returns [`Error::Config`] if a setting other than `fused` differs from its default.
     pub fn refuse_all_but_fused(&self, who: &str, networks: &str) -> Result<()> {
         if *self == (Self { fused: self.fused, ..Self::default() }) || self.is_recurrent() {
             return Ok(());
@@ -200,8 +201,8 @@ impl ModelConfig {
 }
 
 impl HiddenLayers {
-    /// Refuses layers without units, and residual blocks of unequal widths; `key` is the path of the settings in
-    /// errors.
+    /// Returns an error for layers without units, and for residual blocks of unequal widths; `key` is the path of these
+    /// settings, for error messages.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for the first broken rule.
@@ -225,7 +226,7 @@ impl HiddenLayers {
         )
     }
 
-    /// Number of units of every layer, those within blocks included.
+    /// Number of units of every layer, including the layers within blocks.
     pub(crate) fn widths(&self) -> Vec<usize> {
         match self.architecture {
             Architecture::Mlp => self.fcnet_hiddens.clone(),
@@ -238,13 +239,13 @@ impl HiddenLayers {
     }
 }
 
-/// Distribution of initial weights.
+/// How initial weights are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Initializer {
-    /// Normal numbers, scaled so that each unit's weights have a given norm.
+    /// Normal random numbers, scaled so that the weights of each unit have a given norm.
     Normc,
-    /// Orthogonal rows or columns, scaled by a gain.
+    /// Random matrices with orthogonal rows or columns, scaled by a gain.
     Orthogonal,
 }
 

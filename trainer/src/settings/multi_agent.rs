@@ -1,4 +1,4 @@
-//! The `multiagent` settings: the policies, and which agent acts by which policy.
+//! The `multiagent` settings: the policies, and the mapping of agents to policies.
 
 use crate::base::{Error, PolicyId, Result, rules};
 use crate::settings::mapping::{PolicyMapping, answer, check};
@@ -24,33 +24,34 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultiAgentConfig {
-    /// Policies by id, each with its settings that differ from the run's; `{}` if none does. A list of
-    /// ids is fine, too.
+    /// Policies by id, each with those of its settings that differ from the run's; `{}` if none differs. A list of ids
+    /// is allowed, too.
     #[serde(deserialize_with = "ids_or_settings")]
     pub policies: BTreeMap<PolicyId, Config>,
-    /// The policy of each agent: a table of agents' names, or the name of a function that is called for each episode.
+    /// The policy of each agent: a table from agents' names to ids of policies, or the name of a function that is
+    /// called for each episode.
     pub policy_mapping_fn: PolicyMapping,
     /// After each episode of a copy, every agent takes the policy of the next agent, so that each policy acts for each
     /// agent in turn; `policy_mapping_fn` holds in episode 0 of copy 0. All agents must have equal spaces.
     pub rotate_policies: bool,
-    /// Ids of the policies that learn; null: all. The others act, and their rows are not stored.
+    /// Ids of the policies that learn; null for all. The other policies act, and their rows are not stored.
     pub policies_to_train: Option<Vec<PolicyId>>,
-    /// Function that extends each agent's observations.
+    /// Function that extends each agent's observations; null for none.
     pub observation_fn: Option<ObservationFn>,
-    /// Groups of agents that act as one agent: names of groups by names of agents, with `*` as in
-    /// `policy_mapping_fn`. A group observes a tuple of its members' observations, chooses for all of them, and gets
-    /// the sum of their rewards. All other settings use the groups' names instead of the agents'.
+    /// Groups of agents that act as one agent: a table from agents' names to groups' names, with `*` as in
+    /// `policy_mapping_fn`. A group observes a tuple of its members' observations, chooses actions for all members, and
+    /// gets the sum of their rewards. All other settings use the groups' names instead of the agents'.
     #[serde(deserialize_with = "null_is_none")]
     pub agent_groups: BTreeMap<String, String>,
-    /// Unit of `train_batch_size` and of the least numbers of steps per result.
+    /// Unit of `train_batch_size`, `min_sample_timesteps_per_reporting` and `min_train_timesteps_per_reporting`.
     pub count_steps_by: CountStepsBy,
-    /// How rows of several policies are drawn from their replay buffers.
+    /// How rows of several policies are drawn from their replay buffers: independently, or of the same steps.
     pub replay_mode: ReplayMode,
-    /// Number of policies kept in memory, in the learner and in each worker. Other policies wait in files and are
-    /// read when they act or learn, in place of the least recently used policy.
+    /// Number of policies that the learner, and each worker, keeps in memory. Other policies are stored in files, and
+    /// each is read when it acts or learns, in place of the least recently used policy.
     pub policy_map_capacity: usize,
-    /// Folder for the files of policies that are not in memory; null: the machine's folder for temporary files. The
-    /// run removes them.
+    /// Folder for the files of policies that are not in memory; null for the machine's folder of temporary files. The
+    /// run removes its files.
     pub policy_map_cache: Option<PathBuf>,
 }
 
@@ -75,19 +76,20 @@ impl Default for MultiAgentConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationFn {
-    /// Critics see the observations of all agents, as in MAPPO (Yu et al. 2022); actors see only their own.
-    /// Observations become `Dict(obs, state)`. Acting does not read `state`; zeros may replace it.
+    /// Adds the observations of all agents as a global state for critics, as in MAPPO (Yu et al. 2022); actors see only
+    /// their own observation. Observations become `Dict(obs, state)`. Acting does not read `state`, so zeros may
+    /// replace it.
     GlobalState,
 }
 
-/// A unit of experience.
+/// The unit in which experience is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountStepsBy {
-    /// An environment step, however many agents act in it.
+    /// Environment steps, however many agents act in each.
     #[default]
     EnvSteps,
-    /// A step of one agent whose policy learns.
+    /// Steps of single agents whose policies learn.
     AgentSteps,
 }
 
@@ -98,8 +100,8 @@ pub enum ReplayMode {
     /// Each policy draws its rows independently.
     #[default]
     Independent,
-    /// Rows of the same environment steps are drawn together: row `i` of all policies' batches is of one step.
-    /// Buffers must draw uniformly, and policies must have equally many rows of each step.
+    /// Rows of the same environment steps are drawn together: row `i` of the batches of all policies is from the same
+    /// step. Buffers must draw uniformly, and all policies must have equally many rows of each step.
     Lockstep,
 }
 
@@ -119,17 +121,17 @@ fn ids_or_settings<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Policy
     })
 }
 
-/// Reads a mapping; null, which is Ray's default, is an empty one.
+/// Reads a mapping; null, which is Ray's default, becomes an empty mapping.
 fn null_is_none<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, PolicyId>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl MultiAgentConfig {
-    /// Checks the ids of policies, the capacity of the policy map, and its folder.
+    /// Checks the ids of policies, the number of policies in memory, and the folder for the others.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for an id that cannot be part of a file's name, a capacity of 0, and a folder
-    /// that stays unused.
+    /// Returns [`Error::Config`] for an id that cannot be part of a file's name, for a `policy_map_capacity` of 0, and
+    /// for a folder that no policy would need.
     pub fn validate(&self) -> Result<()> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let ids = self.policies.keys().map(|id| {
@@ -157,13 +159,13 @@ impl MultiAgentConfig {
         rules::all(ids.chain(memory).chain(cache))
     }
 
-    /// Returns the group that an agent belongs to, if there is one.
+    /// The group that an agent belongs to; `None` if it is in no group.
     pub fn group_of(&self, agent: &str) -> Option<&str> {
         answer(&self.agent_groups, agent)
     }
 
-    /// Refuses groups' patterns that match none of these agents, and two of equal length that put an agent in
-    /// different groups.
+    /// Returns an error for a pattern in `agent_groups` that matches none of these agents, and for two patterns of
+    /// equal length that put an agent into different groups.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for such a pattern; fails as [`rules::all`] does if there are several.

@@ -1,21 +1,22 @@
-//! Noise that is added to deterministic actions while acting.
+//! Random noise that is added to deterministic actions while acting.
 
 use crate::base::{Result, Stream, rules};
 
-/// Width of the range of actions, [-1, 1].
+/// Width of the range of actions in the form of policies, [-1, 1].
 const WIDTH: f64 = 2.0;
 
-/// The kinds of noise on actions.
+/// The kinds of noise that is added to actions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Noise {
     /// Noise that is independent from step to step.
     Gaussian { stddev: f64 },
-    /// Noise that drifts: each step's noise depends on the one before.
+    /// Ornstein-Uhlenbeck noise, which is correlated from step to step.
     OrnsteinUhlenbeck { ou_base_scale: f64, ou_theta: f64, ou_sigma: f64 },
 }
 
 impl Noise {
-    /// Adds noise to an action and clips the action to [-1, 1]. `state` is drifting noise `[components]`.
+    /// Adds noise to an action and clips the action to [-1, 1]. `state` is the correlated noise, `[components]`,
+    /// carried from step to step.
     pub(crate) fn add(self, scale: f64, action: &mut [f32], state: &mut [f32], rng: &mut Stream) {
         match self {
             Self::Gaussian { stddev } => {
@@ -34,7 +35,8 @@ impl Noise {
         }
     }
 
-    /// Refuses negative deviations, and noise that grows without end.
+    /// Returns an error for a negative standard deviation, and for an `ou_theta` outside 0..=1, with which noise could
+    /// grow for ever.
     pub(crate) fn validate(self) -> Result<()> {
         match self {
             Self::Gaussian { stddev } => rules::not_negative([("exploration_config.stddev", stddev)]),

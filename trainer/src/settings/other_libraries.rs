@@ -1,10 +1,11 @@
-//! Other libraries' names of settings, and errors that name the setting to use here.
+//! Names of settings in other libraries, and errors that name the setting to use here.
 
 use crate::base::{Error, Result, rules};
 use pavlov_tune::Config;
 use serde_json::Value;
 
-/// Other libraries' names of a setting, and names of it here: the first that the algorithm has counts.
+/// Names of a setting in other libraries, and names of the same setting here, of which the first that the algorithm has
+/// is used.
 ///
 /// The libraries are Stable-Baselines3 and RL Baselines3 Zoo, CleanRL, and Ray 2.x.
 const SYNONYMS: &[(&[&str], &[&str])] = &[
@@ -47,7 +48,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["total_timesteps", "n_timesteps"], &["the stop criterion timesteps_total"]),
 ];
 
-/// Settings of other libraries without a counterpart here, and what to do instead.
+/// Settings of other libraries that do not exist here, and what to do instead.
 const NO_COUNTERPART: &[(&str, &str)] = &[
     ("use_sde", "noise that depends on the state (gSDE) is not there; leave it out"),
     ("sde_sample_freq", "noise that depends on the state (gSDE) is not there; leave it out"),
@@ -67,24 +68,24 @@ const NO_COUNTERPART: &[(&str, &str)] = &[
     ("capture_video", "give `render_env` = true and an `evaluation_interval` instead"),
 ];
 
-/// The name here of the setting that other libraries call `key`; `None` if no known library has such a setting.
+/// Returns the name here of the setting that other libraries call `key`; `None` if no known library has such a setting.
 pub fn synonym(key: &str, defaults: &Config) -> Option<&'static str> {
     let (_, names) = SYNONYMS.iter().find(|(others, _)| others.contains(&key))?;
     names.iter().find(|name| name.contains(' ') || is_known(name, defaults)).copied()
 }
 
+/// Whether the settings `defaults` have a setting at the dotted `path`.
 fn is_known(path: &str, defaults: &Config) -> bool {
     let mut parts = path.split('.');
     let top = parts.next().and_then(|top| defaults.get(top));
     parts.try_fold(top, |level, part| Some(level?.get(part))).flatten().is_some()
 }
 
-/// Prepares settings for [`overlay`](pavlov_tune::config::overlay): drops keys of Ray's without effect, and refuses
-/// keys without a meaning here and other libraries' names.
+/// Prepares settings for [`overlay`](pavlov_tune::config::overlay): removes Ray's keys that would change nothing, and
+/// returns an error for keys that have no meaning here and for names of other libraries.
 ///
-/// # Errors
-/// Fails as [`rules::all`] does, with [`Error::Config`] for each key of Ray's that has no meaning here and each setting
-/// written under another library's name.
+/// Fails as [`rules::all`] does, with [`Error::Config`] for each of Ray's keys that has no meaning here and for each
+/// setting under another library's name.
 pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &str)]]) -> Result<()> {
     let mut checks: Vec<_> = refused.iter().map(|refused| refuse_keys(values, refused)).collect();
     let mut beside_model = Config::new();
@@ -116,11 +117,11 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &st
     rules::all(checks)
 }
 
-/// Refuses keys of Ray's without a meaning here, and gives the reason. A value that changes nothing
-/// (`"framework": "torch"`, `"horizon": null`) is dropped instead.
+/// Removes Ray's keys that have no meaning here. Their value must change nothing (`"framework": "torch"`,
+/// `"horizon": null`); otherwise an error gives the reason.
 ///
 /// # Errors
-/// Fails as [`rules::all`] does, with [`Error::Config`] for each key, and the reason.
+/// Fails as [`rules::all`] does, with [`Error::Config`] and the reason for each key whose value would change something.
 fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
     let mut checks = Vec::new();
     for (key, why) in refused {
@@ -145,12 +146,12 @@ fn is_harmless(key: &str, value: &Value) -> bool {
         ("callbacks", Value::String(class)) => class.contains("DefaultCallbacks"),
         ("sample_collector", Value::String(class)) => class.contains("SimpleListCollector"),
         ("metrics_episode_collection_timeout_s", value) => *value == 180,
-        // These values are always in force.
+        // These values are always in force here.
         ("vtrace" | "shuffle_sequences", value) => *value == true,
         ("num_multi_gpu_tower_stacks", value) => *value == 1,
         // Ray's default is not the default here: only null changes nothing.
         ("prioritized_replay", value) => value.is_null(),
-        // Ray's defaults, without effect unless another key turns them on.
+        // These are Ray's defaults, without effect unless another key turns them on.
         ("tf_session_args" | "local_tf_session_args", Value::Object(_)) => true,
         ("input_evaluation" | "output_compress_columns", Value::Array(_)) => true,
         ("eager_max_retraces", value) => *value == 20,
@@ -173,12 +174,13 @@ fn is_harmless(key: &str, value: &Value) -> bool {
             | "model.attention_use_n_prev_rewards",
             Value::Number(number),
         ) if number.as_f64() == Some(0.0) => true,
-        // Ray's mark for replaced keys.
+        // Ray marks keys that were replaced by another with -1.
         (_, Value::Number(number)) => number.as_f64() == Some(-1.0),
         (_, value) => asks_for_nothing(value),
     }
 }
 
+/// Whether a value is null, false or empty, so that its setting asks for nothing.
 fn asks_for_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -1,4 +1,4 @@
-//! `Deserialize` for an algorithm's settings: settings that are left out get the algorithm's own defaults.
+//! [`own_defaults!`](crate::own_defaults): settings of an algorithm that are left out get the algorithm's own defaults.
 
 use crate::settings::{Common, OPEN_KEYS, OffPolicy};
 use pavlov_tune::Config;
@@ -9,9 +9,9 @@ use serde::{
 use serde_json::Value;
 
 /// Implements `Serialize` and `Deserialize` for the settings of an algorithm, whose struct derives both under
-/// `#[serde(default, remote = "Self")]`: whatever is left out has the value of the struct's own `Default`, settings in
-/// [`Common`] and [`OffPolicy`] too. `#[serde(flatten)]` alone takes the defaults
-/// of those two instead.
+/// `#[serde(default, remote = "Self")]`. Settings that are left out have their value in the struct's own `Default`,
+/// those in [`Common`] and [`OffPolicy`] too; `#[serde(flatten)]` alone would take the defaults of those two types
+/// instead.
 ///
 /// ```
 /// use pavlov_trainer::{own_defaults, prelude::*};
@@ -71,25 +71,29 @@ macro_rules! own_defaults {
     };
 }
 
-/// A reader of the given settings, followed by the defaults of all others.
+/// A deserializer of the given settings, followed by the defaults of all settings that are not given.
 #[derive(Debug)]
 pub struct OverDefaults<A> {
+    /// The settings that are given.
     given: A,
-    /// Defaults of the settings that were not given so far.
+    /// Defaults of the settings that were not read so far.
     defaults: Config,
-    /// Keys whose objects are merged into their default. Other objects have the defaults of their own type.
+    /// The settings of [`Common`] and [`OffPolicy`]: an object given for one of them is merged into its default. An
+    /// object given for another setting takes missing values from its own type.
     shared: Config,
-    /// Default of the setting whose value is read next.
+    /// Default of the setting whose value is read next; `None` if it has no default.
     default: Option<Value>,
+    /// Key of the setting whose value is read next.
     key: String,
+    /// Whether all given settings were read.
     given_ended: bool,
 }
 
 impl<A> OverDefaults<A> {
-    /// Reads `given` over `defaults`.
+    /// Makes a deserializer of the settings `given`, and of those in `defaults` that are not given.
     ///
     /// # Errors
-    /// Fails if serde does not write the defaults as an object.
+    /// Fails if serde does not write `defaults` as an object.
     pub fn new<'de>(given: A, defaults: &impl Serialize) -> Result<Self, A::Error>
     where
         A: MapAccess<'de>,
@@ -101,6 +105,7 @@ impl<A> OverDefaults<A> {
     }
 }
 
+/// Writes settings as an object.
 fn written<E: Error>(settings: &impl Serialize) -> Result<Config, E> {
     match serde_json::to_value(settings).map_err(E::custom)? {
         Value::Object(config) => Ok(config),
@@ -137,8 +142,9 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OverDefaults<A> {
     }
 }
 
-/// Merges objects key by key, as layers of settings files are. Other values are replaced, and so are objects of another
-/// `type` and those with keys of the user's own ([`OPEN_KEYS`]). `path` is the dotted name of the setting.
+/// Merges a given object into its default key by key, as layers of settings files are merged. Values that are no
+/// objects replace their default, and so do objects of another `type` and objects whose keys are the user's own
+/// ([`OPEN_KEYS`]). `path` is the dotted name of the setting.
 fn laid_over(path: &str, default: Value, given: Value) -> Value {
     match (default, given) {
         (_, given) if OPEN_KEYS.contains(&path) => given,

@@ -1,6 +1,6 @@
-//! Ray's settings that are refused here because they have no meaning.
+//! Ray's settings that have no meaning here, with advice for each.
 
-/// Ray's refused keys, each with the reason.
+/// Ray's keys that are refused here, each with the reason or advice that the error gives.
 pub(crate) const REFUSED_KEYS: &[(&str, &str)] = &[
     ("framework", "there is one framework, libtorch; leave it out"),
     ("eager_tracing", "it belongs to TensorFlow; leave it out"),

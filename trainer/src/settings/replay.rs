@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// How rows are drawn from a replay buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplayKind {
-    /// Draws every row equally often.
+    /// All rows are drawn with equal probability.
     #[serde(alias = "MultiAgentReplayBuffer", alias = "LocalReplayBuffer")]
     ReplayBuffer,
-    /// Draws rows in proportion to the error at the last visit (Schaul et al. 2016).
+    /// Rows are drawn with probabilities by their error when they were last trained on (Schaul et al. 2016).
     #[default]
     #[serde(alias = "MultiAgentPrioritizedReplayBuffer")]
     PrioritizedReplayBuffer,
@@ -25,13 +25,13 @@ pub struct ReplayBufferConfig {
     pub kind: ReplayKind,
     /// Number of rows that are kept; new rows replace the oldest.
     pub capacity: usize,
-    /// Number of rows that must be stored before any is drawn.
+    /// Number of rows that must be stored before learning starts.
     pub learning_starts: usize,
-    /// Exponent of the priorities: 0 is uniform, 1 fully proportional.
+    /// Exponent of the priorities, from 0 (all rows equally often) to 1 (in proportion to their error).
     pub prioritized_replay_alpha: f64,
-    /// Exponent of the importance weights: 1 corrects the whole bias.
+    /// Exponent of the importance weights, from 0 (none) to 1 (they correct the whole bias of drawing by priority).
     pub prioritized_replay_beta: f64,
-    /// Number added to every error, so that every row can be drawn.
+    /// Number above 0 that is added to every error, so that every row can be drawn.
     pub prioritized_replay_eps: f64,
 }
 
@@ -49,11 +49,11 @@ impl Default for ReplayBufferConfig {
 }
 
 impl ReplayBufferConfig {
-    /// Checks the rules between these settings, and against the number of rows drawn at a time.
+    /// Checks these settings, also against the number of rows in a training batch.
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
-    /// where several do.
+    /// if several do.
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let Self { capacity, learning_starts, .. } = *self;
         let late = format!(
@@ -96,11 +96,12 @@ pub struct OffPolicy {
     pub replay_buffer_config: ReplayBufferConfig,
     /// Whether checkpoints store the replay buffer. Without it a continued run starts with an empty one.
     pub store_buffer_in_checkpoints: bool,
-    /// Trained rows per sampled step; null trains one batch per fragment.
+    /// Number of rows to train on per sampled row; null trains on one batch per fragment.
     pub training_intensity: Option<f64>,
-    /// Sampled environment steps between two moves of the target network; 0 moves it after every learning step.
+    /// Number of environment steps to sample between two updates of the target network; with 0 every learning step
+    /// updates it.
     pub target_network_update_freq: u64,
-    /// Number of rewards that a target sums up before it adds the value of the next observation.
+    /// Number of rewards that a target sums up before it adds the value of the observation after them.
     pub n_step: usize,
 }
 
@@ -117,11 +118,11 @@ impl Default for OffPolicy {
 }
 
 impl OffPolicy {
-    /// Refuses settings with which no learning is possible.
+    /// Returns an error for settings with which no learning is possible.
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
-    /// where several do.
+    /// if several do.
     pub fn validate(&self, common: &Common) -> Result<()> {
         let recurrent = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
         let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";

@@ -5,14 +5,14 @@ use crate::settings::common::{BatchMode, ClipRewards, Common};
 use crate::settings::evaluation::EvaluationDuration;
 use pavlov_tune::WorkerTransport;
 
-/// Limit of rollout workers, above the cores of any machine.
+/// Largest allowed number of rollout workers, more than any machine has cores.
 const MOST_WORKERS: usize = 4096;
 
 impl Common {
-    /// Checks the rules of the common settings.
+    /// Checks the rules of the settings that all algorithms share.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does if several do.
     pub fn validate(&self) -> Result<()> {
         let workers = |key: &str, workers: usize| {
             let each = match self.workers.transport {

@@ -1,4 +1,4 @@
-//! The rollout workers of a run: the order of their requests and replies, and fragments that arrive early.
+//! The rollout workers of a run: the requests to them, their replies, and fragments that arrive before they are needed.
 
 use crate::base::{Error, Result};
 use crate::experience::Source;
@@ -12,37 +12,39 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// The order in which fragments of asynchronous workers are taken.
+/// The order in which the plan takes fragments from workers that sample asynchronously.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Takes fragments worker by worker. The weights that made each fragment are known beforehand, so a run repeats
-    /// bit for
-    /// bit. A slow worker holds up the others once each has `in_flight` fragments waiting or under way.
+    /// Fragments are taken from the workers in turn. The weights that each fragment is sampled with are known in
+    /// advance, so a run repeats bit for bit. A slow worker holds up the others when each of them has `in_flight`
+    /// fragments waiting or under way.
     #[default]
     Deterministic,
-    /// Takes fragments as they arrive, for environments whose steps take uneven time. A run does not repeat.
+    /// Fragments are taken as they arrive, for environments whose steps take uneven time. A run does not repeat.
     FirstCome,
 }
 
-/// Rollout workers over a transport, and the environments of the plan's own thread. Only the thread that runs the
-/// plan
-/// sends requests to workers.
+/// The rollout workers on a transport, and the environments of the plan's own thread. Only the thread that runs the
+/// plan sends requests to workers.
 #[derive(Debug)]
 pub(crate) struct Fleet {
+    /// The transport, with the rules for workers that fail.
     pub(crate) health: Health,
+    /// The environments of the plan's own thread.
     pub(crate) local: EnvRunner,
+    /// The policies that learn.
     pub(crate) learners: Learners,
-    /// For each worker, fragments that arrived before the plan asked for them.
+    /// For each worker, the fragments that arrived before the plan asked for them.
     pub(crate) early: Vec<VecDeque<Sampled>>,
     /// For each worker, the version of the weights that were sent to it last.
     sent: Vec<u64>,
-    /// The task that the environments were given last.
+    /// The task that was set last in the environments that sample for training.
     pub(crate) task: Option<Arc<Value>>,
-    /// Index of the worker whose fragment is taken next; with `Order::FirstCome`, of the worker that is checked
-    /// first.
+    /// Index of the worker whose fragment is taken next. With `Order::FirstCome` it is the index of the worker that is
+    /// looked at first.
     pub(crate) turn: usize,
-    /// Whether a worker failed and no setting lets the run go on without it.
+    /// Whether a worker has failed and no setting lets the run go on without it.
     pub(crate) is_broken: bool,
 }
 
@@ -67,27 +69,27 @@ impl Fleet {
         }
     }
 
-    /// Whether there are no rollout workers at all.
+    /// Whether the run has no rollout workers.
     pub(crate) fn is_empty(&self) -> bool {
         self.early.is_empty()
     }
 
-    /// Indices of the workers that answer, counted from 0.
+    /// Indices of the workers that have not failed for good, counted from 0.
     pub(crate) fn up(&self) -> Vec<usize> {
         self.health.up().collect()
     }
 
-    /// Number of workers that answer and do not wait to be replaced.
+    /// Number of workers that can answer now: neither lost nor waiting to be replaced.
     pub(crate) fn healthy(&self) -> usize {
         self.health.healthy()
     }
 
-    /// Number of times that workers were replaced.
+    /// Number of times that a worker was replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.health.restarts()
     }
 
-    /// Whether a worker failed last and no setting lets the run go on without it.
+    /// Whether a worker has failed and no setting lets the run go on without it.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -97,7 +99,7 @@ impl Fleet {
         &mut self.local
     }
 
-    /// Waits for the next event. A fragment is stored for later, and the result is `None`.
+    /// Waits for the next event. If it is a fragment, the fragment is kept for later, and the result is `None`.
     fn next(&mut self) -> Result<Option<Event>> {
         let Self { health, local, learners, early, task, .. } = self;
         let revive = || {
@@ -119,8 +121,8 @@ impl Fleet {
         }
     }
 
-    /// Sends a request to every worker that answers and waits for all replies. Returns them by worker, counted from
-    /// 0.
+    /// Sends a request to every worker that is up, and waits for all replies. Returns the replies by index of the
+    /// worker, counted from 0.
     pub(crate) fn ask_all(&mut self, request: impl Fn(usize) -> Request) -> Result<BTreeMap<usize, Reply>> {
         let mut waiting = BTreeMap::new();
         for worker in self.up() {
@@ -140,8 +142,8 @@ impl Fleet {
         if replies.is_empty() && !self.is_empty() { Err(no_worker_left()) } else { Ok(replies) }
     }
 
-    /// Returns one fragment of every worker, in the order of the workers; fragments that were requested earlier come
-    /// first.
+    /// Returns one fragment of every worker, in the order of the workers; fragments that were requested earlier are
+    /// returned first.
     pub(crate) fn round(&mut self, timestep: u64) -> Result<Vec<Sampled>> {
         if self.is_empty() {
             let Self { local, learners, .. } = self;
@@ -164,7 +166,7 @@ impl Fleet {
         if parts.is_empty() { Err(no_worker_left()) } else { Ok(parts) }
     }
 
-    /// Returns the next fragment of one worker, chosen by `order`, and asks that worker for another one, so that each
+    /// Returns the next fragment of one worker, chosen by `order`. Asks that worker for another fragment, so that each
     /// worker always has `in_flight` fragments waiting or under way. Newly published weights are sent before the
     /// request.
     pub(crate) fn take(&mut self, in_flight: usize, order: Order, timestep: u64) -> Result<Sampled> {
@@ -189,7 +191,7 @@ impl Fleet {
         Ok(from_worker(worker + 1, part))
     }
 
-    /// The worker whose fragment can be taken now; `None` if the plan must wait for one.
+    /// Index of the worker whose fragment can be taken now; `None` if the plan must wait for a fragment.
     fn ready(&self, order: Order) -> Result<Option<usize>> {
         let workers = self.early.len();
         let mut from_turn = (0..workers).map(|i| (self.turn + i) % workers);
@@ -202,7 +204,7 @@ impl Fleet {
         })
     }
 
-    /// Asks a worker for a fragment; sends it the newest published weights first if it lacks them.
+    /// Asks a worker for a fragment; before that, sends it the newest published weights if it does not have them.
     fn ask_fragment(&mut self, worker: usize, timestep: u64) -> Result<()> {
         let Published { version, weights } = self.learners.published();
         if let (true, Some(weights)) = (version > self.sent[worker], weights) {
@@ -213,7 +215,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Asks every worker for a fragment and does not wait for the fragments.
+    /// Asks every worker for a fragment, without waiting for the fragments.
     pub(crate) fn ask_ahead(&mut self, timestep: u64) -> Result<()> {
         for worker in self.up() {
             self.health.ask(worker, Request::Sample { timestep })?;
@@ -221,7 +223,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Sends the newest published weights to every worker and waits until all workers have them.
+    /// Sends the newest published weights to every worker, and waits until all workers have them.
     pub(crate) fn send_weights(&mut self) -> Result<()> {
         let published = self.learners.published();
         let Some(weights) = published.weights else { return Ok(()) };
@@ -231,18 +233,18 @@ impl Fleet {
         Ok(())
     }
 
-    /// Replaces the statistics of all observation filters.
+    /// Replaces the statistics of the observation filters, in the plan's own environments and in every worker.
     pub(crate) fn set_filters(&mut self, stats: &FilterStats) -> Result<()> {
         self.local.set_filter_stats(stats)?;
         self.send_filters(stats.clone())
     }
 
-    /// The task that the environments were given last.
+    /// The task that was set last in the environments that sample for training.
     pub(crate) fn task(&self) -> Option<Arc<Value>> {
         self.task.clone()
     }
 
-    /// Changes the task of all environments that sample for training.
+    /// Sets the task of all environments that sample for training.
     pub(crate) fn set_task(&mut self, task: Arc<Value>) -> Result<()> {
         self.local.set_task(&task)?;
         if !self.is_empty() {
@@ -252,6 +254,7 @@ impl Fleet {
         Ok(())
     }
 
+    /// Replaces the statistics of the observation filters of every worker.
     pub(crate) fn send_filters(&mut self, stats: FilterStats) -> Result<()> {
         if !self.is_empty() && !stats.is_empty() {
             let stats = Arc::new(stats);
@@ -260,8 +263,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Merges the statistics of the workers' observation filters, in the order of the workers; with `share` sends the
-    /// result back to the workers.
+    /// Merges the statistics that the workers' observation filters have gathered, in the order of the workers; with
+    /// `share` sends the result back to the workers.
     pub(crate) fn sync_filters(&mut self, share: bool) -> Result<()> {
         if self.is_empty() {
             self.local.flush_filters();
@@ -277,6 +280,7 @@ impl Fleet {
     }
 }
 
+/// Records in a fragment which worker sampled it; worker 0 is the trainer.
 fn from_worker(worker: usize, mut part: Sampled) -> Sampled {
     part.batch.sources = vec![Source { worker, version: part.version, env_steps: part.batch.env_steps }];
     part

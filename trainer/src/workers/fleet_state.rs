@@ -1,4 +1,4 @@
-//! What a checkpoint holds of the rollout workers.
+//! The state of the rollout workers in checkpoints.
 
 use crate::base::{Array, Result, State, lock};
 use crate::experience::Column;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 impl Fleet {
-    /// Returns the state of every worker and the fragments that arrived early, as parts of a checkpoint. After a
+    /// Returns the state of every worker, and the fragments that arrived early, as named parts of a checkpoint. After a
     /// failure that ended the run, workers that do not answer are left out.
     pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
         let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
@@ -20,7 +20,7 @@ impl Fleet {
         if self.is_empty() {
             return Ok(parts);
         }
-        // Workers answer in order: after these replies every requested fragment has arrived.
+        // Workers answer in order, so with these replies every requested fragment has arrived, too.
         let was_broken = self.is_broken || self.learners.are_broken();
         let replies = match self.ask_all(|_| Request::GetState) {
             Err(_) if was_broken => BTreeMap::new(),
@@ -35,7 +35,7 @@ impl Fleet {
         if self.turn > 0 {
             run.set("turn", &(self.turn + 1))?;
         }
-        // The list names a worker once for each of its fragments.
+        // The list in `run` names a worker once for each of its fragments.
         let early = || {
             let of_worker = |(w, parts): (usize, &'_ VecDeque<Sampled>)| vec![w + 1; parts.len()];
             self.early.iter().enumerate().flat_map(of_worker).zip(self.early.iter().flatten())
@@ -53,8 +53,8 @@ impl Fleet {
         Ok(parts)
     }
 
-    /// Restores what [`save`](Self::save) returned and sends the newest published weights. A worker without a saved
-    /// state starts new episodes.
+    /// Restores the parts that [`save`](Self::save) returned, and sends the newest published weights. A worker without
+    /// a saved state starts new episodes.
     pub(crate) fn restore(&mut self, run: &State, read: &dyn Fn(&str) -> Result<State>) -> Result<()> {
         if run.has("task") {
             self.set_task(Arc::new(run.get("task")?))?;
@@ -76,8 +76,7 @@ impl Fleet {
         self.send_weights()?;
         let stats = self.local.filter_stats();
         self.send_filters(stats)?;
-        // A worker without a saved state gets a request that changes nothing, so that all workers are asked
-        // something.
+        // A worker without a saved state gets a request that changes nothing, so that every worker gets a request.
         let request = |w: usize| {
             states.get(&(w + 1)).map_or(Request::GetState, |state| Request::SetState(Arc::clone(state)))
         };
@@ -96,10 +95,11 @@ impl Fleet {
     }
 }
 
-/// Key that is present if first priorities are in a column of their own; older checkpoints have them in `weights`.
+/// Key that a checkpoint has if the first priorities of rows are in a column of their own; in older checkpoints they
+/// are in the column `weights`.
 const PRIORITIES_APART: &str = "priorities";
 
-/// Reads an early fragment from the part of a checkpoint that holds them.
+/// Reads the early fragment called `name` from the part of a checkpoint that holds early fragments.
 fn read_early(sampled: &State, name: &str) -> Result<Sampled> {
     let mut part = Sampled::from_state(&mut sampled.nested(name)?)?;
     if !sampled.has(PRIORITIES_APART) {
@@ -109,7 +109,8 @@ fn read_early(sampled: &State, name: &str) -> Result<Sampled> {
     Ok(part)
 }
 
-/// The name of the `i`th early fragment in a checkpoint: `worker3` for the first one of worker 3, then `worker3_1`.
+/// Name of the early fragment at position `i` in a checkpoint: `worker3` for worker 3's first fragment, `worker3_1` for
+/// its second one.
 fn early_name(workers: impl Iterator<Item = usize>, i: usize, worker: usize) -> String {
     match workers.take(i).filter(|&w| w == worker).count() {
         0 => format!("worker{worker}"),
@@ -118,8 +119,8 @@ fn early_name(workers: impl Iterator<Item = usize>, i: usize, worker: usize) -> 
 }
 
 impl WorkerSet {
-    /// The whole state of the run, by part: policies, workers, counters, random streams, replay buffers. After a
-    /// failure that ended the run, workers that do not answer are left out.
+    /// Returns the whole state of the run as named parts: policies, workers, counters, random streams, replay buffers.
+    /// After a failure that ended the run, workers that do not answer are left out.
     ///
     /// # Errors
     /// Fails if a policy cannot save its state, the learner thread has failed, or a worker fails and no setting lets
@@ -133,8 +134,8 @@ impl WorkerSet {
         Ok(parts)
     }
 
-    /// Restores what [`state`](Self::state) returned; `read` returns a part by its name. A worker without a saved
-    /// state starts new episodes.
+    /// Restores the parts that [`state`](Self::state) returned; `read` returns a part by its name. A worker without a
+    /// saved state starts new episodes.
     ///
     /// # Errors
     /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part is not of a run like

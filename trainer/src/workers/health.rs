@@ -1,9 +1,10 @@
-//! Rules for workers that fail or are late, on top of any transport.
+//! Rules for workers that fail or are late, which hold for every transport.
 //!
-//! A worker is up until it fails or misses a deadline. Then the worker is replaced or left out, or the run ends, as
-//! the settings say. From its second failure in a row, a worker rests before it is replaced, longer each time, while
-//! the others go on. A replaced worker first gets the weights and the filters, and then the requests that are still
-//! unanswered. Late replies of the process before are recognised by their incarnation number and dropped.
+//! A worker is up until it fails or misses a deadline. Then it is replaced or left out, or the run ends, as the
+//! settings say. From its second failure in a row on, a worker is replaced only after a pause, which is longer each
+//! time; the other workers go on meanwhile. A replaced worker first gets the weights and the filters, and then the
+//! requests that are still unanswered. Late replies of the worker before it have another incarnation number, and are
+//! dropped.
 
 use crate::base::{Error, Result};
 use crate::sample::{Reply, Request};
@@ -12,62 +13,74 @@ use crate::workers::transport::{Completion, Fault, WorkerPool, not_ready};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Rest of a worker after its second failure in a row; each further failure doubles it, up to `LONGEST_REST`.
+/// Pause before a worker is replaced after its second failure in a row; each further failure doubles the pause, up to
+/// `LONGEST_REST`.
 const REST: Duration = Duration::from_millis(100);
+/// Longest pause before a failed worker is replaced.
 const LONGEST_REST: Duration = Duration::from_secs(10);
 
-/// A transport and the state of its workers.
+/// A transport, with the state of each worker and the settings for failures.
 #[derive(Debug)]
 pub(crate) struct Health {
     pool: Box<dyn WorkerPool>,
     workers: Vec<WorkerStatus>,
+    /// Time in which a worker must answer (`worker_timeout_s`); `None` waits for ever.
     timeout: Option<Duration>,
+    /// Time in which a started worker must be ready (`worker_health_probe_timeout_s`); `None` waits for ever.
     start_timeout: Option<Duration>,
+    /// Number of failures in a row of one worker that do not end the run.
     tolerance: usize,
+    /// Whether workers that failed are replaced.
     recreate: bool,
+    /// Whether the run goes on without workers that failed.
     ignore: bool,
+    /// Number of times that a worker was replaced.
     restarts: u64,
+    /// Number of the last ticket that was given out.
     tickets: u64,
 }
 
+/// The state of one worker.
 #[derive(Debug)]
 struct WorkerStatus {
+    /// Whether the worker takes part in the run: it works, or waits to be replaced.
     up: bool,
-    /// Number of failures since the worker's last reply.
+    /// Number of failures since the worker last answered with a fragment or an evaluation.
     failures: usize,
-    /// Time at which the resting worker is replaced and its unanswered requests are sent again.
+    /// Time at which the failed worker is replaced and its unanswered requests are sent again; `None` if it works.
     rests_until: Option<Instant>,
-    /// Unanswered requests, oldest first.
+    /// Unanswered requests, the oldest first.
     owes: VecDeque<PendingRequest>,
 }
 
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct PendingRequest {
-    /// Number of the request, which it keeps when it is sent again, unlike `number`; `None` if nobody waits for the
+    /// Number of the request here, which stays the same when the request is sent again; `None` if nobody waits for the
     /// answer.
     ticket: Option<u64>,
-    /// The transport's number of the request; 0 while the worker rests.
+    /// Number of the request in the transport, which is new each time it is sent; 0 while the worker waits to be
+    /// replaced.
     number: u64,
-    /// The request; `None` stands for the start of the worker, which answers when it is ready.
+    /// The request; `None` stands for the start of a worker, which is answered when the worker is ready.
     request: Option<Request>,
-    /// Earliest time at which the worker could begin with the request.
+    /// Earliest time at which the worker could begin to work on the request.
     since: Instant,
-    /// Whether the user was told that the answer takes long.
+    /// Whether the user was warned that the answer takes long.
     is_said: bool,
 }
 
-/// A reply of a worker, or the loss of one.
+/// An event that the plan waits for: the reply of a worker, or the loss of a worker.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A worker answered the request with that ticket.
+    /// A worker has answered the request with this ticket.
     Answer { worker: usize, ticket: u64, reply: Reply },
-    /// A worker failed and is left out from now on; its unanswered requests stay unanswered.
+    /// A worker has failed and is left out from now on; its unanswered requests stay unanswered.
     Lost { worker: usize },
 }
 
 impl Health {
-    /// Begins with every worker of `pool` up.
+    /// Begins with all workers of `pool` up.
     pub(crate) fn new(pool: Box<dyn WorkerPool>, common: &Common) -> Self {
         let condition = |_| WorkerStatus { up: true, failures: 0, rests_until: None, owes: VecDeque::new() };
         Self {
@@ -83,50 +96,51 @@ impl Health {
         }
     }
 
-    /// Indices of the workers that answer, counted from 0.
+    /// Indices of the workers that are up, counted from 0; they include those that wait to be replaced.
     pub(crate) fn up(&self) -> impl Iterator<Item = usize> + '_ {
         self.workers.iter().enumerate().filter(|(_, w)| w.up).map(|(worker, _)| worker)
     }
 
-    /// Number of workers that are up, without those that rest before they are replaced.
+    /// Number of workers that are up, without those that wait to be replaced.
     pub(crate) fn healthy(&self) -> usize {
         self.workers.iter().filter(|w| w.up && w.rests_until.is_none()).count()
     }
 
-    /// Whether a worker answers.
+    /// Whether a worker is up: it works, or waits to be replaced.
     pub(crate) fn is_up(&self, worker: usize) -> bool {
         self.workers[worker].up
     }
 
-    /// Number of times that workers were replaced.
+    /// Number of times that a worker was replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Number of fragments that the plan waits for from a worker.
+    /// Number of requests for fragments that a worker has not answered, and whose answers the plan waits for.
     pub(crate) fn fragments_owed(&self, worker: usize) -> usize {
         let is_fragment =
             |o: &&PendingRequest| o.ticket.is_some() && matches!(o.request, Some(Request::Sample { .. }));
         self.workers[worker].owes.iter().filter(is_fragment).count()
     }
 
-    /// Stops waiting for the answers to all open requests.
+    /// Gives up waiting for the answers to all open requests: they will cause no event.
     pub(crate) fn forget_all(&mut self) {
         self.workers.iter_mut().flat_map(|w| &mut w.owes).for_each(|o| o.ticket = None);
     }
 
-    /// Sends a worker a request. Returns the ticket that comes with the answer.
+    /// Sends a request to a worker. Returns the ticket of the request, which the event of its answer has, too.
     pub(crate) fn ask(&mut self, worker: usize, request: Request) -> Result<u64> {
         self.tickets += 1;
         self.submit(worker, Some(self.tickets), request)?;
         Ok(self.tickets)
     }
 
-    /// Sends a worker a request without waiting for the answer.
+    /// Sends a request to a worker whose answer nobody waits for: it causes no event.
     pub(crate) fn tell(&mut self, worker: usize, request: Request) -> Result<()> {
         self.submit(worker, None, request)
     }
 
+    /// Sends a request to a worker, or keeps it until the worker is replaced.
     fn submit(&mut self, worker: usize, ticket: Option<u64>, request: Request) -> Result<()> {
         let number = match self.workers[worker].rests_until {
             None => self.pool.submit(worker, request.clone())?,
@@ -138,7 +152,7 @@ impl Health {
         Ok(())
     }
 
-    /// Waits for the next event. `revive` returns the requests that a replaced worker gets first.
+    /// Waits for the next event. `revive` returns the requests that a replaced worker gets before all others.
     pub(crate) fn next(&mut self, mut revive: impl FnMut() -> Vec<Request>) -> Result<Event> {
         loop {
             self.wake(&mut revive)?;
@@ -155,13 +169,14 @@ impl Health {
         }
     }
 
-    /// Time until the first deadline of a worker, or the first end of a rest; `None` if there is neither.
+    /// Time until the first worker is overdue or is to be replaced; `None` if neither can happen.
     fn patience(&self) -> Option<Duration> {
         let until = self.workers.iter().filter_map(|w| w.rests_until.or_else(|| self.deadline(w))).min()?;
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// Time at which the worker's oldest request is overdue, or is reported as slow; `None` for a resting worker.
+    /// Time at which the oldest request of a worker is overdue, or is reported as slow; `None` if there is no such
+    /// time, or the worker waits to be replaced.
     fn deadline(&self, condition: &WorkerStatus) -> Option<Instant> {
         let owed = condition.owes.front().filter(|_| condition.rests_until.is_none())?;
         let limit = match (&owed.request, self.timeout) {
@@ -172,6 +187,7 @@ impl Health {
         Some(owed.since + limit?)
     }
 
+    /// Handles a completion from the transport; returns the event for the plan, if there is one.
     fn completed(
         &mut self,
         Completion { worker, incarnation, request, result }: Completion,
@@ -198,7 +214,8 @@ impl Health {
         }
     }
 
-    /// Handles a wait without a reply: if there is a time limit, the first overdue worker counts as failed.
+    /// Handles the end of a wait without a reply: the first overdue worker counts as failed; without a time limit for
+    /// answers the user is warned.
     fn late(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<Option<Event>> {
         let now = Instant::now();
         let is_late = |w: &WorkerStatus| self.deadline(w).is_some_and(|deadline| deadline <= now);
@@ -224,7 +241,8 @@ impl Health {
         self.failed(worker, &fault, owed, revive)
     }
 
-    /// Handles a failure: `owed` is the request that the worker failed at; its later requests come after that one.
+    /// Handles the failure of a worker: `owed` is the request at which it failed, and its other requests come after
+    /// that one.
     fn failed(
         &mut self,
         worker: usize,
@@ -256,7 +274,7 @@ impl Health {
             return Ok(Some(Event::Lost { worker }));
         }
         tracing::warn!("worker {} failed and is replaced: {reason}", worker + 1);
-        // Requests whose answer nobody waits for were meant for the worker that was replaced.
+        // Requests without a ticket were meant for the worker that failed.
         let owes = owed.into_iter().chain(owes).filter(|o| o.ticket.is_some());
         condition.owes = owes.map(|owed| PendingRequest { number: 0, ..owed }).collect();
         let rest = match failures {
@@ -268,7 +286,7 @@ impl Health {
         Ok(None)
     }
 
-    /// Replaces the workers whose rest is over.
+    /// Replaces the failed workers whose pause is over.
     fn wake(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<()> {
         let now = Instant::now();
         for worker in 0..self.workers.len() {
@@ -285,7 +303,7 @@ impl Health {
             for request in revive() {
                 self.submit(worker, None, request)?;
             }
-            // Requests without an answer that came during the rest are covered by `revive`.
+            // Requests without a ticket that came during the pause are covered by `revive`.
             for PendingRequest { ticket, request, .. } in owes.into_iter().filter(|o| o.ticket.is_some()) {
                 if let Some(request) = request {
                     self.submit(worker, ticket, request)?;

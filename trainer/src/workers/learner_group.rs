@@ -1,9 +1,9 @@
-//! Processes that learn together with the trainer (`num_learners`).
+//! The learners in other processes that learn together with the trainer (`num_learners`).
 //!
-//! Each learner has a copy of the trainer's policies and takes the same steps on the same batches. The learners share
-//! only the work of a gradient: each computes some pieces of the batch, and then all get the whole gradient (see
-//! [`Together`]). So the result of a run does not depend on the number of learners. When a learner is lost, nothing
-//! is lost with it: the trainer computes its pieces, too.
+//! Each learner has a copy of the policies and takes the same steps on the same batches as the trainer. Only the work
+//! of a gradient is divided: each learner computes some pieces of the batch, and then all get the whole gradient (see
+//! [`Together`]). So the result of a run does not depend on the number of learners. When a learner is lost, the trainer
+//! computes its pieces, and no result is lost.
 
 use crate::base::{Array, Error, Result, State};
 use crate::experience::SampleBatch;
@@ -19,28 +19,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Number of steps that a learner may be behind the trainer before the trainer waits.
+/// Number of steps by which a learner may be behind the trainer before the trainer waits for it.
 const AHEAD: usize = 16;
 /// Longest time to wait for the reason why a learner was lost.
 const REASON: Duration = Duration::from_secs(5);
 
-/// The learners in other processes, as the trainer knows them.
+/// The trainer's view of the learners in other processes.
 #[derive(Debug)]
 pub(crate) struct LearnerGroup {
     pool: Box<dyn WorkerPool>,
     /// Address of this machine in the Ray cluster, if the learners run there.
     node: Option<String>,
     common: Common,
-    /// Connection of trainer and learners; `None` until they have connected, or when they must connect again.
+    /// Connection between trainer and learners; `None` until they have connected, or when they must connect again.
     together: Option<Together>,
     /// Whether the trainer goes on without the learners in other processes.
     given_up: bool,
     /// Whether the learners have the same policies as the trainer.
     in_step: bool,
-    /// Requests for steps that the learners have not answered.
+    /// Numbers of the requests that the learners have not answered.
     owed: BTreeSet<u64>,
-    /// Number of losses of learners in a row.
+    /// Number of times in a row that a learner was lost.
     losses: usize,
+    /// Number of times that all learners were started anew.
     restarts: u64,
 }
 
@@ -92,12 +93,12 @@ impl LearnerGroup {
         Ok(Some(group))
     }
 
-    /// Number of processes that learn, including the trainer.
+    /// Number of processes that learn together, including the trainer.
     pub(crate) fn healthy(&self) -> usize {
         if self.together.is_none() { 1 } else { self.pool.len() + 1 }
     }
 
-    /// Whether a learner failed last and no setting lets the run go on without it.
+    /// Whether a learner has failed and no setting lets the run go on without it.
     pub(crate) fn is_broken(&self) -> bool {
         self.losses > 0 && self.together.is_none() && !self.given_up
     }
@@ -107,17 +108,17 @@ impl LearnerGroup {
         self.given_up
     }
 
-    /// Number of times that learners were replaced.
+    /// Number of times that all learners were started anew.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Records that the trainer's policies were changed by something that the learners were not told.
+    /// Records that the trainer's policies have changed in a way that the learners were not told.
     pub(crate) fn out_of_step(&mut self) {
         self.in_step = false;
     }
 
-    /// Takes one learning step of the policy `id`, shared by trainer and learners.
+    /// Takes one learning step of the policy `id`; trainer and learners share its work.
     pub(crate) fn learn(
         &mut self,
         policies: &mut PolicyMap,
@@ -163,18 +164,20 @@ impl LearnerGroup {
         self.tell_if_in_step(|| Follow::UpdateTarget { policy: id.to_owned() })
     }
 
-    /// Tells the learners the means of the statistics of the policy `id`.
+    /// Tells the learners the means of the training statistics of the policy `id`.
     pub(crate) fn after_training(&mut self, id: &str, means: &BTreeMap<String, f64>) -> Result<()> {
         let means = || means.iter().map(|(name, mean)| (name.clone(), mean.to_bits())).collect();
         self.tell_if_in_step(|| Follow::AfterTraining { policy: id.to_owned(), means: means() })
     }
 
+    /// Sends a request to all learners if they have the policies of the trainer.
     fn tell_if_in_step(&mut self, follow: impl FnOnce() -> Follow) -> Result<()> {
-        // Learners that are not in step get the whole policies before the next step.
+        // Other learners get the whole policies before the next step.
         if self.in_step && self.together.is_some() { self.tell(&follow()) } else { Ok(()) }
     }
 
-    /// Makes the learners ready with the trainer's policies; `None` if the trainer learns alone from here on.
+    /// Gives the learners the policies of the trainer if they do not have them; returns the connection to them, or
+    /// `None` if the trainer learns alone from now on.
     fn ready(&mut self, policies: &PolicyMap) -> Result<Option<Together>> {
         while self.together.is_none() && !self.given_up {
             self.restarts += 1;
@@ -192,6 +195,7 @@ impl LearnerGroup {
         Ok(self.together.clone())
     }
 
+    /// Sends a request to all learners, without waiting for the answers.
     fn tell(&mut self, follow: &Follow) -> Result<()> {
         for learner in 0..self.pool.len() {
             let request = self.pool.submit(learner, Request::Follow(follow.clone()))?;
@@ -200,7 +204,7 @@ impl LearnerGroup {
         Ok(())
     }
 
-    /// Reads the learners' answers, and waits when a learner is far behind.
+    /// Reads the answers of the learners that have arrived; waits for more if a learner is far behind.
     fn hear(&mut self) -> Result<(), (usize, String)> {
         loop {
             let patience =
@@ -213,7 +217,8 @@ impl LearnerGroup {
         }
     }
 
-    /// The reply in `completion` and the learner that sent it; `None` for a reply of a learner since replaced.
+    /// Returns the reply in `completion` and the index of the learner that sent it; `None` if that learner has been
+    /// replaced.
     fn answer(&mut self, completion: Completion) -> Result<Option<(usize, Reply)>, (usize, String)> {
         let Completion { worker, incarnation, request, result } = completion;
         self.owed.remove(&request);
@@ -226,7 +231,8 @@ impl LearnerGroup {
         }
     }
 
-    /// Finds the reason why a learner was lost; `lost` is the error of the connection between the learners.
+    /// Returns the number of the learner that was lost, and the reason; `lost`, the error of the connection, counts if
+    /// no learner reports one.
     fn reason(&mut self, lost: String) -> (usize, String) {
         while let Ok(Some(completion)) = self.pool.next(Some(REASON)) {
             if let Err(fault) = self.answer(completion) {
@@ -236,7 +242,7 @@ impl LearnerGroup {
         (1, lost)
     }
 
-    /// Handles the loss of a learner by the same settings as the failure of a worker.
+    /// Handles the loss of a learner, as the settings for failed workers say.
     fn lose(&mut self, learner: usize, reason: &str) -> Result<()> {
         self.together = None;
         self.in_step = false;
@@ -253,6 +259,7 @@ impl LearnerGroup {
         Ok(())
     }
 
+    /// Starts all learners anew and connects them.
     fn start_anew(&mut self) -> Result<(), (usize, String)> {
         self.owed.clear();
         self.in_step = false;
@@ -282,7 +289,8 @@ impl LearnerGroup {
         Ok(())
     }
 
-    /// Sends each learner the request that `follow` returns for its number.
+    /// Sends each learner the request that `follow` returns for its number, which is counted from 1. Returns the
+    /// numbers of the requests.
     fn ask(&mut self, follow: impl Fn(usize) -> Follow) -> Result<BTreeSet<u64>, (usize, String)> {
         let pool = &mut self.pool;
         (0..pool.len())
@@ -293,7 +301,7 @@ impl LearnerGroup {
             .collect()
     }
 
-    /// Waits for the replies to these requests.
+    /// Waits for the replies to the requests with the numbers `asked`; returns each with the index of the learner.
     fn answers(&mut self, mut asked: BTreeSet<u64>) -> Result<Vec<(usize, Reply)>, (usize, String)> {
         let patience = self.common.worker_health_probe_timeout_s.map(Duration::from_secs_f64);
         let mut replies = Vec::new();
@@ -309,6 +317,7 @@ impl LearnerGroup {
     }
 }
 
+/// Makes the error about a failed learner.
 fn failed(learner: usize, reason: &str) -> Error {
     let reason = format!("{reason}; set `recreate_failed_workers` or `ignore_worker_failures` to carry on");
     Error::Learner { learner, reason }

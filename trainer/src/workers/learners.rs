@@ -1,4 +1,5 @@
-//! The policies that learn, with the replay buffers and random streams of learning; no environment and no transport.
+//! [`Learners`]: the policies that learn, with their replay buffers and the random stream of learning, but without
+//! environments and transport.
 
 use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, Stream, Weights, lock};
 use crate::experience::{SampleBatch, TrainBatch};
@@ -12,41 +13,50 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tch::Device;
 
-/// The policies that learn, their hooks, the random stream that shuffles, and the replay buffers. A clone shares all
-/// of these.
+/// The policies that learn, their hooks, the replay buffers, and the random stream that shuffles batches. A clone
+/// shares all of these.
 ///
-/// The weights for workers are kept apart, with a version number, so sending them never waits for a gradient.
+/// The weights for workers are kept apart, with a version number, so sending them never waits for a learning step.
 #[derive(Clone, Debug)]
 pub struct Learners {
+    /// The policies that learn, with everything else that learning steps change.
     pub(crate) learning: Arc<Mutex<Learning>>,
+    /// The weights that were published last.
     pub(crate) published: Arc<Mutex<Published>>,
-    /// What a learner thread has still to learn from.
+    /// The batches that a learner thread has still to learn from.
     pub(crate) queue: Arc<LearnerQueue>,
     /// Ids of the policies that learn.
     to_train: Arc<[PolicyId]>,
+    /// The device on which the policies learn.
     device: Device,
+    /// Seed of the run.
     seed: u64,
+    /// How rows of several policies are drawn from their replay buffers.
     replay_mode: ReplayMode,
 }
 
+/// The policies that learn, with everything else that learning steps change.
 pub(crate) struct Learning {
     pub(crate) policies: PolicyMap,
     pub(crate) callbacks: Hooks,
+    /// Random stream that shuffles batches.
     pub(crate) rng: Stream,
+    /// Replay buffers by policy id.
     pub(crate) replay: BTreeMap<PolicyId, Replay>,
-    /// Earlier fragments to mix with new ones, and the largest number kept.
+    /// Earlier fragments to mix with new ones, and the largest number of fragments to keep; `None` if none are kept.
     pub(crate) fragments: Option<(Fragments, usize)>,
-    /// Batches that take several learning steps in turn.
+    /// The batches that are used for several learning steps.
     pub(crate) minibatches: MinibatchBuffer,
-    /// Whether something was learned since weights were published last.
+    /// Whether the policies have learned since weights were published last.
     pub(crate) learned: bool,
-    /// Number of training batches since weights were published last, for plans that do not publish after each one.
+    /// Number of training batches since weights were published last, for plans that do not publish after each batch.
     pub(crate) batches: usize,
-    /// Learners in other processes that share the work, if any.
+    /// Learners in other processes that share the work of gradients, if there are any.
     group: Option<LearnerGroup>,
 }
 
 impl Learning {
+    /// Records that the policies have changed, so that their weights are published and sent to other learners.
     pub(crate) fn changed(&mut self) {
         self.learned = true;
         self.group.iter_mut().for_each(LearnerGroup::out_of_step);
@@ -59,22 +69,28 @@ impl std::fmt::Debug for Learning {
     }
 }
 
+/// A replay buffer, and whether checkpoints store it.
 #[derive(Debug)]
 pub(crate) struct Replay {
+    /// The replay buffer of one policy.
     pub(crate) buffer: Arc<Mutex<ReplayBuffer>>,
+    /// Whether checkpoints store the rows of the buffer.
     pub(crate) store_in_checkpoints: bool,
 }
 
-/// The weights that were published last, with their version. Before the first publication there are none: every
-/// worker starts with equal weights.
+/// The weights that were published last. Before the first publication there are none, because all workers start with
+/// equal weights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
+    /// Number of publications up to these weights; it never decreases.
     pub(crate) version: u64,
+    /// The weights of all policies; `None` before the first publication.
     pub(crate) weights: Option<Weights>,
 }
 
 impl Learners {
-    /// Makes policies that learn on `device`.
+    /// Builds the policies and makes them learn on `device`, together with learners in other processes if the settings
+    /// ask for some.
     pub(crate) fn new(spec: &WorkerSpec, device: Device) -> Result<Self> {
         Ok(Self {
             learning: Arc::new(Mutex::new(Learning {
@@ -102,16 +118,16 @@ impl Learners {
         self.device
     }
 
-    /// The count of batches that wait for the learner thread.
+    /// The number of batches that wait for the learner thread.
     pub(crate) fn queue(&self) -> &Arc<LearnerQueue> {
         &self.queue
     }
 
-    /// Takes one learning step of the policy `id`, including hooks. Returns the policy's report and the hook's
-    /// statistics.
+    /// Takes one learning step of the policy `id`, and calls the hook `on_learn_on_batch` before it. Returns the
+    /// policy's report, and the statistics that the hook adds.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id; fails if the policy or the hook fails.
+    /// Returns [`Error::UnknownPolicy`] if no policy has this id; fails if the policy or the hook fails.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
         let Learning { policies, callbacks, learned, group, .. } = &mut *lock(&self.learning);
         let mut custom = BTreeMap::new();
@@ -127,11 +143,11 @@ impl Learners {
         Ok((learned, custom))
     }
 
-    /// Calls `f` with the learning policy `id`. The call counts as learning: the next synchronisation sends the
-    /// weights, whatever `f` does.
+    /// Calls `f` with the learning policy `id`. The call counts as learning, even if `f` changes nothing: the next
+    /// synchronisation sends the weights.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
+    /// Returns [`Error::UnknownPolicy`] if no policy has this id.
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         let learning = &mut *lock(&self.learning);
         learning.policies.get_mut(id)?;
@@ -139,7 +155,8 @@ impl Learners {
         Ok(f(learning.policies.get_mut(id)?.as_mut()))
     }
 
-    /// Calls `f` with all learning policies, as [`with_policy`](Self::with_policy) does.
+    /// Calls `f` with all learning policies. The call counts as learning, as that of [`with_policy`](Self::with_policy)
+    /// does.
     pub fn with_policies<T>(&self, f: impl FnOnce(&mut PolicyMap) -> T) -> T {
         let learning = &mut *lock(&self.learning);
         learning.changed();
@@ -164,14 +181,14 @@ impl Learners {
         group.as_mut().map_or(Ok(()), |group| group.update_target(id))
     }
 
-    /// Lets the policy `id` adapt to the means of its training statistics.
+    /// Passes the means of its training statistics to the policy `id`, which may adapt to them.
     pub(crate) fn after_training(&self, id: &str, means: &BTreeMap<String, f64>) -> Result<()> {
         let Learning { policies, group, .. } = &mut *lock(&self.learning);
         policies.get_mut(id)?.after_training(means);
         group.as_mut().map_or(Ok(()), |group| group.after_training(id, means))
     }
 
-    /// Number of processes that learn, including the trainer.
+    /// Number of processes that learn together, including the trainer.
     pub(crate) fn healthy(&self) -> usize {
         lock(&self.learning).group.as_ref().map_or(1, LearnerGroup::healthy)
     }
@@ -181,12 +198,12 @@ impl Learners {
         lock(&self.learning).group.as_ref().map_or(0, LearnerGroup::restarts)
     }
 
-    /// Whether a learner failed, and no setting lets the run go on without it.
+    /// Whether a learner has failed and no setting lets the run go on without it.
     pub(crate) fn are_broken(&self) -> bool {
         lock(&self.learning).group.as_ref().is_some_and(LearnerGroup::is_broken)
     }
 
-    /// Calls `f` with the trainer's own hooks, if there are any.
+    /// Calls `f` with the trainer's callbacks object, if there is one.
     pub(crate) fn with_callbacks(&self, f: impl FnOnce(&mut Box<dyn Callbacks>) -> Result<()>) -> Result<()> {
         self.lend(|_, callbacks| callbacks.as_mut().map_or(Ok(()), f))
     }
@@ -196,13 +213,14 @@ impl Learners {
         f(&mut lock(&self.learning).rng)
     }
 
-    /// Keeps the last `capacity` fragments that are passed to [`mix_in`](Self::mix_in).
+    /// Makes [`mix_in`](Self::mix_in) keep the last `capacity` fragments that it gets.
     pub(crate) fn keep_fragments(&self, capacity: usize) {
         lock(&self.learning).fragments.get_or_insert_with(|| (Fragments::default(), capacity));
     }
 
-    /// Returns the fragment followed by `proportion` kept ones; a fractional part is the probability of one more.
-    /// Keeps the fragment, too.
+    /// Returns a batch of `fragment` and `proportion` kept fragments, drawn at random; a fractional part of
+    /// `proportion` is the probability of one more. Keeps `fragment`, too. Without
+    /// [`keep_fragments`](Self::keep_fragments) it returns `fragment` alone.
     pub(crate) fn mix_in(&self, fragment: TrainBatch, proportion: f64) -> Result<TrainBatch> {
         let Learning { fragments, rng, .. } = &mut *lock(&self.learning);
         let Some((fragments, capacity)) = fragments else { return Ok(fragment) };
@@ -215,12 +233,12 @@ impl Learners {
         TrainBatch::concat(all)
     }
 
-    /// Calls `f` with the batches that take several learning steps in turn.
+    /// Calls `f` with the batches that are used for several learning steps.
     pub(crate) fn minibatches<T>(&self, f: impl FnOnce(&mut MinibatchBuffer) -> T) -> T {
         f(&mut lock(&self.learning).minibatches)
     }
 
-    /// Tells all policies the number of sampled environment steps.
+    /// Tells all policies the number of environment steps sampled so far.
     pub(crate) fn tell_time(&self, timestep: u64) {
         self.lend(|policies, _| policies.on_global_var_update(timestep));
     }
@@ -230,13 +248,14 @@ impl Learners {
         lock(&self.learning).policies.get_weights()
     }
 
-    /// Publishes the weights if something was learned since the last publication. Returns whether it did.
+    /// Publishes the weights if the policies have learned since the last publication. Returns whether weights were
+    /// published.
     pub(crate) fn publish(&self) -> bool {
         self.publish_learned(&mut lock(&self.learning))
     }
 
-    /// As [`publish`](Self::publish), for a caller that holds the lock of `learning`. The lock is held until the
-    /// weights are published, so a newer version never has older weights. `published` is always locked after
+    /// Does the work of [`publish`](Self::publish) for a caller that holds the lock of `learning`. The lock is held
+    /// until the weights are published, so a newer version never has older weights. `published` is always locked after
     /// `learning`.
     fn publish_learned(&self, learning: &mut Learning) -> bool {
         if !std::mem::take(&mut learning.learned) {
@@ -249,8 +268,8 @@ impl Learners {
         true
     }
 
-    /// Publishes the weights if at least `interval` calls since the last publication had learned something. Returns
-    /// whether it did.
+    /// Publishes the weights if this is at least the `interval`-th call since the policies first learned after the last
+    /// publication. Returns whether weights were published.
     pub(crate) fn broadcast(&self, interval: usize) -> bool {
         let mut learning = lock(&self.learning);
         if !learning.learned {
@@ -260,7 +279,7 @@ impl Learners {
         learning.batches >= interval && self.publish_learned(&mut learning)
     }
 
-    /// Stores the initial weights as published, for a run that is saved before the first publication.
+    /// Publishes the initial weights as version 0, for a run that is saved before the first publication.
     pub(crate) fn publish_first(&self) {
         let learning = lock(&self.learning);
         let mut published = lock(&self.published);
@@ -279,8 +298,8 @@ impl Learners {
         &self.to_train
     }
 
-    /// The replay buffer of the policy `id`; the first call makes it. With `store_in_checkpoints` its rows are saved
-    /// and restored with the run.
+    /// Returns the replay buffer of the policy `id`; the first call makes it. With `store_in_checkpoints` its rows are
+    /// saved and restored with the run.
     pub(crate) fn replay_buffer(
         &self,
         id: &str,
@@ -300,10 +319,10 @@ impl Learners {
         lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
     }
 
-    /// Refuses replay in lockstep where it would have no effect, or where rows are drawn by priorities.
+    /// Returns an error for the replay mode `lockstep` if it would have no effect, or if rows are drawn by priorities.
     ///
     /// # Errors
-    /// Returns [`Error::Config`].
+    /// Returns [`Error::Config`] in both cases.
     pub(crate) fn check_replay_mode(&self) -> Result<()> {
         let learning = lock(&self.learning);
         let mut kinds = learning.replay.values().map(|replay| lock(&replay.buffer).kind());
@@ -320,7 +339,8 @@ impl Learners {
     }
 }
 
-/// The name of a policy's own part of a checkpoint: `name` alone for the default policy, else with the policy's id.
+/// Name of a part of a checkpoint that belongs to one policy: `name` alone for the default policy, otherwise followed
+/// by the policy's id.
 pub(crate) fn part_of(name: &str, id: &str) -> String {
     if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
 }

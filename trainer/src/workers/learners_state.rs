@@ -1,13 +1,13 @@
-//! What a checkpoint holds of the policies that learn, and of their replay buffers.
+//! The state of the policies that learn, and of their replay buffers, in checkpoints.
 
 use crate::base::{Result, State, Stream, Weights, lock};
 use crate::replay::Fragments;
 use crate::workers::learners::{Learners, Published, part_of};
 
 impl Learners {
-    /// Returns policies and replay buffers as parts of a checkpoint, and writes the rest into `run`. With
-    /// `with_workers` it adds the workers' weights if they are older than the policies. A learner thread first
-    /// finishes its queue.
+    /// Returns policies and replay buffers as named parts of a checkpoint, and writes random stream, versions and
+    /// counts into `run`. With `with_workers` the workers' weights are added if they are older than the policies. A
+    /// learner thread first learns from all batches in its queue.
     pub(crate) fn save(&self, run: &mut State, with_workers: bool) -> Result<Vec<(String, State)>> {
         self.queue.wait()?;
         let learning = lock(&self.learning);
@@ -33,17 +33,17 @@ impl Learners {
         Ok(parts)
     }
 
-    /// Restores what [`save`](Self::save) returned, and publishes the weights that workers continue with.
+    /// Restores the parts that [`save`](Self::save) returned, and publishes the weights with which workers continue.
     pub(crate) fn restore(
         &self,
         run: &State,
         timestep: u64,
         read: &dyn Fn(&str) -> Result<State>,
     ) -> Result<()> {
-        // The waiting batches belong to the run before; if the learner thread has failed, the next round reports it.
+        // The waiting batches belong to the state before; if the learner thread has failed, the next round reports it.
         let _ = self.queue.wait();
         let learning = &mut *lock(&self.learning);
-        // For policies that do not save the number of steps.
+        // Policies that do not save the number of environment steps get it here.
         learning.policies.on_global_var_update(timestep);
         learning.changed();
         learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
@@ -55,14 +55,14 @@ impl Learners {
             learning.policies.get_weights()
         };
         learning.rng = Stream::from_state(run.get("learner_rng")?);
-        // Checkpoints of the first layout had no versions.
+        // Checkpoints of the first format have no versions.
         let version = if run.has("weights_version") { run.get("weights_version")? } else { 0 };
         let mut published = lock(&self.published);
         // The version never decreases: workers ignore weights older than theirs.
         let version = published.version.max(version);
         *published = Published { version, weights: Some(workers_have) };
         drop(published);
-        // A run that kept no fragments may go on with settings that keep some.
+        // A run that kept no fragments may be continued with settings that keep some.
         let kept = learning.fragments.as_mut().filter(|_| run.has("keeps_fragments"));
         if let Some((fragments, capacity)) = kept {
             let saved = read("fragments")?;
@@ -83,7 +83,7 @@ impl Learners {
         Ok(())
     }
 
-    /// Warns that a restored run starts with empty replay buffers, if it does.
+    /// Warns that replay buffers start empty after a restore, if checkpoints do not store some of them.
     pub(crate) fn tell_of_empty_buffers(&self) {
         if lock(&self.learning).replay.values().any(|replay| !replay.store_in_checkpoints) {
             tracing::warn!(
@@ -92,7 +92,8 @@ impl Learners {
         }
     }
 
-    /// Takes the hooks of `others`, and the replay buffers of policies that both have.
+    /// Exchanges the callbacks object with that of `others`, and the contents of the replay buffers of policies that
+    /// both have.
     pub(crate) fn take_over(&self, others: &Self) {
         let own = &mut *lock(&self.learning);
         let others = &mut *lock(&others.learning);

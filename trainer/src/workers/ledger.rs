@@ -1,4 +1,4 @@
-//! Counters, timers, finished episodes and the time spent by phase, from which a result is made.
+//! [`Ledger`]: counters, timers, finished episodes and the time spent by phase, from which a result is made.
 
 use crate::base::{Breakdown, Episode, Result, SamplerPerf, State, lock};
 use crate::experience::TrainBatch;
@@ -7,50 +7,54 @@ use crate::workers::metrics::{Counters, Sizes, Timers};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The counters, timers and finished episodes of a run: steps of a plan write them, a result reads them. A clone
-/// shares them.
+/// The counters, timers and finished episodes of a run, which steps of a plan write and results read. A clone shares
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger(Arc<Mutex<Book>>);
 
+/// The counters, timers and episodes of a [`Ledger`].
 #[derive(Debug, Default)]
 struct Book {
     counters: Counters,
     timers: Timers,
-    /// Time that workers spent by phase, since the iteration began.
+    /// Mean time that workers have spent on each phase of sampling, since the iteration began.
     perf: SamplerPerf,
+    /// Episodes that ended since the last result.
     episodes: Vec<Episode>,
+    /// Age of the weights that the trained rows were sampled with.
     lag: Lag,
     /// Numbers of batches that waited for the learner thread, one number per learned batch; `None` without the thread.
     learner_queue: Option<Sizes>,
-    /// Number of environment steps since the last row of a policy that learns.
+    /// Number of environment steps sampled since the last row of a policy that learns.
     steps_without_rows: u64,
 }
 
-/// Age of the weights that made the trained rows, since the iteration began.
+/// Age of the weights that the trained rows were sampled with, since the iteration began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lag {
-    /// Age in published versions, summed over environment steps.
+    /// Number of published versions by which weights were behind the newest ones, summed over environment steps.
     versions: u64,
+    /// Number of environment steps over which `versions` is summed.
     env_steps: u64,
 }
 
 impl Ledger {
-    /// A copy of the counters.
+    /// Returns a copy of the counters.
     pub fn counters(&self) -> Counters {
         lock(&self.0).counters.clone()
     }
 
-    /// Changes the counters.
+    /// Calls `f` with the counters, to change them.
     pub fn count(&self, f: impl FnOnce(&mut Counters)) {
         f(&mut lock(&self.0).counters);
     }
 
-    /// Records the time from `start` to now under `name`, for `units` units of work.
+    /// Records the time from `start` to now for the timer `name`, in which `units` units of work were done.
     pub fn time(&self, name: &'static str, start: Instant, units: u64) {
         lock(&self.0).timers.add(name, start, units);
     }
 
-    /// The means of all timers, by name.
+    /// The moving means of all timers, by name.
     pub fn timers(&self) -> serde_json::Map<String, serde_json::Value> {
         lock(&self.0).timers.report()
     }
@@ -68,7 +72,8 @@ impl Ledger {
         book.perf += perf / (workers as u32).max(1);
     }
 
-    /// Environment steps since the last row of a policy that learns, without and with this batch.
+    /// Adds the environment steps of `batch` to those since the last row of a policy that learns. Returns the sum
+    /// without and with `batch`; the latter is 0 if `batch` has rows of such a policy.
     pub(crate) fn steps_without_rows(&self, batch: &TrainBatch) -> (u64, u64) {
         let mut book = lock(&self.0);
         let before = book.steps_without_rows;
@@ -76,8 +81,8 @@ impl Ledger {
         (before, book.steps_without_rows)
     }
 
-    /// Records a training batch that was learned from since `start`; `version` is the version of the newest published
-    /// weights.
+    /// Records that the time since `start` was spent on learning from a batch; `version` is the version of the newest
+    /// published weights.
     pub(crate) fn trained(&self, batch: &TrainBatch, version: u64, start: Instant) {
         let mut book = lock(&self.0);
         for source in &batch.sources {
@@ -88,22 +93,22 @@ impl Ledger {
         book.timers.add("learn", start, batch.rows() as u64);
     }
 
-    /// Records that the learner thread has learned from a batch while `waiting` batches waited.
+    /// Records the number of batches left, `waiting`, after the learner thread has learned from one.
     pub(crate) fn learner_queue(&self, waiting: usize) {
         lock(&self.0).learner_queue.get_or_insert_default().add(waiting);
     }
 
-    /// Statistics of the number of batches that waited for the learner thread; `None` without one.
+    /// Statistics of the number of batches that wait for the learner thread; `None` without a learner thread.
     pub(crate) fn learner_queue_sizes(&self) -> Option<serde_json::Value> {
         lock(&self.0).learner_queue.as_ref().map(Sizes::report)
     }
 
-    /// The episodes that ended since the last call.
+    /// Returns the episodes that ended since the last call.
     pub fn take_episodes(&self) -> Vec<Episode> {
         std::mem::take(&mut lock(&self.0).episodes)
     }
 
-    /// Begins an iteration: resets the times by phase and the age of the weights.
+    /// Begins an iteration: resets the times by phase, and the age of the weights.
     pub(crate) fn start_breakdown(&self) {
         let mut book = lock(&self.0);
         book.timers.restart_totals();
@@ -111,21 +116,21 @@ impl Ledger {
         book.lag = Lag::default();
     }
 
-    /// Mean age of the weights that made this iteration's training rows, in published versions. `None` if nothing was
-    /// learned or all rows came from a replay buffer.
+    /// Mean age of the weights that the training rows of this iteration were sampled with, in published versions.
+    /// `None` if nothing was learned or all rows came from a replay buffer.
     pub(crate) fn policy_lag(&self) -> Option<f64> {
         let Lag { versions, env_steps } = lock(&self.0).lag;
         (env_steps > 0).then(|| versions as f64 / env_steps as f64)
     }
 
-    /// The time by phase since the iteration began, without evaluation.
+    /// The time spent on each phase since the iteration began, which took `total`; the time of evaluation is left at 0.
     pub(crate) fn breakdown(&self, total: Duration) -> Breakdown {
         let book = lock(&self.0);
         let timers = &book.timers;
         Breakdown {
             sample: timers.total("sample"),
             workers: book.perf,
-            // With a learner thread, the plan's thread only waits; that wait is counted.
+            // With a learner thread, the plan's thread only waits, so that wait is counted.
             learn: timers.total(if book.learner_queue.is_some() { "learn_wait" } else { "learn" }),
             sync: timers.total("synch_weights") + timers.total("synch_filters"),
             evaluate: Duration::ZERO,
@@ -133,19 +138,19 @@ impl Ledger {
         }
     }
 
-    /// The time of the mean worker by phase, in this iteration.
+    /// Mean time that workers have spent on each phase of sampling, in this iteration.
     pub(crate) fn sampler_perf(&self) -> SamplerPerf {
         lock(&self.0).perf
     }
 
-    /// Writes counters and episodes into the state of the run.
+    /// Writes counters and finished episodes into the state of the run.
     pub(crate) fn save(&self, run: &mut State) -> Result<()> {
         let book = lock(&self.0);
         run.set("counters", &book.counters)?;
         run.set("episodes", &book.episodes)
     }
 
-    /// Restores what [`save`](Self::save) wrote.
+    /// Restores the counters and finished episodes that [`save`](Self::save) wrote.
     pub(crate) fn restore(&self, run: &State) -> Result<()> {
         let counters = run.get::<Counters>("counters")?;
         let episodes = run.get("episodes")?;

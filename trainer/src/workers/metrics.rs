@@ -1,4 +1,4 @@
-//! Counters, timers and size statistics for results.
+//! Counters, timers and statistics of sizes, for results.
 
 use crate::base::{DEFAULT_POLICY, PolicyId};
 use crate::experience::TrainBatch;
@@ -7,20 +7,21 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Cumulative counts, with Ray's names.
+/// Counts since the start of a run, with the names that Ray gives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Environment steps sampled.
+    /// Number of environment steps sampled.
     pub num_env_steps_sampled: u64,
-    /// Environment steps in training batches; each batch counts once.
+    /// Number of environment steps in training batches; each batch counts once, even if several learning steps use it.
     pub num_env_steps_trained: u64,
-    /// Rows sampled for all policies: one row per step of an agent.
+    /// Number of rows sampled for all policies: one row per step of an agent.
     #[serde(default)]
     pub num_agent_steps_sampled: u64,
-    /// Rows in training batches of all policies; each batch counts once.
+    /// Number of rows in training batches of all policies; each batch counts once, even if several learning steps use
+    /// it.
     #[serde(default)]
     pub num_agent_steps_trained: u64,
-    /// Number of target network updates.
+    /// Number of updates of target networks, of all policies together.
     pub num_target_updates: u64,
     /// Value of `num_env_steps_sampled` at the last update of a target network.
     pub last_target_update_ts: u64,
@@ -31,12 +32,12 @@ pub struct Counters {
     pub policies: BTreeMap<PolicyId, PolicyCounters>,
 }
 
-/// Cumulative counts of one policy.
+/// Counts of one policy since the start of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyCounters {
-    /// Number of rows that were sampled for the policy.
+    /// Number of rows sampled for the policy.
     pub num_steps_sampled: u64,
-    /// Rows of the policy in training batches; each batch counts once.
+    /// Number of rows in training batches of the policy; each batch counts once, even if several learning steps use it.
     pub num_steps_trained: u64,
     /// Value of `num_env_steps_sampled` at the last update of the policy's target network.
     pub last_target_update_ts: u64,
@@ -48,6 +49,7 @@ impl Counters {
         self.policies.get(id).copied().unwrap_or_default()
     }
 
+    /// The counts of one policy, to change; all 0 at first.
     fn policy(&mut self, id: &str) -> &mut PolicyCounters {
         if !self.policies.contains_key(id) {
             self.policies.insert(id.to_owned(), PolicyCounters::default());
@@ -80,8 +82,8 @@ impl Counters {
         self.policy(id).last_target_update_ts = self.num_env_steps_sampled;
     }
 
-    /// Fills in the counts of each policy for checkpoints of the first layout, which had a single policy and counted
-    /// its rows as environment steps.
+    /// Fills in the counts of each policy if there are none: checkpoints of the first format had a single policy and
+    /// counted its rows as environment steps.
     pub(crate) fn completed(mut self) -> Self {
         if self.policies.is_empty() {
             self.num_agent_steps_sampled = self.num_env_steps_sampled;
@@ -96,18 +98,22 @@ impl Counters {
     }
 }
 
-/// For each name, the last ten durations and the total since a restart.
+/// Timers by name. Each has the last ten durations, for moving means, and the total since
+/// [`restart_totals`](Self::restart_totals).
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BTreeMap<&'static str, Timer>);
 
+/// The durations that were recorded under one name.
 #[derive(Debug, Default)]
 struct Timer {
+    /// The last ten durations, each with its number of units of work.
     window: VecDeque<(Duration, u64)>,
+    /// Total time since the last restart.
     total: Duration,
 }
 
 impl Timers {
-    /// Records the time from `start` to now for `units` units of `name`.
+    /// Records the time from `start` to now for the timer `name`, in which `units` units of work were done.
     pub(crate) fn add(&mut self, name: &'static str, start: Instant, units: u64) {
         let elapsed = start.elapsed();
         let Timer { window, total } = self.0.entry(name).or_default();
@@ -118,17 +124,17 @@ impl Timers {
         *total += elapsed;
     }
 
-    /// Sets the totals to zero; the moving means stay.
+    /// Sets the totals of all timers to zero; the moving means stay.
     pub(crate) fn restart_totals(&mut self) {
         self.0.values_mut().for_each(|timer| timer.total = Duration::ZERO);
     }
 
-    /// Total time of `name` since [`restart_totals`](Self::restart_totals).
+    /// Total time of the timer `name` since [`restart_totals`](Self::restart_totals); zero if there is no such timer.
     pub(crate) fn total(&self, name: &str) -> Duration {
         self.0.get(name).map_or(Duration::ZERO, |timer| timer.total)
     }
 
-    /// The moving means, as `<name>_time_ms` and `<name>_throughput` (units per second).
+    /// The moving means of all timers, as `<name>_time_ms` and `<name>_throughput` (units of work per second).
     pub(crate) fn report(&self) -> Map<String, Value> {
         let mut out = Map::new();
         for (name, Timer { window, .. }) in &self.0 {
@@ -146,7 +152,9 @@ impl Timers {
 /// The last fifty values of a size, such as a queue's length (Ray's WindowStat).
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
+    /// The last fifty sizes, the oldest first.
     window: VecDeque<usize>,
+    /// Number of all sizes that were added.
     count: u64,
 }
 
@@ -160,7 +168,8 @@ impl Sizes {
         self.count += 1;
     }
 
-    /// The number of all sizes; mean, standard deviation, and the quantiles 0, 0.1, 0.5, 0.9 and 1 of the last fifty.
+    /// Number of all sizes, and of the last fifty the mean, the standard deviation, and the quantiles 0, 0.1, 0.5, 0.9
+    /// and 1.
     pub(crate) fn report(&self) -> Value {
         let n = self.window.len().max(1) as f64;
         let mean = self.window.iter().sum::<usize>() as f64 / n;

@@ -1,4 +1,5 @@
-//! [`WorkerSet`]: the rollout workers, the policies that learn, and the counters of a run, as one cheap handle.
+//! [`WorkerSet`]: a handle to the rollout workers, the policies that learn, and the counters of a run, which is cheap
+//! to clone.
 
 mod fleet;
 mod fleet_state;
@@ -38,16 +39,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tch::Device;
 
-/// Environment steps per copy without a row of a policy that learns, until a warning; after five times as many it is
-/// an error.
+/// Number of steps per environment copy without a row of a policy that learns, after which the user is warned; after
+/// five times as many steps the run ends with an error.
 const UNSEATED: u64 = 10_000;
 
-/// Rollout workers, learning policies and counters of a run. A clone shares them, so every step of a plan can own a
-/// handle to the whole set or to a part of it.
+/// The rollout workers, the policies that learn, and the counters of a run. A clone shares them, so every step of a
+/// plan can own a handle to the whole set or to a part of it.
 ///
-/// Without rollout workers the environments run in the plan's thread and act by the learning policies themselves.
+/// Without rollout workers the environments run in the thread of the plan, and agents act there by the learning
+/// policies themselves.
 ///
-/// [`execution_plan`](crate::Trainer::execution_plan) gets a worker set. One round of a plan, step by step:
+/// [`execution_plan`](crate::Trainer::execution_plan) gets a worker set. One round of a plan may look like this:
 ///
 /// ```no_run
 /// use pavlov_trainer::{batch::DEFAULT_POLICY, prelude::*};
@@ -65,14 +67,16 @@ pub struct WorkerSet {
     /// The counters, timers and episodes of the run.
     pub ledger: Ledger,
     fleet: Arc<Mutex<Fleet>>,
-    /// Whether there are rollout workers; readable without the lock of the fleet.
+    /// Whether there are rollout workers, which can be asked here without the lock of `fleet`.
     has_workers: bool,
+    /// The common settings of the run.
     common: Arc<Common>,
+    /// Seed of the run.
     seed: u64,
 }
 
 impl WorkerSet {
-    /// Makes policies that learn on `device`, and `spec.names.common.num_workers` workers on the transport
+    /// Makes policies that learn on `device`, and `spec.names.common.num_workers` rollout workers on the transport
     /// `spec.names.common.workers`.
     ///
     /// # Errors
@@ -111,8 +115,9 @@ impl WorkerSet {
         self.seed
     }
 
-    /// Samples one fragment with every rollout worker (without workers, with the trainer's own environments), in the
-    /// order of the copies. With `sample_async` the workers begin the next fragment before this call returns.
+    /// Samples one fragment with every rollout worker, or with the trainer's own environments if there are no workers.
+    /// The batch has the rows in the order of the environment copies. With `sample_async` the workers begin the next
+    /// fragment before this call returns.
     ///
     /// # Errors
     /// Returns [`Error::Worker`] if a worker fails and neither `recreate_failed_workers` nor
@@ -137,7 +142,8 @@ impl WorkerSet {
         Ok(batch)
     }
 
-    /// Returns an error if training would wait for ever for rows, because no agent acts by a policy that learns.
+    /// Returns an error if training would wait for rows for ever, because no agent acts by a policy that learns; warns
+    /// before that.
     fn check_seated(&self, batch: &TrainBatch) -> Result<()> {
         let (before, now) = self.ledger.steps_without_rows(batch);
         let MultiAgentConfig { count_steps_by, .. } = &self.common.multiagent;
@@ -164,8 +170,9 @@ impl WorkerSet {
         if now >= 5 * UNSEATED * copies { Err(Error::config(key, value, rule(5 * UNSEATED))) } else { Ok(()) }
     }
 
-    /// Returns the next fragment of one rollout worker and asks that worker for another one, so that each worker has
-    /// `in_flight` fragments waiting or under way. Without rollout workers it is [`sample`](Self::sample).
+    /// Returns the next fragment of one rollout worker, and asks that worker for another fragment, so that each worker
+    /// has `in_flight` fragments waiting or under way. Without rollout workers it does the same as
+    /// [`sample`](Self::sample).
     ///
     /// # Errors
     /// Fails whenever [`sample`](Self::sample) does.
@@ -186,12 +193,12 @@ impl WorkerSet {
         Ok(part.batch)
     }
 
-    /// Publishes the learner's weights if at least `interval` calls since the last publication had learned something,
-    /// and always tells the policies the number of sampled steps. A worker gets the weights with its next request for
-    /// a fragment; the plan does not wait.
+    /// Publishes the weights if this is at least the `interval`-th call since the policies first learned after the last
+    /// publication. Always tells the policies the number of environment steps sampled. A worker gets the weights with
+    /// its next request for a fragment; the plan does not wait.
     ///
     /// # Errors
-    /// Does not fail today: the weights go out with the next requests for fragments.
+    /// Never fails today: weights are sent with the next requests for fragments.
     pub fn broadcast_weights(&self, interval: usize) -> Result<()> {
         let start = Instant::now();
         if self.has_workers && self.learners.broadcast(interval) {
@@ -202,17 +209,16 @@ impl WorkerSet {
         Ok(())
     }
 
-    /// Tells the learning policies the number of sampled environment steps, which schedules depend on.
+    /// Tells the learning policies the number of environment steps sampled so far, on which schedules depend.
     pub(crate) fn tell_time(&self) {
         self.learners.tell_time(self.counters().num_env_steps_sampled);
     }
 
-    /// Sends the learner's weights to every rollout worker if something was learned since the last time, and always
-    /// tells the policies the number of sampled steps.
+    /// Sends the weights to every rollout worker if the policies have learned since weights were sent last, and always
+    /// tells the policies the number of environment steps sampled.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`] if a worker fails and no setting lets the run go on without
-    /// it.
+    /// Returns [`Error::Worker`] if a worker fails and no setting lets the run go on without it.
     pub fn sync_weights(&self) -> Result<()> {
         let start = Instant::now();
         let mut fleet = lock(&self.fleet);
@@ -226,12 +232,11 @@ impl WorkerSet {
         Ok(())
     }
 
-    /// Merges the statistics of the workers' observation filters, in the order of the workers; with
+    /// Merges the statistics that the workers' observation filters have gathered, in the order of the workers; with
     /// `synchronize_filters` sends the result back to the workers.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`] if a worker fails and no setting lets the run go on without
-    /// it.
+    /// Returns [`Error::Worker`] if a worker fails and no setting lets the run go on without it.
     pub fn sync_filters(&self) -> Result<()> {
         if self.common.observation_filter == ObservationFilter::NoFilter {
             return Ok(());
@@ -245,8 +250,8 @@ impl WorkerSet {
         Ok(())
     }
 
-    /// Changes the task of all environments that sample for training, each from its next episode on; checkpoints keep
-    /// the task. Evaluations make environments of their own, which keep their initial task.
+    /// Sets the task of all environments that sample for training, each from its next episode on; checkpoints store the
+    /// task. Evaluations make environments of their own, which keep their initial task.
     ///
     /// # Errors
     /// Fails if [`Env::set_task`](pavlov_envs::Env::set_task) does, or if a worker cannot be reached.
@@ -254,12 +259,12 @@ impl WorkerSet {
         lock(&self.fleet).set_task(Arc::new(task.into()))
     }
 
-    /// The task of the last call of [`set_task`](Self::set_task).
+    /// The task of the last call of [`set_task`](Self::set_task); `None` before the first call.
     pub fn task(&self) -> Option<Arc<Value>> {
         lock(&self.fleet).task()
     }
 
-    /// Plays evaluation episodes on the rollout workers, or in this thread if there are none.
+    /// Plays the evaluation episodes of `task` on the rollout workers, or in this thread if there are none.
     ///
     /// # Errors
     /// Fails whenever [`sample`](Self::sample) does, and if an episode does not end.
@@ -268,7 +273,7 @@ impl WorkerSet {
         if fleet.is_empty() {
             return self.learners.lend(|policies, _| fleet.local().evaluate(policies, task));
         }
-        // The w-th of W workers plays every W-th episode; the episodes of a lost worker are dealt out again.
+        // The w-th of W workers plays every W-th episode; the episodes of a lost worker are given to the others.
         let mut all = Evaluation::default();
         let mut left = task.episodes.clone();
         while !left.is_empty() {
@@ -292,7 +297,7 @@ impl WorkerSet {
         Ok(all)
     }
 
-    /// A replay buffer for each policy that learns; see [`replay_buffer_of`](Self::replay_buffer_of).
+    /// Returns the replay buffers of all policies that learn; see [`replay_buffer_of`](Self::replay_buffer_of).
     pub fn replay_buffer(&self, config: &ReplayBufferConfig, store_in_checkpoints: bool) -> SharedReplay {
         let lockstep = self.common.multiagent.replay_mode == ReplayMode::Lockstep;
         self.learners.to_train().iter().fold(SharedReplay::default().in_lockstep(lockstep), |all, id| {
@@ -300,8 +305,8 @@ impl WorkerSet {
         })
     }
 
-    /// The replay buffer of the policy `id`; the first call makes it. With `store_in_checkpoints` its rows are saved
-    /// and restored with the run.
+    /// Returns the replay buffer of the policy `id`; the first call makes it. With `store_in_checkpoints` its rows are
+    /// saved and restored with the run.
     pub fn replay_buffer_of(
         &self,
         id: &str,
@@ -311,20 +316,20 @@ impl WorkerSet {
         SharedReplay::default().with(id, self.learners.replay_buffer(id, config, store_in_checkpoints))
     }
 
-    /// Calls `f` with the learning policy `id`; see [`Learners::with_policy`].
+    /// Calls `f` with the learning policy `id`, which counts as learning; see [`Learners::with_policy`].
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
+    /// Returns [`Error::UnknownPolicy`] if no policy has this id.
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         self.learners.with_policy(id, f)
     }
 
-    /// A copy of the counters.
+    /// Returns a copy of the counters.
     pub fn counters(&self) -> Counters {
         self.ledger.counters()
     }
 
-    /// Number of rollout workers that answer.
+    /// Number of rollout workers that can answer now: neither lost nor waiting to be replaced.
     pub fn num_healthy_workers(&self) -> usize {
         lock(&self.fleet).healthy()
     }
@@ -334,7 +339,7 @@ impl WorkerSet {
         lock(&self.fleet).restarts()
     }
 
-    /// Number of learners that learn together; 1 is the trainer alone.
+    /// Number of processes that learn together, including the trainer.
     pub fn num_healthy_learners(&self) -> usize {
         self.learners.healthy()
     }
@@ -349,7 +354,7 @@ impl WorkerSet {
         self.learners.get_weights()
     }
 
-    /// Replaces the weights of the learner and of every worker.
+    /// Replaces the weights of the learning policies and of every rollout worker.
     ///
     /// # Errors
     /// Returns [`Error::State`] if a parameter is missing or has another shape, and
@@ -359,21 +364,22 @@ impl WorkerSet {
         self.sync_weights()
     }
 
-    /// Statistics of each policy's observation filter, as the trainer has merged them.
+    /// Statistics of the trainer's observation filters, by policy id: those merged from the workers, if there are
+    /// workers.
     pub fn filters(&self) -> FilterStats {
         lock(&self.fleet).local().filter_stats()
     }
 
-    /// Replaces the statistics of these policies' observation filters, in the trainer and in every worker.
+    /// Replaces the statistics of the observation filters, given by policy id, in the trainer and in every worker.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the number of features is another one, and
-    /// [`Error::Worker`] if a worker fails and no setting lets the run go on without it.
+    /// Returns [`Error::State`] if the number of features differs, and [`Error::Worker`] if a worker fails and no
+    /// setting lets the run go on without it.
     pub fn set_filters(&self, stats: &FilterStats) -> Result<()> {
         lock(&self.fleet).set_filters(stats)
     }
 
-    /// Whether a worker or learner failed last and no setting lets the run go on without it.
+    /// Whether a worker or learner has failed and no setting lets the run go on without it.
     pub fn are_broken(&self) -> bool {
         lock(&self.fleet).is_broken() || self.learners.are_broken()
     }

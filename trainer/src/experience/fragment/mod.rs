@@ -13,26 +13,27 @@ use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use tch::{Tensor, kind};
 
-/// A time-major piece of several trajectories before postprocessing. Its tensors are the sampler's buffers; it lives
-/// as long as they are not written to again.
+/// Experience of T steps of N environment copies, time-major, before postprocessing. Its tensors are the sampler's
+/// buffers, which the next fragment overwrites.
 #[derive(Debug)]
 pub struct Fragment<'a> {
     /// Number of steps per copy, T.
     pub steps: usize,
     /// Number of copies, N; with several agents, copies times the agents of this policy.
     pub num_envs: usize,
-    /// Number of steps that each copy took, at most T, as agents wait for each other and end early. `None`: all took
-    /// T. Later rows of a copy are unused, but for the observation after its last step.
+    /// Number of steps that each copy took; `None` if every copy took T. With several agents some take fewer, as they
+    /// wait for others or end early. The rows after a copy's last step are unused, except for the observation after it.
     pub lengths: Option<&'a [usize]>,
-    /// Observations `[T + 1, N, ...]`, of the space's shape and scalars; row T is where the next fragment starts.
+    /// Observations `[T + 1, N, ...]`, of the space's shape and scalars; the next fragment starts with those of row T.
     pub obs: Tensor,
     /// Actions `[T, N]` or `[T, N, components]`.
     pub actions: Tensor,
     /// Rewards `[T * N]`, time-major, clipped by the setting `clip_rewards`.
     pub rewards: &'a [f32],
-    /// Whether the task ended with this step, `[T * N]`.
+    /// Whether the episode terminated with this step, `[T * N]`.
     pub terminated: &'a [bool],
-    /// Whether the episode was cut after this step, `[T * N]`. If `terminated` is set too, the task ended.
+    /// Whether the episode was truncated after this step, `[T * N]`. If `terminated` is set too, the episode counts as
+    /// terminated.
     pub truncated: &'a [bool],
     /// Columns that the policy computed while acting, `[T, N, width]`.
     pub columns: Vec<(Column, Tensor)>,
@@ -40,7 +41,7 @@ pub struct Fragment<'a> {
     pub ended: &'a [usize],
     /// The last observation of each episode in `ended`, `[ended, ...]`.
     pub final_obs: Tensor,
-    /// Which actions were legal; present only with `mask_actions`.
+    /// Flags of the discrete actions that were legal; present only with `mask_actions`.
     pub masks: Option<FragmentMasks>,
     /// Discount factor of the run, the setting `gamma`.
     pub gamma: f64,
@@ -67,7 +68,8 @@ impl Fragment<'_> {
         self.copies_of(t, self.steps, |length| length)
     }
 
-    /// Takes the first `rows(length)` rows of every copy of `t`; `t` has at least `most` rows per copy.
+    /// The first `rows(length)` rows of every copy in the time-major `t`, copy by copy, with `length` the number of steps
+    /// that the copy took. If all copies took T steps, the result has the first `most` rows of each.
     fn copies_of(&self, t: &Tensor, most: usize, rows: impl Fn(usize) -> usize) -> Tensor {
         let Some(lengths) = self.lengths else { return env_major(&t.narrow(0, 0, most as i64)) };
         let of_copy = |(copy, &length)| (0..rows(length)).map(move |t| (t * lengths.len() + copy) as i64);
@@ -75,7 +77,8 @@ impl Fragment<'_> {
         t.flatten(0, 1).index_select(0, &Tensor::from_slice(&index))
     }
 
-    /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`](Self::env_major).
+    /// The fragment's observations, masks, actions and own columns of the policy as the rows of a batch, in the order of
+    /// [`env_major`](Self::env_major).
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
             .with(Column::OBS, self.env_major(&self.obs))
@@ -89,20 +92,20 @@ impl Fragment<'_> {
         self.with_sequences(batch)
     }
 
-    /// Time-major indices of the rows, one copy after the other.
+    /// Indices `t * N + copy` of all steps that were taken, one copy after the other.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         let of_copy = move |copy| (0..self.length(copy)).map(move |t| t * self.num_envs + copy);
         (0..self.num_envs).flat_map(of_copy)
     }
 
-    /// The row of `all` after the last step of every copy.
+    /// The rows of `all`, `[T + 1, N, ...]`, that follow the last step of each copy: `[N, ...]`.
     pub(crate) fn behind(&self, all: &Tensor) -> Tensor {
         let Some(lengths) = self.lengths else { return all.get(self.steps as i64) };
         let index = lengths.iter().enumerate().map(|(copy, &length)| (length * self.num_envs + copy) as i64);
         all.flatten(0, 1).index_select(0, &Tensor::from_slice(&index.collect::<Vec<_>>()))
     }
 
-    /// Advantages by GAE, in the order of [`rows`](Self::rows).
+    /// Advantages by GAE, one per row, in the order of [`rows`](Self::rows). `values` are those of the critic.
     pub fn advantages(&self, values: &Values, gamma: f64, lambda: f64) -> Vec<f32> {
         let trajectories = gae::Trajectories {
             num_envs: self.num_envs,

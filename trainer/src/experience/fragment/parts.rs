@@ -5,7 +5,7 @@ use tch::Tensor;
 /// Recurrent states in a [`Fragment`](crate::experience::fragment::Fragment).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMemory<'a> {
-    /// Number of rows of a sequence. The last sequence of a copy is shorter if T is no multiple of it.
+    /// Number of rows of a sequence. The last sequence of a copy is shorter if the number of steps is no multiple of it.
     pub max_seq_len: usize,
     /// Recurrent state before the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
     pub rows: &'a Tensor,
@@ -13,16 +13,16 @@ pub struct FragmentMemory<'a> {
     pub resets: &'a [bool],
     /// Recurrent state after the last step of every episode that ended, `[ended, width]`.
     pub behind: &'a [f32],
-    /// Recurrent state after the last step of the fragment, `[N, width]`.
+    /// Recurrent state of each copy after the last step of the fragment, `[N, width]`.
     pub next: &'a [f32],
 }
 
-/// Which actions were legal at every observation of a [`Fragment`](crate::experience::fragment::Fragment), bool.
+/// Flags of the actions that were legal, for every observation of a [`Fragment`](crate::experience::fragment::Fragment).
 #[derive(Debug)]
 pub struct FragmentMasks {
-    /// Flags at the rows of [`Fragment::obs`](crate::experience::fragment::Fragment::obs), `[T + 1, N, options]`.
+    /// Flags for the observations [`Fragment::obs`](crate::experience::fragment::Fragment::obs), `[T + 1, N, options]` bool.
     pub rows: Tensor,
-    /// Flags at the last observation of every episode that ended, `[ended, options]`.
+    /// Flags for the last observation of every episode that ended, `[ended, options]` bool.
     pub behind: Tensor,
 }
 
@@ -31,14 +31,14 @@ pub struct FragmentMasks {
 pub struct Values {
     pub(crate) copies: usize,
     pub(crate) lengths: Option<Vec<usize>>,
-    /// Numbers of the time-major observations, `[(T + 1) * N]`.
+    /// One number for each observation of `Fragment::obs`, `[(T + 1) * N]`, time-major.
     pub(crate) at_rows: Vec<f32>,
     /// One number for the last observation of each episode that ended, in the order of `Fragment::ended`.
     pub(crate) at_ends: Vec<f32>,
 }
 
 impl Values {
-    /// Values of the observations with an action, ordered as
+    /// The numbers of the observations at which an action was taken, ordered as
     /// [`Fragment::rows`](crate::experience::fragment::Fragment::rows).
     pub fn rows(&self) -> Vec<f32> {
         let steps = self.at_rows.len() / self.copies - 1;

@@ -7,7 +7,7 @@ use crate::experience::fragment::parts::FragmentMemory;
 use tch::Tensor;
 
 impl Fragment<'_> {
-    /// Marks the rows as sequences if the policy is recurrent.
+    /// Adds sequences, recurrent states and beginnings of episodes to `batch` if the policy is recurrent.
     pub(super) fn with_sequences(&self, batch: SampleBatch) -> SampleBatch {
         let Some(memory) = self.memory else { return batch };
         let resets: Vec<f32> = self.env_major_resets(memory).map(f32::from).collect();

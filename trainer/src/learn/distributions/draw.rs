@@ -2,27 +2,28 @@
 //!
 //! Acting on small networks is dominated by the cost per libtorch operation, so a step asks the network for the
 //! distribution's parameters only; an action and its log-probability are plain arithmetic on a few numbers per copy.
-//! The functions are the fused engine's and the crate libm's, which have the same bits on every processor; those of the
-//! C library do not.
+//! Functions such as `exp` are those of the fused engine and the crate libm, which give the same bits on every
+//! processor; those of the C library do not.
 
 use crate::base::Stream;
 use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE};
 use crate::learn::kernels::{exp, ln};
 use crate::learn::loss::MASKED;
 
-/// The actions of several copies, written in place.
+/// The buffer that the actions of several environment copies are written to.
 #[derive(Debug)]
 pub enum ActionRows<'a> {
     /// Discrete actions, `[copies, components]`: the index of one choice per component.
     Int(&'a mut [i64]),
-    /// Real components, `[copies, components]`.
+    /// Continuous actions, `[copies, components]`.
     Float(&'a mut [f32]),
 }
 
 impl ActionDist {
-    /// Draws one action per copy (with `explore` false the most likely one) and its log-probability.
+    /// Draws one action per copy, or takes the most likely one if `explore` is false; writes the log-probabilities to
+    /// `logp`.
     ///
-    /// `inputs` is `[copies, num_inputs]`; copy `i` draws from `rngs[i]` and from nothing else.
+    /// `inputs` is `[copies, num_inputs]`. The action of copy `i` is drawn from `rngs[i]` only.
     pub fn sample(
         &self,
         inputs: &[f32],
@@ -34,8 +35,8 @@ impl ActionDist {
         self.draw(inputs, None, rngs, explore, actions, |copy, x| logp[copy] = x);
     }
 
-    /// Draws as [`sample`](Self::sample) does, among legal actions only (`mask` is `[copies, num_inputs]`); writes
-    /// log-probabilities to `logp`.
+    /// Draws as [`sample`](Self::sample) does, among legal actions only (`mask` is `[copies, num_inputs]`); calls `logp`
+    /// with each copy and the log-probability of its action.
     pub(crate) fn draw(
         &self,
         inputs: &[f32],
@@ -96,8 +97,8 @@ impl ActionDist {
     }
 }
 
-/// Draws an index from softmax(`logits`) and returns its log-probability; takes the largest logit when not exploring.
-/// Logits of illegal actions count as [`MASKED`].
+/// Draws an index from softmax(`logits`), or takes that of the largest logit if `explore` is false; returns it with its
+/// log-probability. Logits of illegal actions count as [`MASKED`].
 fn choose(logits: &[f32], mask: Option<&[bool]>, rng: &mut Stream, explore: bool) -> (i64, f32) {
     match mask {
         None => choose_by(|i| logits[i], logits.len(), rng, explore),

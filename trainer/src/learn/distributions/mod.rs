@@ -10,7 +10,7 @@ use crate::base::{Error, Result};
 use crate::learn::loss::Value;
 use pavlov_envs::Space;
 
-/// `ln sqrt(2 pi)`.
+/// The number `ln sqrt(2 pi)`, the constant in the log-density of the normal distribution.
 pub(crate) const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
 /// Bounds of the log standard deviation of [`ActionDist::SquashedGaussian`], from Ray.
 pub(crate) const LOG_STD_RANGE: (f64, f64) = (-5.0, 2.0);
@@ -33,7 +33,7 @@ pub enum ActionDist {
         /// Number of components.
         dim: usize,
     },
-    /// Normal numbers as of [`DiagGaussian`](Self::DiagGaussian), squashed into (-1, 1) by tanh.
+    /// The distribution of [`DiagGaussian`](Self::DiagGaussian), with its numbers squashed into (-1, 1) by tanh.
     SquashedGaussian {
         /// Number of components.
         dim: usize,
@@ -61,7 +61,7 @@ impl ActionDist {
         }
     }
 
-    /// How many numbers parametrise the distribution.
+    /// Number of parameters of the distribution, which a network computes.
     pub fn num_inputs(&self) -> usize {
         match self {
             Self::Categorical { n } => *n,
@@ -70,7 +70,7 @@ impl ActionDist {
         }
     }
 
-    /// How many numbers an action has.
+    /// Number of scalars in an action.
     pub fn action_width(&self) -> usize {
         match self {
             Self::Categorical { .. } => 1,
@@ -110,12 +110,12 @@ impl ActionDist {
 #[derive(Debug)]
 pub struct Dist<'a, 't> {
     family: &'a ActionDist,
-    /// Log-probabilities of each choice, or mean and log standard deviation.
+    /// For each choice the log-probabilities of its options; for a Gaussian the mean and the log standard deviation.
     parts: Vec<Value<'t>>,
 }
 
 impl<'t> Dist<'_, 't> {
-    /// The log-probability of each action (`[rows, components]`).
+    /// The log-probability of the action of each row; `actions` is `[rows, components]`.
     pub fn logp(&self, actions: Value<'t>) -> Value<'t> {
         match self.family {
             ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
@@ -150,7 +150,7 @@ impl<'t> Dist<'_, 't> {
         }
     }
 
-    /// KL(self || other) of each row.
+    /// The Kullback-Leibler divergence KL(self || other) of each row.
     pub fn kl(&self, other: &Dist<'_, 't>) -> Value<'t> {
         match self.family {
             ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {

@@ -18,7 +18,8 @@ impl ActionDist {
 }
 
 impl<'t> Dist<'_, 't> {
-    /// Squashed actions from standard normal `noise` (`[rows, components]`), differentiable, and their log-probabilities.
+    /// Draws squashed actions, differentiably, from standard normal `noise` (`[rows, components]`); returns them and their
+    /// log-probabilities.
     ///
     /// The logarithm of tanh's slope is `2 (ln 2 - u - softplus(-2 u))`, which loses no digits at the bounds.
     ///

@@ -9,7 +9,7 @@ use pulp::Arch;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// A loss; closures implement it.
+/// A function from rows to their loss; closures implement it.
 pub(crate) trait LossFn: Sync {
     fn at<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>>;
 }
@@ -20,7 +20,7 @@ impl<F: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync> LossFn for F {
     }
 }
 
-/// One number per row; implemented for closures.
+/// A function from rows to one number per row; closures implement it.
 pub(crate) trait RowFn: Sync {
     fn at<'t>(&self, rows: &Rows<'t>) -> Result<Value<'t>>;
 }
@@ -42,18 +42,18 @@ impl<F: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync> HeadFn for F {
     }
 }
 
-/// Statistics and errors of the rows that a gradient was taken on.
+/// Statistics and TD errors of the rows that a gradient was taken on.
 #[derive(Debug)]
 pub struct Report {
     /// The loss's statistics over all rows.
     pub stats: Stats,
-    /// The TD error of each row, for prioritised replay.
+    /// The TD error of each row, for prioritised replay; `None` if the loss has none.
     pub td_errors: Option<Tensor>,
     /// The parameter groups that the gradient was taken for.
     pub(crate) groups: Vec<Group>,
 }
 
-/// The network's parameters and those of its target copy.
+/// The network's parameters, followed by those of its target copy if it has one.
 pub(crate) type Sets = [Params];
 
 /// An engine that runs a network.
@@ -61,12 +61,11 @@ pub(crate) type Sets = [Params];
 /// # Contract
 ///
 /// * Both engines give equal results up to the order of sums.
-///
-/// The bits depend on the rows alone: not on cores, threads or other programs.
+/// * The bits of an engine's results depend on the rows alone, not on cores, threads or other programs.
 pub(crate) trait Backend: Send + Debug {
-    /// Writes the gradient of the mean of `loss` over the rows of `batch` to `gradient`, `[total]`; zero outside of
-    /// the learning groups. `beside`: the random stream of noisy layers, and the other learners that compute some
-    /// pieces.
+    /// Writes the gradient of the mean of `loss` over the rows of `batch` to `gradient`, `[total]`; outside of the
+    /// learning groups it is 0. `beside` has the random stream of noisy layers, and the connection to the other
+    /// learners, which compute some of the pieces.
     fn gradient(
         &mut self,
         sets: &Sets,
@@ -77,7 +76,8 @@ pub(crate) trait Backend: Send + Debug {
         gradient: &mut Tensor,
     ) -> Result<Report>;
 
-    /// Computes `columns` numbers per row of `seen`, row by row, without gradients.
+    /// Writes the output of `head` for each observation in `seen` to `out`, `columns` numbers per row, without
+    /// gradients. `noise` is the random stream of noisy layers.
     fn evaluate(
         &mut self,
         sets: &Sets,
@@ -88,7 +88,8 @@ pub(crate) trait Backend: Send + Debug {
         out: &mut [f32],
     ) -> Result<()>;
 
-    /// Computes one number per row of `batch`, without gradients and without the noise of noisy layers.
+    /// Writes the result of `f` to `out`, one number per row of `batch`, without gradients and without the noise of
+    /// noisy layers.
     fn per_row(
         &mut self,
         sets: &Sets,
@@ -101,11 +102,11 @@ pub(crate) trait Backend: Send + Debug {
     /// Name of the engine: `fused` or `torch`.
     fn name(&self) -> &'static str;
 
-    /// Sets the vector instructions, for tests; the default is the best that the processor has.
+    /// Sets the vector instructions to use, for tests; the default is the best set that the processor has.
     fn set_arch(&mut self, _arch: Arch) {}
 }
 
-/// The error for a loss of a shape that neither engine can use.
+/// The error for a part `name` of a loss that has `columns` columns instead of one number for all rows.
 pub(crate) fn not_a_number(name: &str, columns: usize) -> Error {
     let reason =
         format!("it has {columns} columns where one number for all rows is needed; take its `mean()`");

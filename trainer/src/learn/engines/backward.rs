@@ -51,7 +51,7 @@ impl Tape {
         grads: &mut [f32],
     ) {
         if place.activation == Activation::Relu {
-            // Into other memory, for the same reason as `kernels::product_relu`.
+            // Not in place, for the same reason as in `kernels::product_relu`.
             let mut kept = self.buffer(place.out);
             let g = &node.grad[..];
             let y = &node.data[..];
@@ -88,7 +88,7 @@ impl Tape {
         self.spare.borrow_mut().put(g);
     }
 
-    /// Adds a node's contribution to the gradients of its operands.
+    /// Adds the contribution of `node`, made by an elementwise or joining operation, to the gradients of its operands.
     fn flow(&self, nodes: &mut [Node], node: &Node) {
         let g = &node.grad[..];
         let y = &node.data[..];
@@ -207,7 +207,8 @@ impl Tape {
         }
     }
 
-    /// The memory of a node's gradient, and whether it is new and holds old numbers. `None`: none is wanted.
+    /// The buffer of a node's gradient, and whether it was taken just now, so that its numbers have no meaning yet. `None`
+    /// if the node needs no gradient.
     fn grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<(&'n mut [f32], bool)> {
         let node = &mut nodes[id];
         if !node.wants {
@@ -220,7 +221,7 @@ impl Tape {
         Some((&mut node.grad, fresh))
     }
 
-    /// The memory of a node's gradient as by [`grad_of`](Self::grad_of), zeroed if it is new.
+    /// The buffer of a node's gradient, filled with zeros if it was taken just now; `None` if the node needs no gradient.
     pub(crate) fn summed_grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<&'n mut [f32]> {
         self.grad_of(nodes, id).map(|(grad, fresh)| {
             if fresh {
@@ -230,7 +231,7 @@ impl Tape {
         })
     }
 
-    /// Calls `f` with every column of a node's gradient and its index.
+    /// Calls `f` with every column of a node's gradient and the index of the column, if the node needs a gradient.
     fn add_to(&self, nodes: &mut [Node], id: usize, f: impl Fn(&mut [f32], usize)) {
         let n = if nodes[id].cols == 0 { 1 } else { self.stride };
         if let Some(grad) = self.summed_grad_of(nodes, id) {
@@ -247,7 +248,7 @@ impl Tape {
         other: usize,
         f: impl Fn(f32, f32, f32, f32) -> f32,
     ) {
-        // A column that is used for several gets the sum of their gradients.
+        // A single column that was combined with several columns gets the sum of their gradients.
         let shared = nodes[to].cols != node.cols;
         let Some((grad, fresh)) = self.grad_of(nodes, to) else { return };
         if fresh && shared {
@@ -276,7 +277,7 @@ impl Tape {
     }
 }
 
-/// Share of the gradient that an operand of minimum or maximum gets; equal operands share it, as in libtorch.
+/// Share of the gradient that an operand of minimum or maximum gets: half if both are equal, as in libtorch.
 fn chosen(won: bool, equal: bool) -> f32 {
     match (won, equal) {
         (true, _) => 1.0,

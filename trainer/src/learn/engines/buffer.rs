@@ -24,7 +24,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// Free allocations, by the power of two of their size.
+/// Allocations that are free to be used again: entry `i` has those of `2^i` numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Vec<Vec<Vec<f32>>>);
 

@@ -1,8 +1,9 @@
-//! How a batch is cut into pieces: by its rows alone, never by cores or threads.
+//! Division of a batch into pieces. It depends on the rows alone, never on cores or threads.
 
 use crate::experience::SampleBatch;
 
-/// Starts and lengths of pieces of about `size` rows; one piece for fewer than two times `size`.
+/// Starts and lengths of pieces of about `size` rows that cover `rows` rows; one piece if these are fewer than twice
+/// `size`.
 pub(crate) fn bounds(rows: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     even(rows, if rows < 2 * size { 1 } else { rows.div_ceil(size) })
 }
@@ -16,7 +17,8 @@ pub(crate) fn pieces(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
     }
 }
 
-/// Starts and lengths, in rows, of `parts` parts with almost equally many sequences; at most one per sequence.
+/// Starts and lengths, in rows, of `parts` parts with almost equally many sequences; with fewer sequences than `parts`
+/// each part is one sequence.
 pub(crate) fn sequence_parts(lengths: &[usize], parts: usize) -> Vec<(usize, usize)> {
     let parts = parts.min(lengths.len());
     let mut start = 0;

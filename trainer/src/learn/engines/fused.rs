@@ -21,15 +21,16 @@ use tch::Tensor;
 
 /// Approximate number of rows of a piece: small enough for the second-level cache.
 const PIECE: usize = 256;
-/// Most slots of a batch; each slot sums up its own gradient.
+/// Largest number of slots of a batch. A slot is a range of its rows, cut into pieces, with a gradient of its own; slots
+/// run in parallel.
 const SLOTS: usize = 16;
-/// Least number of rows of a slot, whatever the network: with fewer the matrix products are slow.
+/// Least number of rows of a slot in a batch of several slots, for any network: with fewer the matrix products are slow.
 const SLOT_ROWS: usize = 128;
-/// Least product of a slot's rows and the network's parameters, up to [`PIECE`] rows: waking another thread for less
-/// work costs more than it saves.
+/// A slot has at least [`PIECE`] rows. Fewer are enough if their number times the network's number of parameters is this
+/// or more: waking another thread for less work costs more than it saves.
 const SLOT_WORK: usize = PIECE << 14;
 
-/// The engine's memory: one part per slot, and the gradients of all slots but the first.
+/// The fused engine: its memory for each slot, and the gradients of all slots but the first.
 #[derive(Debug)]
 pub(crate) struct Fused {
     encoding: Arc<Encoding>,
@@ -38,7 +39,7 @@ pub(crate) struct Fused {
     errors: Vec<f32>,
 }
 
-/// Memory of a slot, which computes some of the pieces.
+/// Memory for the computation of one slot, which is a range of a batch's rows.
 #[derive(Debug)]
 struct Slot {
     tape: Tape,
@@ -54,7 +55,7 @@ struct Part<'a> {
     out: &'a mut [f32],
 }
 
-/// A statistic, joined over the rows so far.
+/// A statistic over the rows that were computed so far.
 #[derive(Clone, Copy, Debug)]
 struct Joined {
     name: &'static str,
@@ -73,7 +74,7 @@ impl Joined {
         Self { name: stat.name, join: stat.join, sums: [first, 0.0, 0.0, 0.0, 0.0] }
     }
 
-    /// Joins the statistic of some rows; `share` is their share of all rows.
+    /// Adds the statistic of further rows; `share` is their share of all rows of the batch.
     fn add(&mut self, tape: &Tape, stat: &Stat<'_>, share: f64) -> Result<()> {
         let id = stat.of[0].id();
         match self.join {
@@ -155,7 +156,7 @@ impl Backend for Fused {
             slot.learn((layout, encoding), &flats, batch, about, (gradient, part.out), loss)
         })?;
         drop(inputs);
-        // The first slot adds to the sum directly.
+        // The first slot wrote its gradient to the sum itself.
         let add = |sum: &mut [f32]| {
             for more in &gradients[own.start.max(1) - 1..own.end - 1] {
                 sum.iter_mut().zip(more).for_each(|(g, &x)| *g += x);
@@ -264,8 +265,8 @@ impl Backend for Fused {
 }
 
 impl Slot {
-    /// Computes gradient (in `gradient`), errors and statistics of a slot's rows, weighted by their share of all
-    /// rows.
+    /// Computes the gradient, the TD errors and the statistics of the slot's rows, which are `batch`. Gradient and means
+    /// are weighted by the rows' share of all rows.
     fn learn(
         &mut self,
         (layout, encoding): (&Layout, &Encoding),
@@ -305,15 +306,15 @@ impl Slot {
     }
 }
 
-/// The range of rows of consecutive slots.
+/// The range of rows that consecutive slots cover together.
 fn rows_of(bounds: &[(usize, usize)]) -> Range<usize> {
     let first = bounds[0];
     let last = bounds[bounds.len() - 1];
     first.0..last.0 + last.1
 }
 
-/// Exchanges statistics of slots and errors of rows with the other learners: gives those of `own` and `rows`, gets
-/// theirs.
+/// Exchanges statistics and TD errors with the other learners. This learner gives those of its slots `own` and its rows
+/// `rows`; then it has those of all slots and rows.
 fn share_reports(
     together: &Together,
     slots: &mut [Slot],
@@ -337,13 +338,15 @@ fn share_reports(
     Ok(())
 }
 
-/// Starts and lengths of the slots' rows: wider networks get more slots, more threads do not.
+/// Starts and lengths, in rows, of the slots of a batch without sequences. Their number depends on the rows and on the
+/// size of the network, not on the number of threads.
 fn slot_bounds(rows: usize, layout: &Layout) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
     let slot_rows = (SLOT_WORK / layout.size().max(1)).clamp(SLOT_ROWS, PIECE);
     even(rows, (rows / slot_rows).clamp(1, SLOTS))
 }
 
-/// Starts and lengths of a batch's slots. Sequences are never cut, and fill the vector lanes if there are enough.
+/// Starts and lengths, in rows, of a batch's slots. Sequences are never cut, and a slot has at least [`LANES`] of them
+/// if the batch does.
 fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     match batch.sequences() {
         None => slot_bounds(batch.rows(), layout).collect(),
@@ -351,7 +354,7 @@ fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     }
 }
 
-/// Starts and lengths of the pieces of one slot's rows.
+/// Starts and lengths, in rows, of the pieces of a slot, whose rows are `batch`.
 fn pieces_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
     match batch.sequences() {
         None => bounds(batch.rows(), PIECE).collect(),

@@ -11,7 +11,7 @@ use crate::learn::params::{Encoding, Layout, LearningGroups, Raw, readable};
 use crate::settings::Activation;
 use tch::Tensor;
 
-/// A tape, and the parameters that its layers read.
+/// The fused engine's graph of a loss: a tape, and the parameters that its layers read.
 #[derive(Debug)]
 pub(crate) struct FusedGraph<'t> {
     pub(crate) tape: &'t Tape,

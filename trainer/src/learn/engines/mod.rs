@@ -1,4 +1,4 @@
-//! The two engines that run networks and losses, behind two private traits that hide which one runs.
+//! The two engines that run networks and losses. Two private traits hide from the learner which engine runs.
 //!
 //! * **Fused** ([`fused`]), on the CPU, for fully connected and recurrent networks: forward, loss and backward in plain
 //!   memory that is used again, with the vector instructions that the processor has and no libtorch call and no allocation

@@ -3,11 +3,11 @@
 use crate::learn::engines::tape::{Made, Node, NormPlace, Tape};
 use crate::learn::kernels;
 
-/// Number added to the variance (PyTorch's default).
+/// Number that is added to the variance of a row before its root is taken (PyTorch's default).
 pub(crate) const EPSILON: f64 = 1e-5;
 
 impl Tape {
-    /// Normalises each row to mean 0 and variance 1 over its columns, then scales and shifts each column.
+    /// Adds a node with each row normalised to mean 0 and variance 1 over its columns, then scaled and shifted by column.
     pub(crate) fn norm(&self, place: NormPlace, flat: &[f32]) -> usize {
         let n = self.stride;
         let share = 1.0 / place.width as f32;
@@ -56,7 +56,7 @@ impl Tape {
         let x = std::mem::take(&mut nodes[place.from].data);
         let moments = std::mem::take(&mut nodes[place.moments].data);
         let (mean, root) = moments.split_at(n);
-        // `product` is g z of one column; `means` are those of h and of h z.
+        // `product` has g z of one column, `means` has the means of h and of h z.
         let mut product = self.buffer(1);
         let mut means = self.zeros(2);
         let (of_h, of_hz) = means.split_at_mut(n);

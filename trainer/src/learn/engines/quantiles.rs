@@ -18,8 +18,8 @@ pub(crate) fn huber(quantiles: &Tensor, samples: &Tensor) -> Tensor {
     )
 }
 
-/// Calls `exchange` with pairs of columns; when each pair is put in order, `columns` columns end up sorted, whatever
-/// their numbers (Batcher's merge exchange; Knuth, The Art of Computer Programming 3, algorithm 5.2.2M).
+/// Calls `exchange` with pairs of columns. If each call puts its two columns in order, all `columns` columns are sorted
+/// at the end (Batcher's merge exchange; Knuth, The Art of Computer Programming 3, algorithm 5.2.2M).
 fn exchanges(columns: usize, mut exchange: impl FnMut(usize, usize)) {
     let mut run = 1;
     while run < columns {
@@ -40,7 +40,8 @@ fn exchanges(columns: usize, mut exchange: impl FnMut(usize, usize)) {
 }
 
 impl Tape {
-    /// Sorts the columns of each row, smallest first: whole columns are compared, so rows fill the vectors.
+    /// Adds a node with the numbers of each row sorted, smallest first. Whole columns are compared, so that vector
+    /// instructions work on several rows at once.
     pub(crate) fn sort_columns(&self, a: usize) -> usize {
         let columns = self.cols(a);
         let n = self.stride;
@@ -68,7 +69,7 @@ impl Tape {
         })
     }
 
-    /// The quantile Huber loss of each row: the mean over all pairs of a quantile and a sample.
+    /// Adds a node with the quantile Huber loss of each row: the mean over all pairs of a quantile and a sample.
     pub(crate) fn quantile_huber(&self, quantiles: usize, samples: usize) -> usize {
         let mut out = self.zeros(1);
         {
@@ -121,7 +122,8 @@ impl Tape {
         nodes[quantiles].data = of;
     }
 
-    /// Calls `f` with the level, the index and the column of every quantile, and every column of samples.
+    /// Calls `f` for every pair of a quantile and a sample: with the quantile's level, index and column, and the sample's
+    /// column.
     fn pairs(&self, quantiles: &[f32], samples: &[f32], mut f: impl FnMut(f32, usize, &[f32], &[f32])) {
         let n = quantiles.len() / self.stride;
         for (i, x) in quantiles.chunks_exact(self.stride).enumerate() {
@@ -136,7 +138,7 @@ impl Tape {
     }
 }
 
-/// Difference between sample and quantile, and its weight in the loss.
+/// The difference between a sample and the quantile of this level, and the weight of the difference in the loss.
 #[inline(always)]
 fn weighted(level: f32, quantile: f32, sample: f32) -> (f32, f32) {
     let error = sample - quantile;

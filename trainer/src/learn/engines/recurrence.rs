@@ -10,11 +10,11 @@ use std::cell::RefCell;
 #[derive(Debug, Default)]
 pub(crate) struct TapeSequences {
     pub(crate) count: usize,
-    /// For each step, the sequences that have it and their rows at it.
+    /// For each step in turn, the sequences that are not over, each with its row at that step.
     places: Vec<(usize, usize)>,
-    /// Index into `places` of each step's first entry, and the end of the last step's.
+    /// For each step, the index of its first entry in `places`; then the number of all entries.
     starts: Vec<usize>,
-    /// Distance from one number of the recurrent state to the next.
+    /// Length of a row of `before` and `behind`: `count`, rounded up by [`kernels::stride`].
     pub(crate) stride: usize,
     /// Recurrent state before each sequence, `[width][stride]`.
     pub(crate) before: Vec<f32>,
@@ -30,8 +30,8 @@ impl TapeSequences {
         self.count = 0;
     }
 
-    /// Sets the sequences' lengths, the recurrent states before them, row-major, and the rows at which episodes
-    /// begin.
+    /// Sets the lengths of the sequences, the recurrent state before each (`memory`, row-major), and for each row whether
+    /// an episode begins with it.
     pub(crate) fn set(
         &mut self,
         lengths: impl Iterator<Item = usize> + Clone,
@@ -77,12 +77,13 @@ impl TapeSequences {
         self.starts.len() - 1
     }
 
-    /// The sequences that have a step `t`, each with its row at that step.
+    /// The sequences that are not over at step `t`, each with its row at that step.
     pub(crate) fn at(&self, t: usize) -> &[(usize, usize)] {
         &self.places[self.starts[t]..self.starts[t + 1]]
     }
 
-    /// Copies the columns of step `t` from those of all rows. Sequences that are over get zeros.
+    /// Copies, column by column, the rows of step `t` in `from` to their sequences in `to`. Sequences that are over get
+    /// zeros.
     pub(crate) fn gather(&self, from: &[f32], stride: usize, t: usize, to: &mut [f32]) {
         let places = self.at(t);
         for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(self.stride)) {
@@ -93,7 +94,7 @@ impl TapeSequences {
         }
     }
 
-    /// Adds the columns of step `t` to those of all rows.
+    /// Adds, column by column, the numbers of the sequences in `from` to their rows of step `t` in `to`.
     pub(crate) fn scatter(&self, from: &[f32], t: usize, to: &mut [f32], stride: usize) {
         let places = self.at(t);
         for (from, to) in from.chunks_exact(self.stride).zip(to.chunks_exact_mut(stride)) {
@@ -111,16 +112,17 @@ impl TapeSequences {
     }
 }
 
-/// The operands and parameters of a recurrent layer on the tape; another node computes the input's part.
+/// The operands and parameters of a recurrent layer on the tape. Another node, `from`, multiplies the input by its
+/// weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanPlace {
-    /// Node of the input's part of the gates.
+    /// Index of the node with the input's contribution to the gates.
     pub(crate) from: usize,
     /// Set of parameters: 0 the network's, 1 the target copy's.
     pub(crate) set: usize,
-    /// Whether the layer's weights collect gradient.
+    /// Whether the layer's parameters get a gradient.
     pub(crate) learns: bool,
-    /// Index of the first weight on the recurrent state; the biases follow these weights.
+    /// Index, in the flat buffer, of the first weight for the recurrent state; the biases follow these weights.
     pub(crate) weight: usize,
     pub(crate) units: usize,
     pub(crate) cell: Cell,
@@ -140,7 +142,7 @@ impl ScanPlace {
         end..end + self.gates()
     }
 
-    /// Number of columns of all gates.
+    /// Number of columns of all gates together.
     pub(crate) fn gates(self) -> usize {
         self.cell.gates() * self.units
     }
@@ -150,7 +152,7 @@ impl ScanPlace {
         self.cell.memory(self.units)
     }
 
-    /// Number of columns stored per step: recurrent state before it, gates, and inner units.
+    /// Number of columns that `trace` stores per step: the recurrent state before the step, gates, and inner units.
     pub(crate) fn columns(self) -> usize {
         self.width() + self.gates() + self.units
     }
@@ -162,11 +164,11 @@ impl ScanPlace {
     }
 }
 
-/// One step of all sequences.
+/// The stored numbers of one step of all sequences.
 pub(crate) struct Step<'a> {
     /// Recurrent state before the step, zeroed where an episode begins.
     pub(crate) before: &'a mut [f32],
-    /// Values of the gates; a GRU's last is the recurrent state's part of the new value.
+    /// Values of the gates. The last gate of a GRU is the recurrent state's contribution to the new value.
     pub(crate) gates: &'a mut [f32],
     /// New value of a GRU; hyperbolic tangent of an LSTM's cell.
     inner: &'a mut [f32],
@@ -180,8 +182,8 @@ fn sigmoid(x: f32) -> f32 {
 }
 
 impl Step<'_> {
-    /// A GRU step with PyTorch's formulas: `n` takes `r` times the recurrent part, and the new state is
-    /// `(1 - z) n + z h`.
+    /// Computes a GRU step with PyTorch's formulas: the new value `n` has `r` times the contribution of the recurrent
+    /// state, and the new state is `(1 - z) n + z h`.
     pub(crate) fn gru(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
         let n = self.n;
         let before = &*self.before;
@@ -232,7 +234,8 @@ impl Step<'_> {
         });
     }
 
-    /// An LSTM step with PyTorch's formulas: gates are input, forget, new value and output; the state is `[h, c]`.
+    /// Computes an LSTM step with PyTorch's formulas. The gates are input, forget, new value and output; the state is
+    /// `[h, c]`.
     pub(crate) fn lstm(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
         let n = self.n;
         let before = &*self.before;

@@ -1,7 +1,7 @@
 //! The forward and the backward pass of recurrent layers on the tape.
 //!
 //! All sequences advance together, step by step. A step is a product of the layer's weights with all recurrent
-//! states, and a pass over the gates. The input's part is computed before, for all rows at once.
+//! states, and a pass over the gates. The input's contribution is computed before, for all rows at once.
 
 use crate::learn::engines::recurrence::ScanPlace;
 use crate::learn::engines::tape::{Made, Node, Tape};
@@ -10,7 +10,7 @@ use crate::learn::kernels::Left;
 use crate::learn::loss::Cell;
 
 impl Tape {
-    /// Computes a recurrent layer's output at every row, with the parameters `flat`.
+    /// Adds a node with a recurrent layer's output at every row, computed with the parameters `flat`.
     pub(crate) fn scan(&self, place: ScanPlace, flat: &[f32]) -> usize {
         let sequences = &self.sequences;
         let spare = |n: usize| self.spare.borrow_mut().take(n);
@@ -69,7 +69,7 @@ impl Tape {
         let mut trace = std::mem::take(&mut nodes[place.trace].data);
         let mut to = self.summed_grad_of(nodes, place.from);
         let mut room = spare(kernels::outer_room(count, place.units, place.gates()));
-        // Gradients of the recurrent state, of the input's part of the gates, and of the state's part.
+        // Gradients of the recurrent state, and of the gates' contributions from the input and from the state.
         let mut by_state = spare(place.width() * stride);
         let mut by_input = spare(place.gates() * stride);
         let mut by_gates = spare(place.gates() * stride);

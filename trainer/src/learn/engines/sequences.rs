@@ -20,7 +20,7 @@ pub(crate) struct Sequences {
 }
 
 impl Sequences {
-    /// The sequences of a batch's rows, if the rows form sequences.
+    /// The sequences of a batch's rows; `None` if the rows form no sequences.
     pub(crate) fn of(batch: &SampleBatch) -> Result<Option<Self>> {
         let Some(lengths) = batch.sequences() else { return Ok(None) };
         let lengths = lengths.iter().map(|&n| n as i64).collect();
@@ -84,7 +84,7 @@ impl Sequences {
         Tensor::stack(&padded, 1)
     }
 
-    /// Undoes [`by_step`](Self::by_step).
+    /// Reorders `[steps, sequences, n]` to `[rows, n]`, as the inverse of [`by_step`](Self::by_step).
     fn by_row(&self, x: &Tensor) -> Tensor {
         let [steps, _, n] = x.size()[..] else { unreachable!("three axes were stacked") };
         let by_sequence = x.transpose(0, 1);

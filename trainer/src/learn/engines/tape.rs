@@ -1,7 +1,7 @@
-//! Reverse-mode differentiation of columns of rows, in plain memory.
+//! Reverse-mode differentiation in plain memory, of operations on columns that have a number for each row.
 //!
-//! A loss is a few dozen elementwise operations on a few hundred rows. Each costs libtorch a microsecond or two of
-//! allocation, dispatch and graph; here it is one loop over memory that the next minibatch reuses.
+//! A loss is a few dozen elementwise operations on a few hundred rows. Each operation costs libtorch a microsecond or
+//! two of allocation, dispatch and graph; here it is one loop over memory that the next minibatch reuses.
 
 use crate::learn::engines::buffer::{Buffer, Spare};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
@@ -12,10 +12,10 @@ use crate::settings::Activation;
 use pulp::Arch;
 use std::cell::{Ref, RefCell};
 
-/// The operation that made a node; a `usize` is the index of an operand's node.
+/// The operation that made a node, with the indices of its operands' nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Made {
-    /// Numbers that are not differentiated.
+    /// Numbers without operands and without gradient, such as a column of the batch.
     Leaf,
     By(Op, [usize; 2]),
     /// One number, repeated for every row.
@@ -24,19 +24,19 @@ pub(crate) enum Made {
     Layer(LayerPlace),
     /// Layer normalisation.
     Norm(NormPlace),
-    /// A recurrent layer; another node computes the input's part.
+    /// A recurrent layer. Another node multiplies the input by its weights.
     Scan(ScanPlace),
-    /// Parameters from this index on, repeated for every row.
+    /// Parameters from this index of the flat buffer on, repeated for every row.
     Param(usize),
 }
 
-/// The operands of a layer: nodes of the tape, and places in the flat buffer of parameters.
+/// The operands of a linear layer: the node of its input, and the place of its parameters in the flat buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LayerPlace {
     pub(crate) from: usize,
     /// Set of parameters: 0 the network's, 1 the target copy's.
     pub(crate) set: usize,
-    /// Whether the layer's weights collect gradient.
+    /// Whether the layer's parameters get a gradient.
     pub(crate) learns: bool,
     /// Index of the layer's first weight in the flat buffer; the biases follow the weights.
     pub(crate) weight: usize,
@@ -62,7 +62,7 @@ pub(crate) struct NormPlace {
     pub(crate) from: usize,
     /// Set of parameters: 0 the network's, 1 the target copy's.
     pub(crate) set: usize,
-    /// Whether scales and shifts collect gradient.
+    /// Whether the scales and shifts get a gradient.
     pub(crate) learns: bool,
     /// Index of the first scale in the flat buffer; the shifts follow the scales.
     pub(crate) weight: usize,
@@ -78,7 +78,7 @@ impl NormPlace {
     }
 }
 
-/// A matrix `[cols][stride]`, or one number (`cols` 0).
+/// The result of an operation: a matrix `[cols][stride]`, or one number if `cols` is 0.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) made: Made,
@@ -86,11 +86,11 @@ pub(crate) struct Node {
     pub(crate) data: Buffer,
     /// Gradient of the node; empty until the backward pass reaches the node.
     pub(crate) grad: Buffer,
-    /// Whether the node needs a gradient: the backward pass gets from it to a parameter that learns.
+    /// Whether the node needs a gradient, because it depends on a parameter that learns.
     pub(crate) wants: bool,
 }
 
-/// The operations of one loss.
+/// The operations of one loss and their results, recorded for the backward pass.
 #[derive(Debug)]
 pub(crate) struct Tape {
     pub(crate) arch: Arch,
@@ -132,7 +132,7 @@ impl Tape {
         self.stride
     }
 
-    /// Takes a buffer for `cols` columns; it may hold old numbers.
+    /// Takes a buffer for `cols` columns, or for one number if `cols` is 0. It may hold old numbers.
     pub(crate) fn buffer(&self, cols: usize) -> Buffer {
         self.spare.borrow_mut().take(if cols == 0 { 1 } else { cols * self.stride })
     }
@@ -149,14 +149,14 @@ impl Tape {
         nodes.len() - 1
     }
 
-    /// Adds a node that `fill` fills, rows beyond the batch included.
+    /// Adds a node without gradient whose `cols` columns are written by `fill`, also in the rows beyond the batch.
     pub(crate) fn leaf(&self, cols: usize, fill: impl FnOnce(&mut [f32])) -> usize {
         let mut data = self.buffer(cols);
         fill(&mut data);
         self.push(Made::Leaf, cols, data, false)
     }
 
-    /// Computes a layer's output with the parameters `flat`.
+    /// Adds a node with the output of a linear layer and its activation, computed with the parameters `flat`.
     pub(crate) fn layer(&self, place: LayerPlace, flat: &[f32]) -> usize {
         let mut out = self.buffer(place.out);
         {
@@ -336,7 +336,7 @@ impl Tape {
         self.push(Made::By(Op::Cat, [a, b]), cols, out, self.wants(a) || self.wants(b))
     }
 
-    /// Calls `f` with every number of the batch's rows, but not of rows beyond them.
+    /// Calls `f` with every number of a node, except those of rows beyond the batch.
     pub(crate) fn numbers(&self, id: usize, mut f: impl FnMut(f32)) {
         let cols = self.cols(id);
         let data = self.data(id);
@@ -367,7 +367,7 @@ impl Tape {
         self.push(made, 0, data, wants)
     }
 
-    /// Adds a node of one number that is not differentiated.
+    /// Adds a node of one number, without gradient.
     pub(crate) fn constant(&self, value: f32) -> usize {
         self.number(value, Made::Leaf, false)
     }
@@ -399,7 +399,8 @@ impl Tape {
     }
 }
 
-/// The range of column `c` in memory; a single column is used for every `c`.
+/// The range of column `c` in the memory of a node with `cols` columns of `n` numbers. A single column is used for
+/// every `c`.
 pub(crate) fn part(c: usize, cols: usize, n: usize) -> std::ops::Range<usize> {
     let c = if cols <= 1 { 0 } else { c };
     c * n..(c + 1) * n

@@ -1,4 +1,4 @@
-//! Several learners that take the gradient of one batch together, each on some of its pieces.
+//! Several learners that compute the gradient of one batch together, each on some of its pieces.
 //!
 //! How a batch is cut depends on its rows alone, and the results of its pieces are added up in order, whichever
 //! learner computed them. So the gradient has the same bits for any number of learners.
@@ -35,8 +35,8 @@ impl Together {
         lock(&self.lost).clone()
     }
 
-    /// The range of `pieces` pieces that this learner computes; `None` if pieces are too few: then each learner
-    /// computes all.
+    /// The range of pieces, out of `pieces`, that this learner computes; `None` if there are fewer pieces than learners,
+    /// so that each learner computes all pieces.
     pub(crate) fn own(&self, pieces: usize) -> Option<Range<usize>> {
         let rank = self.collective.rank();
         let learners = self.collective.world_size();
@@ -50,8 +50,8 @@ impl Together {
         (pieces >= learners).then(|| first(rank)..first(rank + 1))
     }
 
-    /// Sums over the pieces in order, through all learners: `add` adds this learner's pieces to the sum of those
-    /// before. All learners get the whole sum.
+    /// Adds up the pieces of all learners, in order: `add` adds this learner's pieces to the sum of the pieces before.
+    /// Every learner gets the whole sum in `sum`.
     pub(crate) fn add_up(&self, sum: &mut [f32], add: impl FnOnce(&mut [f32])) -> Result<()> {
         let rank = self.collective.rank();
         let mut add = Some(add);
@@ -64,7 +64,7 @@ impl Together {
         Ok(())
     }
 
-    /// Collects the `own` numbers of all learners, in order of the learners.
+    /// Collects the numbers `own` of every learner: one list per learner, in order of the learners.
     pub(crate) fn gather<T: bytemuck::Pod>(&self, own: &[T]) -> Result<Vec<Vec<T>>> {
         let all = self.noted(self.collective.all_gather(cast_slice(own)))?;
         let numbers =
@@ -101,7 +101,7 @@ mod tests {
         SampleBatch::default().with(Column::OBS, numbers.sin().view([rows, 3]))
     }
 
-    /// The bits of a gradient and of its report, and the number of pieces of a learner's part.
+    /// The bits of a gradient and of its report, and the number of pieces that the learner computed.
     fn gradient(fused: bool, rows: i64, together: Option<Together>) -> (Vec<u32>, usize) {
         let spec = PolicySpec {
             spaces: Spaces { observation_space: Space::real(&[3]), action_space: Space::discrete(2) },

@@ -1,4 +1,4 @@
-//! The libtorch engine: tensors in an arena that lives as long as a piece.
+//! The libtorch engine, which keeps the tensors of a piece of a batch until the piece is computed.
 
 use crate::base::{Result, Stats, Stream, host};
 use crate::experience::{Column, SampleBatch};
@@ -22,12 +22,12 @@ use tch::{Device, Kind, Tensor};
 /// Number of rows of a piece on the CPU: enough to be worth libtorch's overhead. A GPU gets one piece.
 const PIECE: usize = 1024;
 
-/// One thread's tensors over the shared parameters.
+/// The leaf tensors of one thread, which share the memory of the parameters.
 #[derive(Debug)]
 pub(crate) struct Leaves {
-    /// Parameters that collect gradient.
+    /// The network's parameters as tensors that get a gradient.
     online: Params,
-    /// The memory of `online` as tensors without gradient.
+    /// The network's parameters, in the same memory, as tensors without gradient.
     frozen: Params,
     target: Option<Params>,
     encoding: Arc<Encoding>,
@@ -44,7 +44,7 @@ impl Leaves {
     }
 }
 
-/// The operations of one piece. Values are indices, so they are `Copy`.
+/// The results of the operations on one piece of a batch. A [`Value`] is an index into them, so that it can be `Copy`.
 #[derive(Debug)]
 struct TorchGraph<'t> {
     nodes: RefCell<Vec<Tensor>>,
@@ -81,7 +81,8 @@ impl<'t> TorchGraph<'t> {
         self.leaves.frozen.flat().device()
     }
 
-    /// `x (W + S e)^T + b + s e`, with factorised Gaussian noise (Fortunato et al. 2018); without noise the means alone.
+    /// Output of a noisy layer: `x (W + S e)^T + b + s e`, with factorised Gaussian noise `e` (Fortunato et al. 2018);
+    /// without noise `x W^T + b`.
     fn noisy(&self, which: ParamSet, first: usize, inputs: usize, out: usize, x: &Tensor) -> Tensor {
         let weight = self.leaf(which, first);
         let bias = self.leaf(which, first + 1);
@@ -201,7 +202,7 @@ impl Graph for TorchGraph<'_> {
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         let data = batch.get(column)?;
         Ok(self.insert(match data.kind() {
-            // u8 would wrap around, and bools cannot be subtracted; an i64 index stays one.
+            // u8 would wrap around, and bools cannot be subtracted. A column of i64 holds indices, so it stays i64.
             Kind::Uint8 | Kind::Bool => data.to_kind(Kind::Float),
             _ => data.shallow_clone(),
         }))
@@ -242,13 +243,13 @@ fn activate(activation: Activation, mut x: Tensor) -> Tensor {
     }
 }
 
-/// One set of leaf tensors over the parameters for every thread.
+/// The libtorch engine: a set of leaf tensors over the parameters for every thread.
 #[derive(Debug)]
 pub(crate) struct Torch {
     threads: Vec<Mutex<Leaves>>,
 }
 
-/// Gradient, statistics and errors of one piece.
+/// Gradient, statistics and TD errors of one piece, and the random stream of noisy layers after it.
 struct Piece {
     gradient: Tensor,
     stats: Vec<(&'static str, Reduction, Tensor)>,
@@ -280,7 +281,8 @@ impl Torch {
 }
 
 impl Torch {
-    /// Computes a head at rows that form sequences. The recurrent state after each replaces the one before it.
+    /// Computes `head` at rows that form sequences. In `remembered` the recurrent state after each sequence replaces the
+    /// state before it.
     fn evaluate_sequences(
         &mut self,
         obs: &Tensor,
@@ -456,7 +458,7 @@ pub(crate) fn forward(
     graph.tensor(value.id())
 }
 
-/// Computes gradient and statistics of a piece, the gradient weighted by the piece's share of all rows.
+/// Computes gradient, statistics and TD errors of a piece. The gradient is weighted by the piece's share of all rows.
 fn learn(
     leaves: &Leaves,
     batch: &SampleBatch,
@@ -484,8 +486,8 @@ fn learn(
     Ok(Piece { gradient, stats, errors, noise: graph.noise.map(RefCell::into_inner) })
 }
 
-/// Exchanges statistics and errors of pieces with the other learners. Received pieces have no
-/// gradient, and their errors are joined in one piece.
+/// Exchanges statistics and TD errors with the other learners. Returns the pieces of all learners, without gradients;
+/// the first of them has the TD errors of all rows.
 fn share_reports(together: &Together, own: Vec<Piece>, pieces: usize) -> Result<Vec<Piece>> {
     let numbers = |tensor: &Tensor| tensor.to_kind(Kind::Double).contiguous();
     let told: Vec<f64> = own
@@ -513,7 +515,7 @@ fn share_reports(together: &Together, own: Vec<Piece>, pieces: usize) -> Result<
     Ok(pieces)
 }
 
-/// A statistic of one piece: one number, or the sums for an explained variance.
+/// A statistic of one piece: one number, or for an explained variance the five sums that [`explained`] takes.
 fn of_piece(graph: &TorchGraph<'_>, stat: &Stat<'_>) -> Result<Tensor> {
     let value = graph.tensor(stat.of[0].id()).detach();
     Ok(match stat.join {
@@ -533,7 +535,7 @@ fn of_piece(graph: &TorchGraph<'_>, stat: &Stat<'_>) -> Result<Tensor> {
     })
 }
 
-/// Joins the statistics of all pieces, on the device.
+/// Joins the statistics of the pieces to those of all rows, on the device. `shares` are the pieces' shares of the rows.
 fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
     let names: Vec<&'static str> = pieces[0].stats.iter().map(|(name, ..)| *name).collect();
     let shares = Tensor::from_slice(shares).to_device(device);
@@ -554,7 +556,7 @@ fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
     if joined.is_empty() { Stats::default() } else { Stats::unread(names, Tensor::stack(&joined, 0)) }
 }
 
-/// Computes [`explained`](crate::learn::loss::explained) on the device.
+/// The explained variance as [`explained`](crate::learn::loss::explained) computes it, with tensors on the device.
 fn explained(sums: &Tensor) -> Tensor {
     let [rows, w, ww, d, dd] = [0, 1, 2, 3, 4].map(|i| sums.get(i));
     let variance = |sum: Tensor, squares: Tensor| (squares - sum.square() / &rows) / &rows;

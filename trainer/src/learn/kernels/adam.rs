@@ -3,7 +3,8 @@
 use crate::learn::kernels::arch;
 use crate::learn::kernels::share::share_out;
 
-/// One step of Adam, AdamW or RAdam over flat buffers; see [`OptimizerConfig`](crate::learn::params::OptimizerConfig).
+/// The numbers of one step of Adam, AdamW or RAdam over flat buffers; see
+/// [`OptimizerConfig`](crate::learn::params::OptimizerConfig).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adam {
     pub(crate) one_minus_beta1: f64,
@@ -11,7 +12,7 @@ pub(crate) struct Adam {
     pub(crate) eps: f64,
     /// Learning rate over `1 - beta1^t`.
     pub(crate) rate: f64,
-    /// Factor of the root of the second moment, `1 / sqrt(1 - beta2^t)`.
+    /// Factor that the root of the second moment is multiplied by, `1 / sqrt(1 - beta2^t)`.
     pub(crate) root: f64,
     /// Factor that decays each parameter; 1 without weight decay.
     pub(crate) keep: f64,
@@ -21,7 +22,7 @@ pub(crate) struct Adam {
 const ADAM_PART: usize = 1 << 15;
 
 impl Adam {
-    /// Updates every parameter independently, so the number of threads changes no bit.
+    /// Updates the parameters `w` and both moments, each parameter independently: the number of threads changes no bit.
     pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
         if w.len() < 2 * ADAM_PART {
             return self.step_on_thread(w, first, second, grad);

@@ -28,7 +28,7 @@ pub(crate) fn check_arch() -> Result<()> {
     }
 }
 
-/// The instructions of a name; `None` if the processor lacks them.
+/// The vector instructions of a name; `None` if the name is unknown or the processor lacks them.
 fn named(name: &str) -> Option<Arch> {
     match name {
         "scalar" => Some(Arch::Scalar),

@@ -1,12 +1,12 @@
-//! Functions of single numbers, and sums.
+//! Functions of every number of a buffer, and sums over a buffer.
 
 use crate::learn::kernels::arch;
 use crate::learn::kernels::products::LANES;
 use pulp::{Arch, Simd, WithSimd};
 
-/// `x = tanh(x)`.
+/// Replaces every number of `x` by its hyperbolic tangent.
 ///
-/// A rational approximation (degrees 13 and 6 in x, as Eigen's), within 4 units in the last place.
+/// A rational approximation (degrees 13 and 6 in x, as Eigen's) computes it within 4 units in the last place.
 pub(crate) fn tanh(arch: Arch, x: &mut [f32]) {
     struct Op<'a>(&'a mut [f32]);
     impl WithSimd for Op<'_> {
@@ -50,7 +50,7 @@ fn tanh_of<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.div_f32s(simd.mul_f32s(x, p), q)
 }
 
-/// `e^x` within 2 units in the last place (Cephes' polynomial); vectorises in a loop.
+/// Computes `e^x` within 2 units in the last place (Cephes' polynomial). A loop over it is vectorised.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     const MAGIC: f32 = 12_582_912.0; // 1.5 * 2^23: adding it rounds to an integer that stands in the low bits.
@@ -67,7 +67,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x > 88.0 { f32::INFINITY } else { y * scale }
 }
 
-/// The natural logarithm within 2 units in the last place (Cephes' polynomial); vectorises in a loop.
+/// Computes the natural logarithm within 2 units in the last place (Cephes' polynomial). A loop over it is vectorised.
 #[inline(always)]
 pub(crate) fn ln(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -100,12 +100,12 @@ pub(crate) fn ln(x: f32) -> f32 {
     }
 }
 
-/// `to += rate * (from - to)`, for two buffers of one length.
+/// Moves every number of `to` towards that of `from`: `to += rate * (from - to)`. Both have the same length.
 pub(crate) fn approach(to: &mut [f32], from: &[f32], rate: f32) {
     arch().dispatch(|| to.iter_mut().zip(from).for_each(|(to, &from)| *to += rate * (from - *to)));
 }
 
-/// Sums `f(x)` in f32 lanes, then adds the lanes in double precision.
+/// Sums `f(x)` over all numbers of a buffer: in f32 lanes, which are then added in double precision.
 pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f64 {
     arch().dispatch(|| {
         let mut sums = [0.0_f32; LANES];
@@ -119,7 +119,7 @@ pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f64 {
     })
 }
 
-/// The Euclidean norm.
+/// The Euclidean norm of a buffer.
 pub(crate) fn norm(x: &[f32]) -> f64 {
     sum(x, |x| x * x).sqrt()
 }

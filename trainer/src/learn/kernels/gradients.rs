@@ -3,8 +3,8 @@
 use crate::learn::kernels::products::{LANES, Left, Product, stride};
 use pulp::{Arch, Simd, WithSimd};
 
-/// `dw[o][i] += sum over the rows of dy[o] x[i]` and `db[o] += sum of dy[o]`; `dw` is `[out, in]`. `room` has
-/// [`outer_room`] numbers.
+/// Adds a layer's gradients: `dw[o][i] += sum over the rows of dy[o] x[i]` and `db[o] += sum of dy[o]`. `dw` is
+/// `[out, in]`; `room` is scratch memory of [`outer_room`] numbers.
 pub(crate) fn outer(
     arch: Arch,
     dy: &[f32],
@@ -21,10 +21,10 @@ pub(crate) fn outer(
 /// would gain as well, but their numbers would change in the last digits.)
 const WIDE: usize = 128 * 128;
 
-/// Number of scalars of scratch memory for [`outer`].
+/// Number of scalars of scratch memory that [`outer`] needs; 0 if it does not transpose.
 ///
-/// Sums over rows that lie in a vector's lanes end with adding up the lanes, once per weight. With few rows and wide
-/// layers it is faster to transpose: the product then has inputs in the lanes.
+/// With the rows in a vector's lanes, each sum over rows ends with adding up the lanes, once per weight. With few rows
+/// and wide layers it is faster to transpose `x`, so that its inputs lie in the lanes.
 pub(crate) fn outer_room(rows: usize, inputs: usize, outputs: usize) -> usize {
     let whole = inputs.is_multiple_of(LANES);
     let is_wide = inputs * outputs >= WIDE;
@@ -101,7 +101,7 @@ impl Outer<'_> {
     }
 }
 
-/// Distance between features in vectors, number of blocks of [`LANES`] rows, and numbers of features.
+/// Sizes of the operands: distance between features in vectors, blocks of [`LANES`] rows, and numbers of features.
 #[derive(Clone, Copy)]
 struct Shape {
     stride: usize,
@@ -110,7 +110,7 @@ struct Shape {
     outputs: usize,
 }
 
-/// Adds up [`LANES`] lanes: lanes i and i + 8 first, then i + 4, i + 2 and i + 1.
+/// The sum of [`LANES`] lanes, in a fixed order: lanes i and i + 8 are added first, then i + 4, i + 2 and i + 1.
 #[inline(always)]
 fn total<S: Simd, const H: usize>(simd: S, mut sums: [S::f32s; H]) -> f32 {
     let mut n = H;
@@ -138,7 +138,7 @@ fn transpose(x: &[f32], apart: usize, to: &mut [f32], across: usize) {
     }
 }
 
-/// Computes the gradients of all weights of `M` outputs.
+/// Computes the gradients of all weights of the `M` outputs from `o` on.
 #[inline(always)]
 fn weights_of<S: Simd, const M: usize, const H: usize>(
     simd: S,
@@ -170,7 +170,8 @@ fn weights_of<S: Simd, const M: usize, const H: usize>(
     }
 }
 
-/// Computes `M` by `N` sums over the rows; one part of the lanes after the other, so that its sums stay in registers.
+/// Computes the gradients of the weights from `N` inputs to `M` outputs. The `H` vectors of a block are summed one after
+/// the other, so that the sums stay in registers.
 #[inline(always)]
 fn dots<S: Simd, const M: usize, const N: usize, const H: usize>(
     simd: S,

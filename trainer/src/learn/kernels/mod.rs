@@ -1,4 +1,4 @@
-//! Arithmetic in plain memory, with the vector instructions of the processor.
+//! Arithmetic of the fused engine and the optimizers, in plain memory, with the vector instructions of the processor.
 
 mod adam;
 mod arch;

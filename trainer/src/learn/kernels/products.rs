@@ -7,11 +7,11 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Number of rows per block; rows are computed in multiples of it.
+/// Number of rows per block. Products compute whole blocks, so buffers have room for a multiple of it.
 pub(crate) const LANES: usize = 16;
 
-/// Distance between features: the rows in whole vectors, an odd number of vectors if there are many, because
-/// features that are a power of two apart share a few sets of the cache.
+/// Distance between features in memory, in scalars: `rows` rounded up to a multiple of [`LANES`], and from 4 times
+/// [`LANES`] on to an odd multiple, because features that are a power of two apart share a few sets of the cache.
 pub(crate) fn stride(rows: usize) -> usize {
     let vectors = rows.div_ceil(LANES).max(1);
     LANES * if vectors < 4 { vectors } else { vectors | 1 }
@@ -20,21 +20,22 @@ pub(crate) fn stride(rows: usize) -> usize {
 /// The left factor of a product: a weight matrix `[out, in]`, and whether the product adds to its output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Left<'a> {
-    /// Weights `[out, in]` and a bias: `in` features become `out`.
+    /// Weights `[out, in]` and biases `[out]`: the product reads `in` features and writes `out`.
     Weight(&'a [f32], &'a [f32]),
-    /// Weights `[out, in]` with the given distance between rows: the product is added to `out` features.
+    /// Weights `[out, in]`, and the distance between their rows in memory: the product is added to `out` features.
     Apart(&'a [f32], usize),
-    /// Transposed weights: `out` features become `in`, or are added to them. Columns are stored in panels of `panel`
-    /// columns, one after the other; see [`panels`].
+    /// Weights that are transposed: the product reads `out` features and writes `in`, or with `add` adds to them. The
+    /// columns of the weights are stored in panels of `panel` columns, one panel after the other; see [`panels`].
     Transposed { weight: &'a [f32], panel: usize, add: bool },
 }
 
-/// `y = W x + b`, or `y = W^T x`, or `y += W^T x`; `x` is `[inputs][stride]`, `y` is `[outputs][stride]`.
+/// Computes `y = W x + b`, `y += W x`, `y = W^T x` or `y += W^T x`, as `left` says; `x` is `[inputs][stride]`, `y` is
+/// `[outputs][stride]`.
 pub(crate) fn product(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32], rows: usize) {
     arch.dispatch(Product { left, x, y, rows, strides: [stride(rows); 2], relu: false });
 }
 
-/// The product, with 0 in place of negative results.
+/// Computes a [`product`] with 0 in place of negative results.
 ///
 /// Results are compared while they are in registers: AVX2 code for a pass over `y` in place has masked stores, which
 /// take 12 cycles per vector on AMD's processors.
@@ -42,17 +43,17 @@ pub(crate) fn product_relu(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32],
     arch.dispatch(Product { left, x, y, rows, strides: [stride(rows); 2], relu: true });
 }
 
-/// Number of outputs per tile with the widest vectors, and of columns per panel.
+/// Number of outputs per tile with the widest vectors, and number of columns per panel.
 const TILE: usize = 12;
 
-/// Number of scalars of scratch memory for [`panels`]. Narrow layers need none: their weights are close enough in
-/// memory to be read across.
+/// Number of scalars of scratch memory for [`panels`]. Narrow layers need none: their rows are so short that columns can
+/// be read across them.
 pub(crate) fn panels_room(inputs: usize, outputs: usize) -> usize {
     if inputs.min(outputs) < 400 { 0 } else { inputs * outputs }
 }
 
-/// Prepares weights `[out, inputs]` for [`Left::Transposed`]: unchanged if `room` is empty, else with each tile's
-/// columns side by side. The product has the same bits.
+/// Prepares weights `[out, inputs]` for [`Left::Transposed`]; returns them and the width of their panels. They are
+/// unchanged if `room` is empty, else each tile's columns lie side by side. The product has the same bits either way.
 pub(crate) fn panels<'a>(weight: &'a [f32], inputs: usize, room: &'a mut [f32]) -> (&'a [f32], usize) {
     if room.is_empty() {
         return (weight, inputs);
@@ -66,7 +67,7 @@ pub(crate) fn panels<'a>(weight: &'a [f32], inputs: usize, room: &'a mut [f32]) 
     (room, TILE)
 }
 
-/// A product, and whether negative results become 0.
+/// The operands of a product, and whether negative results become 0 (`relu`).
 pub(super) struct Product<'a> {
     pub(super) left: Left<'a>,
     pub(super) x: &'a [f32],
@@ -107,7 +108,8 @@ impl WithSimd for Product<'_> {
     }
 }
 
-/// Distances between features, in vectors; numbers of features on both sides; whether negative results become 0.
+/// Sizes of the operands of a product: distances between features, in vectors, and numbers of features of `x` and `y`.
+/// With `relu` negative results become 0.
 #[derive(Clone, Copy)]
 struct Shape {
     strides: [usize; 2],
@@ -116,7 +118,7 @@ struct Shape {
     relu: bool,
 }
 
-/// Computes all outputs of `V` vectors of rows.
+/// Computes all outputs for `V` vectors of rows, from vector `at` on.
 ///
 /// A tile has as many sums as registers hold beside the `V` inputs and one weight: AVX-512 and NEON have 32 registers,
 /// AVX2 has 16.
@@ -160,7 +162,7 @@ fn outputs<S: Simd, const V: usize>(
     }
 }
 
-/// Computes `M` outputs of `V` vectors of rows, in registers.
+/// Computes the `M` outputs from `m` on for `V` vectors of rows, with all sums in registers.
 #[inline(always)]
 fn tile<S: Simd, const M: usize, const V: usize>(
     simd: S,
@@ -190,7 +192,7 @@ fn tile<S: Simd, const M: usize, const V: usize>(
             if add {
                 load(&mut sums, y, m, at, to_stride);
             }
-            // A panel has a multiple of `TILE` columns, and `TILE` is one of 6, 4 and 2: no tile crosses a border.
+            // A panel has `TILE` columns, which tiles of 12 or 6 fill exactly. Smaller tiles come last, in the last panel.
             let first = m / panel * panel;
             let columns = panel.min(outputs - first);
             let w = &w[first * inputs..][..columns * inputs];
@@ -236,7 +238,7 @@ fn load<V: Copy, const M: usize, const N: usize>(
     }
 }
 
-/// Adds the products of `M` rows of weights with `V` vectors of rows.
+/// Adds the products of `M` rows of weights with `V` vectors of rows to `sums`.
 #[inline(always)]
 fn add_rows<S: Simd, const M: usize, const V: usize>(
     simd: S,

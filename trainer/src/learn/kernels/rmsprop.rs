@@ -8,25 +8,26 @@ use crate::learn::kernels::arch;
 pub(crate) struct MomentumStep {
     /// Learning rate.
     pub(crate) lr: f32,
-    /// Factor of heavy-ball momentum; 0: none.
+    /// Factor of heavy-ball momentum; with 0 there is none.
     pub(crate) momentum: f32,
 }
 
-/// The averages of RMSprop.
+/// The running averages of RMSprop, and the settings of their update.
 #[derive(Debug)]
 pub(crate) struct Averages<'a> {
-    /// Averages of the squared gradient.
+    /// Running average of each parameter's squared gradient.
     pub(crate) square: &'a mut [f32],
-    /// Averages of the gradient, for centred RMSprop.
+    /// Running average of each parameter's gradient; present only with centred RMSprop.
     pub(crate) mean: Option<&'a mut [f32]>,
-    /// Share of the new number in an average.
+    /// Weight of the new gradient in an average, 1 less the decay.
     pub(crate) share: f32,
-    /// Number added to the root.
+    /// Number that is added to the root before the gradient is divided by it.
     pub(crate) eps: f32,
 }
 
 impl Averages<'_> {
-    /// Updates the averages, and writes the gradient over its root into `update`.
+    /// Updates the averages, and writes to `update` the gradient divided by the root of its average square, or of its
+    /// variance with centred RMSprop.
     pub(crate) fn scale(self, grad: &[f32], update: &mut [f32]) {
         let Self { square, mean, share, eps } = self;
         arch().dispatch(|| match mean {
@@ -49,7 +50,8 @@ impl Averages<'_> {
 }
 
 impl MomentumStep {
-    /// Moves the parameters `w` against `update`; `velocity` is used with momentum only.
+    /// Subtracts `update` times the learning rate from the parameters `w`. With momentum the step is `velocity`, to which
+    /// `update` is added.
     pub(crate) fn step(self, w: &mut [f32], velocity: &mut [f32], update: &[f32]) {
         let Self { lr, momentum } = self;
         arch().dispatch(|| {

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How long an idle thread spins for the others to finish: sleeping and waking takes longer.
+/// Time that the calling thread spins until the others finish: sleeping and waking would take longer.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Calls `f` with every job.
+/// Calls `f` with every job, on several threads, and returns when all jobs are done.
 ///
-/// The calling thread works too and every thread takes the next job that is left, so one that gets little of its core holds
-/// the others up for the job it has begun and no more.
+/// The calling thread works too, and every thread takes the next job that is left. So a thread that gets little of its
+/// core delays the others by the job that it has begun, and no more.
 pub(crate) fn share_out<J: Send>(jobs: Vec<J>, f: impl Fn(J) + Sync) {
     let all = jobs.len();
     let done = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! The operations of losses and networks; an engine runs them.
+//! The operations and layers of which losses and networks consist, and the trait of the engines that compute them.
 
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
@@ -19,7 +19,7 @@ pub(crate) enum Op {
     Sigmoid,
     Softplus,
     Relu,
-    /// Clamps between two bounds; beyond them the gradient is 0.
+    /// Clamps between a lower and an upper bound; beyond them the gradient is 0.
     Clamp(f64, f64),
     /// Computes `x * scale + shift`.
     Scale(f64, f64),
@@ -52,7 +52,7 @@ pub(crate) enum Op {
     Mask,
 }
 
-/// Logit of illegal actions. Infinity would make entropies 0 times infinity.
+/// Logit of illegal actions. It is finite, because an entropy with minus infinity would have 0 times infinity.
 pub(crate) const MASKED: f32 = -1e9;
 
 /// The set of parameters that a layer uses.
@@ -60,7 +60,7 @@ pub(crate) const MASKED: f32 = -1e9;
 pub(crate) enum ParamSet {
     /// Parameters that learn.
     Online,
-    /// Parameters that learn, without gradient in this use.
+    /// Parameters that learn, but get no gradient through this layer.
     Frozen,
     /// Parameters of the target copy.
     Target,
@@ -73,7 +73,7 @@ pub(crate) enum ParamSet {
 pub(crate) enum Layer {
     /// A linear layer: `weight` is `[out, inputs]`.
     Dense { weight: usize, inputs: usize, out: usize, activation: Activation },
-    /// A noisy linear layer: means as of `Dense`, then deviations; see
+    /// A noisy linear layer: weight and bias as of `Dense`, then the sizes of their noise; see
     /// [`NetBuilder::noisy`](crate::learn::nets::NetBuilder::noisy).
     Noisy { weight: usize, inputs: usize, out: usize, activation: Activation },
     /// A convolution: `weight` is `[channels out, channels in, kernel height, kernel width]`; `padding` is left,
@@ -90,7 +90,7 @@ pub(crate) enum Layer {
     /// A recurrent layer: weights on the input `[gates * units, inputs]` and their bias, then those on the recurrent
     /// state.
     Recurrent { weight: usize, units: usize, cell: Cell, memory: usize },
-    /// Parameters that no layer reads, repeated for every row.
+    /// Parameters that belong to no layer: the result is their values, repeated for every row.
     Free { parameter: usize },
 }
 
@@ -129,12 +129,12 @@ pub(crate) trait Graph: Debug {
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
     /// Adds a batch's column of observations, encoded for the network, and returns its node.
     fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
-    /// Adds one number that is not differentiated, and returns its node.
+    /// Adds one number, without gradient, and returns its node.
     fn number(&self, number: f32) -> usize;
     /// Number of columns of a node; 0 for one number.
     fn columns(&self, id: usize) -> usize;
-    /// The tensor of a node. Only libtorch has tensors.
+    /// The tensor of a node. Panics on the fused engine, which has no tensors.
     fn tensor(&self, id: usize) -> Tensor;
-    /// Adds a tensor and returns its node. Only libtorch has tensors.
+    /// Adds a tensor and returns its node. Panics on the fused engine, which has no tensors.
     fn insert(&self, tensor: Tensor) -> usize;
 }

@@ -13,7 +13,7 @@ pub use rows::Rows;
 pub use seen::{Observed, Remembered, Seen};
 pub use value::{OnLibtorch, Value, min};
 
-/// A loss of some rows of a minibatch, with statistics and errors to report.
+/// A loss of some rows of a minibatch, with statistics and TD errors to report.
 #[derive(Debug)]
 pub struct Loss<'t> {
     pub(crate) total: Value<'t>,
@@ -26,11 +26,11 @@ pub struct Loss<'t> {
 pub(crate) struct Stat<'t> {
     pub(crate) name: &'static str,
     pub(crate) join: Reduction,
-    /// The reported value; for an explained variance also the prediction.
+    /// The value to report, twice; for an explained variance the wanted value and the prediction.
     pub(crate) of: [Value<'t>; 2],
 }
 
-/// How statistics of pieces are joined to that of all rows.
+/// How the statistics of several pieces are joined to the statistic of all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     Mean,
@@ -39,7 +39,7 @@ pub(crate) enum Reduction {
     ExplainedVariance,
 }
 
-/// Number added to a variance in a denominator.
+/// Number that is added to a variance before something is divided by it.
 pub(crate) const EPSILON: f64 = 1e-8;
 
 impl<'t> Loss<'t> {
@@ -57,7 +57,7 @@ impl<'t> Loss<'t> {
         losses.into_iter().fold(Self::new(total), |loss, (name, value)| loss.mean(name, value))
     }
 
-    /// Adds another named loss, which is reported.
+    /// Adds another loss to the sum, and reports it under `name`.
     #[must_use]
     pub fn plus(self, name: &'static str, value: Value<'t>) -> Self {
         Self { total: self.total + value, ..self }.mean(name, value)
@@ -70,19 +70,19 @@ impl<'t> Loss<'t> {
         self.with(name, Reduction::Mean, [mean, mean])
     }
 
-    /// Reports the smallest number of all rows of the minibatch.
+    /// Reports the smallest number of `value` over all rows of the minibatch.
     #[must_use]
     pub fn min(self, name: &'static str, value: Value<'t>) -> Self {
         self.with(name, Reduction::Min, [value, value])
     }
 
-    /// Reports the largest number of all rows of the minibatch.
+    /// Reports the largest number of `value` over all rows of the minibatch.
     #[must_use]
     pub fn max(self, name: &'static str, value: Value<'t>) -> Self {
         self.with(name, Reduction::Max, [value, value])
     }
 
-    /// Reports `1 - var(wanted - found) / var(wanted)` over all rows of the minibatch, from moments that add up.
+    /// Reports how well `found` predicts `wanted`: `1 - var(wanted - found) / var(wanted)` over all rows of the minibatch.
     #[must_use]
     pub fn explained_variance(self, name: &'static str, wanted: Value<'t>, found: Value<'t>) -> Self {
         self.with(name, Reduction::ExplainedVariance, [wanted, found])
@@ -100,7 +100,8 @@ impl<'t> Loss<'t> {
     }
 }
 
-/// Explained variance, from the number of rows and the sums of `w`, `w^2`, `w - f` and `(w - f)^2`.
+/// The explained variance of wanted values `w` by predictions `f`, from the number of rows and the sums of `w`, `w^2`,
+/// `w - f` and `(w - f)^2`.
 pub(crate) fn explained([rows, w, ww, d, dd]: [f64; 5]) -> f64 {
     let variance = |sum: f64, squares: f64| (squares - sum * sum / rows) / rows;
     1.0 - variance(d, dd) / (variance(w, ww) + EPSILON)

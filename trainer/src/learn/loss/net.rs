@@ -5,8 +5,9 @@ use crate::learn::loss::value::Value;
 
 /// A set of parameters for a loss: those that learn, the same without gradient, or the target copy's.
 ///
-/// A layer's gradient goes to its parameters if they are [`online`](crate::learn::loss::rows::Rows::online), and with
-/// any parameters to an input that is differentiated. Frozen parameters on stored columns need no gradients.
+/// The gradient of a layer's output reaches the layer's parameters only if they are
+/// [`online`](crate::learn::loss::rows::Rows::online); it reaches the layer's input with any set. So frozen parameters
+/// that are applied to stored columns need no backward pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Net<'t> {
     graph: &'t (dyn Graph + 't),
@@ -35,8 +36,8 @@ impl<'t> Input<'t> {
         Self { obs, mask }
     }
 
-    /// The encoded observation, `[rows, width]`: discrete ones one-hot, pixels from 0 to 1 with the channels first;
-    /// see [`Encoding`](crate::learn::params::Encoding).
+    /// The encoded observations, `[rows, width]`: discrete observations are one-hot, pixels are from 0 to 1 with the
+    /// channels first; see [`Encoding`](crate::learn::params::Encoding).
     pub fn obs(self) -> Value<'t> {
         self.obs
     }

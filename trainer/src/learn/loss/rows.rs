@@ -33,7 +33,7 @@ impl<'t> Rows<'t> {
         Self { graph, batch, about, obs: Cell::default(), next_obs: Cell::default() }
     }
 
-    /// A column of the batch.
+    /// A column of the batch, at the rows of this piece.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
@@ -41,7 +41,7 @@ impl<'t> Rows<'t> {
         Ok(Value::new(self.graph, self.graph.column(self.batch, column)?))
     }
 
-    /// Several columns of the batch.
+    /// Several columns of the batch, at the rows of this piece.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch lacks one of them.
@@ -67,7 +67,7 @@ impl<'t> Rows<'t> {
         self.input(&self.obs, Column::OBS, Column::ACTION_MASK)
     }
 
-    /// The network's input after the step: observations `new_obs` and masks.
+    /// The network's input after the step of each row: observations `new_obs` and masks.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `new_obs`, and
@@ -99,7 +99,7 @@ impl<'t> Rows<'t> {
         }
     }
 
-    /// The discount of the next value: `gamma^n`, or 0 if the task ended.
+    /// The discount of the next observation's value: `gamma^n`, or 0 if the episode terminated.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `discounts` or no
@@ -114,7 +114,7 @@ impl<'t> Rows<'t> {
         Net::new(self.graph, ParamSet::Online)
     }
 
-    /// The parameters that learn, without gradient in this use.
+    /// The parameters that learn, used without gradient.
     pub fn frozen(&self) -> Net<'t> {
         Net::new(self.graph, ParamSet::Frozen)
     }
@@ -132,12 +132,12 @@ impl<'t> Rows<'t> {
         Net::new(self.graph, ParamSet::Target)
     }
 
-    /// Whether a group learns in this pass; a loss may leave out terms that only reach other groups.
+    /// Whether the parameters of a group get a gradient now. A loss may leave out terms that are for other groups only.
     pub fn learns(&self, group: Group) -> bool {
         self.about.live.learning.contains(&group)
     }
 
-    /// Number of rows of the whole minibatch, however it is cut.
+    /// Number of rows of the whole minibatch, of which this piece is a part.
     pub fn count(&self) -> f64 {
         self.about.count as f64
     }

@@ -22,15 +22,15 @@ pub struct Seen<'a> {
     pub timestep: u64,
 }
 
-/// Recurrent states of the rows that a head is computed for.
+/// Recurrent states for computing a head of a recurrent policy.
 #[derive(Debug)]
 pub struct Remembered<'a> {
-    /// Recurrent state `[sequences, width]`: before the first row of each sequence; computing the head replaces it by
-    /// that after the last row.
+    /// Recurrent state before the first row of each sequence, `[sequences, width]`. Computing the head replaces it by
+    /// the state after the last row.
     pub memory: &'a mut [f32],
     /// Whether an episode begins with the row, `[rows]`.
     pub resets: &'a [bool],
-    /// Number of rows of each sequence; `None`: every row is a sequence.
+    /// Number of rows of each sequence; `None`: every row is a sequence of its own.
     pub lengths: Option<&'a [usize]>,
 }
 
@@ -40,7 +40,7 @@ pub struct Remembered<'a> {
 pub struct Observed<'a> {
     /// Observations, `[rows, ...]`.
     pub obs: &'a Tensor,
-    /// Which discrete actions are legal, `[rows, choices]`.
+    /// Which discrete actions are legal, `[rows, options]`; `None` without `mask_actions`.
     pub mask: Option<&'a [bool]>,
     /// Recurrent states; `None` unless the policy is recurrent.
     pub remembered: Option<Remembered<'a>>,

@@ -7,8 +7,8 @@ use crate::settings::Activation;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use tch::Tensor;
 
-/// A matrix `[rows, columns]`, or one number for the whole batch. One column is repeated beside several, one number
-/// beside anything.
+/// A matrix `[rows, columns]`, or one number for the whole batch. In an operation of two values, a single column is
+/// repeated for the columns of the other value, and a single number for all its rows and columns.
 ///
 /// A value is a handle: copying it copies no numbers.
 ///
@@ -20,9 +20,9 @@ pub struct Value<'t> {
     id: usize,
 }
 
-/// Permission to use tensors in a loss or a head.
+/// Permission to use tensors in a loss or a head, which only libtorch can run.
 /// [`NetBuilder::on_libtorch`](crate::learn::nets::NetBuilder::on_libtorch) gives it and makes libtorch run the
-/// network, so that no such loss runs on the other engine.
+/// network.
 #[derive(Clone, Copy, Debug)]
 pub struct OnLibtorch(pub(crate) ());
 
@@ -35,41 +35,42 @@ macro_rules! operations {
 }
 
 operations! {
-    /// `e^x`.
+    /// `e^x` of each number `x`.
     exp => Op::Exp;
-    /// The natural logarithm.
+    /// The natural logarithm of each number.
     log => Op::Log;
-    /// The square root.
+    /// The square root of each number.
     sqrt => Op::Sqrt;
-    /// `x^2`.
+    /// `x^2` of each number `x`.
     square => Op::Square;
-    /// `|x|`.
+    /// `|x|` of each number `x`.
     abs => Op::Abs;
-    /// The sign, -1, 0 or 1, without gradient.
+    /// The sign of each number: -1, 0 or 1; without gradient.
     sign => Op::Sign;
-    /// The hyperbolic tangent.
+    /// The hyperbolic tangent of each number.
     tanh => Op::Tanh;
-    /// `1 / (1 + e^-x)`.
+    /// `1 / (1 + e^-x)` of each number `x`.
     sigmoid => Op::Sigmoid;
-    /// `log(1 + e^x)`.
+    /// `log(1 + e^x)` of each number `x`.
     softplus => Op::Softplus;
-    /// `max(x, 0)`.
+    /// `max(x, 0)` of each number `x`.
     relu => Op::Relu;
-    /// Logarithms of the softmax over the columns.
+    /// The logarithm of each row's softmax over the columns, `[rows, columns]`.
     log_softmax => Op::LogSoftmax;
-    /// The logarithm of the sum of `e^x` over the columns, `[rows, 1]`.
+    /// The logarithm of each row's sum of `e^x` over the columns, `[rows, 1]`.
     logsumexp => Op::LogSumExp;
-    /// Sorts the columns of each row, smallest first; without gradient.
+    /// Sorts the numbers of each row, smallest first; without gradient.
     sort_columns => Op::SortColumns;
-    /// The index of each row's largest column, the first of equal ones, `[rows, 1]`; without gradient.
+    /// The index of the column that holds each row's largest number (the first of equal ones), `[rows, 1]`; without
+    /// gradient.
     argmax => Op::Argmax;
-    /// The sum over the columns, `[rows, 1]`.
+    /// The sum of each row over its columns, `[rows, 1]`.
     sum_columns => Op::SumColumns;
-    /// The mean over the columns, `[rows, 1]`.
+    /// The mean of each row over its columns, `[rows, 1]`.
     mean_columns => Op::MeanColumns;
     /// The mean over rows and columns, one number.
     mean => Op::Mean;
-    /// The same numbers, without gradient.
+    /// The same numbers as a constant, through which no gradient flows.
     detach => Op::Detach;
 }
 
@@ -82,19 +83,19 @@ macro_rules! operations_with {
 }
 
 operations_with! {
-    /// The smaller of the two numbers at each place.
+    /// The smaller of the two values' numbers at each row and column.
     minimum(other) => Op::Minimum;
-    /// The larger of the two numbers at each place.
+    /// The larger of the two values' numbers at each row and column.
     maximum(other) => Op::Maximum;
-    /// Each row's number in the column whose index `index` (one column) holds, `[rows, 1]`.
+    /// Takes from each row the number in the column that `index` (`[rows, 1]`) names for this row, `[rows, 1]`.
     gather(index) => Op::Gather;
-    /// Joins columns: these, then those of `other`.
+    /// Joins the columns of this value and of `other`, in this order.
     cat(other) => Op::Cat;
-    /// Replaces logits by -1e9 where `mask` is 0.
+    /// Replaces this value's numbers, which are logits, by -1e9 where `mask` is 0.
     masked(mask) => Op::Mask;
-    /// The quantile Huber loss (Dabney et al. 2018) with threshold 1, `[rows, 1]`: column `i` of `N` is the quantile
-    /// at `(i + 1/2) / N`, the columns of `samples` are draws from the distribution. The loss is the mean over all
-    /// pairs of a quantile and a sample, without gradient for the samples.
+    /// The quantile Huber loss (Dabney et al. 2018) with threshold 1, `[rows, 1]`. Column `i` of this value's `N`
+    /// columns is the quantile at `(i + 1/2) / N`; the columns of `samples` are draws from the distribution. The loss
+    /// is the mean over all pairs of a quantile and a sample, without gradient for the samples.
     quantile_huber(samples) => Op::QuantileHuber;
 }
 
@@ -116,7 +117,7 @@ impl<'t> Value<'t> {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
 
-    /// Clamps the numbers between `low` and `high`; beyond them the gradient is 0.
+    /// Clamps the numbers between `low` and `high`; for numbers outside, the gradient is 0.
     #[must_use]
     pub fn clamp(self, low: f64, high: f64) -> Self {
         self.unary(Op::Clamp(low, high))
@@ -134,7 +135,7 @@ impl<'t> Value<'t> {
         self.unary(Op::Narrow(start, len))
     }
 
-    /// Huber's loss: `x^2 / 2` within plus and minus 1, `|x| - 1/2` beyond.
+    /// Huber's loss with threshold 1: `x^2 / 2` where `|x| <= 1`, otherwise `|x| - 1/2`.
     #[must_use]
     pub fn huber(self) -> Self {
         let size = self.abs();
@@ -142,7 +143,8 @@ impl<'t> Value<'t> {
         inner * (size - inner * 0.5)
     }
 
-    /// Applies an activation, for networks with another layer between a layer and its activation.
+    /// Applies an activation function to every number, for networks with a normalisation between a linear layer and
+    /// its activation.
     #[must_use]
     pub fn activate(self, activation: Activation) -> Self {
         match activation {
@@ -230,7 +232,7 @@ impl<'t> Mul<Value<'t>> for f64 {
     }
 }
 
-/// The sum of several values at each place.
+/// The sum of several values, for each row and column.
 ///
 /// # Panics
 /// Panics if the iterator is empty.
@@ -240,7 +242,7 @@ impl std::iter::Sum for Value<'_> {
     }
 }
 
-/// The smallest of several values at each place.
+/// The smallest number of several values, for each row and column.
 ///
 /// # Panics
 /// Panics if the iterator is empty.

@@ -1,4 +1,4 @@
-//! An actor and a critic, on a torso each or on a shared one.
+//! The networks of actor-critic algorithms: an actor and a critic, with separate torsos or a shared one.
 
 use crate::base::{Error, Result};
 use crate::learn::distributions::{ActionDist, Dist};
@@ -7,24 +7,28 @@ use crate::learn::nets::builder::{NetBuilder, Torso};
 use crate::learn::nets::layers::{Dense, Free};
 use crate::settings::{Activation, ModelConfig};
 
-/// An actor and a critic, on a torso each or on a shared one.
+/// An actor and a critic. Each has its own torso (the layers from the observation to the features), or both share
+/// one.
 #[derive(Debug)]
 pub struct ActorCritic {
     /// The family of the action distributions.
     pub dist: ActionDist,
     torso: Box<dyn Torso>,
     actor: Dense,
-    /// Log standard deviations as free parameters, equal for all observations.
+    /// Log standard deviations that are parameters, equal for all observations; `None` if there are none or the actor
+    /// outputs them.
     free_log_std: Option<Free>,
     critic_torso: Option<Box<dyn Torso>>,
     critic: Dense,
 }
 
 impl ActorCritic {
-    /// Lays out the networks by the `model` settings.
+    /// Lays out both networks as the `model` settings describe.
     ///
     /// # Errors
-    /// Fails if the action space has no distribution, and whenever [`NetBuilder::torso`] does.
+    /// Fails if no distribution fits the action space, and whenever [`NetBuilder::actor_torso`] or
+    /// [`NetBuilder::torso`] does. Returns [`Error::Config`] if `model.vf_share_layers` is set where the critic sees
+    /// more than the actor.
     pub fn new(net: &mut NetBuilder<'_>, model: &ModelConfig) -> Result<Self> {
         let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
         let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
@@ -49,7 +53,7 @@ impl ActorCritic {
         Ok(Self { dist, torso, actor, free_log_std, critic_torso, critic })
     }
 
-    /// Parameters of the action distributions, `[rows, inputs]`.
+    /// Parameters of the action distributions, `[rows, num_inputs]`.
     pub fn dist_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         self.inputs_from(net, x, self.torso.on(net, x))
     }
@@ -59,7 +63,7 @@ impl ActorCritic {
         self.free_log_std.map_or(out, |log_std| out.cat(log_std.on(net)))
     }
 
-    /// The action distributions.
+    /// The action distributions, one per row.
     pub fn pi<'t>(&self, net: Net<'t>, x: Input<'t>) -> Dist<'_, 't> {
         self.dist.at(self.dist_inputs(net, x))
     }

@@ -13,10 +13,10 @@ use tch::{Device, Kind, Tensor};
 /// The specification that a policy is built from.
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
-    /// The spaces of the policy, after [`Spaces::stored`].
+    /// The spaces of the rows that the policy gets, as [`Spaces::stored`] returns them.
     pub spaces: Spaces,
-    /// How many leading numbers of an observation the actor may see; the others are the state of the environment, for
-    /// critics only. `None`: all.
+    /// Number of leading scalars of an observation that the actor sees; the others are the environment's state, for
+    /// critics only. `None`: the actor sees the whole observation.
     pub own_obs: Option<usize>,
     /// Seed of the initial weights.
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct PolicySpec {
     pub fused: bool,
     /// The user's own network, which replaces that of the `model` settings.
     pub custom_model: Option<CustomModel>,
-    /// Index of the worker: 0 in the trainer, 1.. in a rollout worker.
+    /// Index of the worker: 0 in the trainer, from 1 on in rollout workers.
     pub worker_index: usize,
     /// Number of rollout workers of the run.
     pub num_workers: usize,
@@ -72,7 +72,7 @@ impl CustomModel {
     }
 }
 
-/// Lays out parameters in the order of the calls, and records which engine the layers need.
+/// Builds a network: lays out its parameters in the order of the calls, and records which engine its layers need.
 #[derive(Debug)]
 pub struct NetBuilder<'a> {
     spec: &'a PolicySpec,
@@ -80,12 +80,12 @@ pub struct NetBuilder<'a> {
     pub(crate) groups: Vec<GroupRange>,
     pub(crate) has_target: bool,
     pub(crate) target_in_workers: bool,
-    /// Whether the fused engine can run every layer so far, and no layer needs tensors.
+    /// Whether the fused engine can run the network: it can run every layer so far, and none uses tensors.
     pub(crate) fits_fused: bool,
     pub(crate) is_noisy: bool,
     /// Number of scalars of the recurrent state per copy.
     pub(crate) memory_width: usize,
-    /// Number of rows of the sequences that recurrent layers learn from.
+    /// Number of rows per sequence that recurrent layers learn from, at most.
     pub(crate) max_seq_len: usize,
     /// Whether an actor was laid out that does not see the environment's state.
     pub(crate) has_actor: bool,
@@ -114,7 +114,7 @@ impl<'a> NetBuilder<'a> {
         self.spec
     }
 
-    /// Refuses a network of the user's own, for policies that support none.
+    /// Returns an error if the user gives a network of their own, for policies that cannot use one.
     ///
     /// # Errors
     /// Returns [`Error::State`] if [`PolicySpec::custom_model`] is set.
@@ -131,13 +131,13 @@ impl<'a> NetBuilder<'a> {
         Encoding::of(&self.spec.spaces.observation_space)
     }
 
-    /// Number of columns of [`Input::obs`].
+    /// Number of columns of [`Input::obs`], the encoded observations.
     pub fn obs_width(&self) -> usize {
         self.spec.spaces.obs_width()
     }
 
-    /// Makes a parameter group of what `lay_out` lays out; it learns by this rule. Every parameter belongs to one
-    /// group.
+    /// Makes a group of the parameters that `lay_out` adds; the group learns by `rule`. Every parameter belongs to
+    /// one group.
     ///
     /// # Errors
     /// Fails if `lay_out` does. Returns [`Error::State`] if a group is opened inside another.
@@ -163,13 +163,14 @@ impl<'a> NetBuilder<'a> {
         Ok((Group(before), laid_out))
     }
 
-    /// Adds a target copy of all parameters;
-    /// [`Learner::update_target`](crate::learn::Learner::update_target) moves it.
+    /// Adds a target network, a copy of all parameters that
+    /// [`Learner::update_target`](crate::learn::Learner::update_target) moves.
     pub fn target(&mut self) {
         self.has_target = true;
     }
 
-    /// Adds a [`target`](Self::target) that workers get with the weights, for policies whose postprocessing reads it.
+    /// Adds a target network as [`target`](Self::target) does, and sends it to workers with the weights: for policies
+    /// whose postprocessing reads it.
     pub fn target_in_workers(&mut self) {
         self.has_target = true;
         self.target_in_workers = true;
@@ -181,7 +182,8 @@ impl<'a> NetBuilder<'a> {
         OnLibtorch(())
     }
 
-    /// Adds a linear layer with an activation: `name.weight` `[out, inputs]` and `name.bias` `[out]`.
+    /// Adds a linear layer with an activation and the parameters `name.weight` `[out, inputs]` and `name.bias`
+    /// `[out]`.
     pub fn dense(
         &mut self,
         name: &str,
@@ -208,8 +210,9 @@ impl<'a> NetBuilder<'a> {
         Dense { layer: Layer::Dense { weight, inputs, out, activation }, out }
     }
 
-    /// Adds a linear layer with learned noise (Fortunato et al. 2018): means start uniform in plus and minus
-    /// `1 / sqrt(inputs)`, deviations `name.sigma_weight` and `name.sigma_bias` at `sigma0 / sqrt(inputs)`.
+    /// Adds a linear layer with learned noise (Fortunato et al. 2018). The means `name.weight` and `name.bias` start
+    /// uniform in plus and minus `1 / sqrt(inputs)`, the deviations `name.sigma_weight` and `name.sigma_bias` at
+    /// `sigma0 / sqrt(inputs)`.
     pub fn noisy(
         &mut self,
         name: &str,
@@ -233,8 +236,9 @@ impl<'a> NetBuilder<'a> {
         Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
     }
 
-    /// Adds a convolution of images `[channels, height, width]`: `name.weight`
-    /// `[out, in, kernel height, kernel width]` and `name.bias`. Weights start orthogonal times `sqrt(2)`.
+    /// Adds a convolution of images of the size `input`, `[channels, height, width]`, with the parameters
+    /// `name.weight` `[out, in, kernel height, kernel width]` and `name.bias` `[out]`. Weights start orthogonal times
+    /// `sqrt(2)`.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a size is 0, or the kernel does not fit the image.
@@ -265,7 +269,7 @@ impl<'a> NetBuilder<'a> {
         Ok(Conv2d { layer, out: [out, sides[0], sides[1]] })
     }
 
-    /// Adds a layer normalisation: `name.weight` and `name.bias`, `[width]`.
+    /// Adds a layer normalisation with the parameters `name.weight` and `name.bias`, `[width]` each.
     pub fn layer_norm(&mut self, name: &str, width: usize) -> LayerNorm {
         let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
@@ -273,13 +277,14 @@ impl<'a> NetBuilder<'a> {
         LayerNorm { layer: Layer::Norm { weight, width }, out: width }
     }
 
-    /// Adds a gated recurrent unit with PyTorch's formulas and names. The library stores its recurrent state with
-    /// acting copies and in batches. Weights start orthogonal.
+    /// Adds a gated recurrent unit with PyTorch's formulas and names. Its recurrent state is kept for each acting
+    /// copy and stored in batches. Weights start orthogonal, biases at 0.
     pub fn gru(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
         self.recurrent(name, inputs, units, Cell::Gru)
     }
 
-    /// Adds a long short-term memory with PyTorch's formulas and names, stored as that of a [`gru`](Self::gru).
+    /// Adds a long short-term memory with PyTorch's formulas and names. Its recurrent state is kept and its weights
+    /// start as those of a [`gru`](Self::gru).
     pub fn lstm(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
         self.recurrent(name, inputs, units, Cell::Lstm)
     }
@@ -299,7 +304,7 @@ impl<'a> NetBuilder<'a> {
         Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
     }
 
-    /// Adds a vector of free parameters, which no layer reads.
+    /// Adds a vector of parameters that learns and depends on no input, such as log standard deviations.
     pub fn free(&mut self, name: &str, init: &[f32]) -> Free {
         Free { layer: Layer::Free { parameter: self.params.add(name, Tensor::from_slice(init)) } }
     }

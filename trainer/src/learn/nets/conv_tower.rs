@@ -16,8 +16,8 @@ pub(crate) struct ConvTower {
 }
 
 impl ConvTower {
-    /// Lays out the layers for images of this height, width and number of channels; parameters are
-    /// `name.conv0.weight` and so on, then `name.0.weight`.
+    /// Lays out the layers for images of the size `image`: height, width, channels. Parameters of convolutions are
+    /// named `name.conv0.weight` and so on, those of fully connected layers `name.0.weight` and so on.
     pub(super) fn new(
         net: &mut NetBuilder<'_>,
         name: &str,

@@ -16,11 +16,11 @@ pub struct Critics {
 }
 
 impl Critics {
-    /// Lays out `count` networks `q1`, `q2`, ... with this many inputs and outputs each: one output for an
-    /// observation with an action, or one per discrete action.
+    /// Lays out `count` networks `q1`, `q2`, ... with `inputs` inputs and `outputs` outputs each: one output if an
+    /// input is an observation with an action, or one output per discrete action.
     ///
     /// # Errors
-    /// Never fails today: only a group within another would fail.
+    /// Never fails today.
     pub fn new(
         net: &mut NetBuilder<'_>,
         count: usize,
@@ -51,7 +51,7 @@ impl Critics {
         self.nets[0].on(net, x)
     }
 
-    /// The smallest output of the networks at each place, `[rows, outputs]`.
+    /// The smallest output of all networks, for each row and column, `[rows, outputs]`.
     pub fn min<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         value::min(self.on(net, x))
     }

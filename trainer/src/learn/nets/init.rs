@@ -13,7 +13,7 @@ impl ModelConfig {
 }
 
 impl Initializer {
-    /// The initial distribution of an output layer's weights: this initializer at a scale.
+    /// The initial distribution of an output layer's weights: this initializer with `scale` as its norm or gain.
     pub fn scaled(self, scale: f64) -> Init {
         match self {
             Self::Normc => Init::Normc(scale),

@@ -1,4 +1,4 @@
-//! Handles of layers, which refer to their parameters and are applied to values.
+//! Handles of layers: each refers to the layer's parameters and applies the layer to a value.
 
 use crate::learn::loss::{Layer, Net, Value};
 
@@ -57,13 +57,13 @@ pub struct Recurrent {
 }
 
 impl Recurrent {
-    /// The layer's output at every row, `[rows, out]`. `x` must have the rows of the network's input.
+    /// The layer's output at every row, `[rows, out]`. `x` must have one row for each row of the network's input.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
 }
 
-/// A vector of free parameters, which no layer reads.
+/// A vector of parameters that learns and depends on no input.
 #[derive(Clone, Copy, Debug)]
 pub struct Free {
     pub(crate) layer: Layer,

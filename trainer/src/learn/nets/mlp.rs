@@ -26,7 +26,8 @@ enum Part {
 }
 
 impl Mlp {
-    /// Lays out hidden layers `name.0`, `name.1`, ..., and a linear output `name.out`. Weights start as in PyTorch.
+    /// Lays out hidden layers `name.0`, `name.1`, ..., and a linear output `name.out`. Weights and biases start as
+    /// [`Init::Uniform`].
     pub fn new(
         net: &mut NetBuilder<'_>,
         name: &str,

@@ -1,18 +1,17 @@
-//! Settings and losses of critics that learn the distribution of the return: number of critics, quantiles of each,
-//! and the value of all together.
+//! Critics that may learn quantiles of the return: their settings, their loss, and their common value and target.
 
 use crate::base::{Result, rules};
 use crate::learn::loss::{Value, value};
 use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 
-/// Loss of a critic's error.
+/// The loss of a critic, as a function of its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CriticLoss {
     /// Huber's loss with threshold 1 (Ray).
     Huber,
-    /// Half the squared error (the paper, Stable-Baselines3, CleanRL).
+    /// Half the squared error (the SAC paper, Stable-Baselines3, CleanRL).
     Mse,
 }
 
@@ -20,9 +19,10 @@ pub enum CriticLoss {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Quantiles {
-    /// Number of critics; null: 2 with `twin_q`, else 1.
+    /// Number of critics; null: 2 with `twin_q`, otherwise 1.
     pub n_critics: Option<usize>,
-    /// Number of quantiles of the return per critic. 1 learns the mean, as in SAC; more is TQC. Typical: 25.
+    /// Number of quantiles of the return per critic. With 1 a critic learns the mean, as in SAC; with more the
+    /// algorithm is TQC, typically with 25.
     pub n_quantiles: usize,
     /// Number of quantiles per critic that a target drops, the largest of all critics together: a higher number lowers
     /// the values. With one quantile per critic it has no effect.
@@ -36,8 +36,8 @@ impl Default for Quantiles {
 }
 
 impl Quantiles {
-    /// Refuses numbers that allow no critics, quantiles with discrete actions, and `critic_loss` `mse` with
-    /// quantiles, which have a loss of their own.
+    /// Refuses 0 critics or quantiles, a target that drops all quantiles, and several quantiles with discrete actions
+    /// or with `critic_loss` `mse`.
     ///
     /// # Errors
     /// Fails as [`rules::all`] does, with [`Error::Config`](crate::Error::Config) for each setting that breaks its rule.
@@ -72,7 +72,8 @@ impl Quantiles {
         self.n_quantiles > 1
     }
 
-    /// The critics' common value of actions: the smallest of their values, or the mean of all quantiles.
+    /// The value that all critics together give an action, from the output of each (`said`): the smallest of their
+    /// values, or the mean of all quantiles.
     pub fn worth<'t>(&self, said: Vec<Value<'t>>) -> Value<'t> {
         if !self.are_several() {
             return value::min(said);
@@ -90,7 +91,8 @@ impl Quantiles {
         }
     }
 
-    /// The critics' part of a target: the smallest of their values, or all quantiles without the largest.
+    /// The part of a target that comes from the critics' outputs `said`: the smallest of their values, or the sorted
+    /// quantiles of all critics without the largest.
     ///
     /// # Panics
     /// Panics if `said` is empty.

@@ -9,8 +9,8 @@ use crate::settings::{Activation, Initializer, ModelConfig};
 use std::fmt::Debug;
 
 impl NetBuilder<'_> {
-    /// Lays out hidden layers by the `model` settings, convolutions for images, with parameters `name.0.weight` and
-    /// so on; or the user's own network.
+    /// Lays out the torso that the `model` settings describe, with convolutions if observations are images; or the
+    /// user's own network. The first hidden layer's weights are named `name.0.weight`, and so on.
     ///
     /// # Errors
     /// Fails if a custom model does. Returns [`Error::Config`] if `model.conv_filters` do not fit
@@ -42,12 +42,12 @@ impl NetBuilder<'_> {
 }
 
 impl NetBuilder<'_> {
-    /// Lays out a torso for an actor, as [`torso`](Self::torso) does, that does not see the environment's state if
-    /// observations hold one.
+    /// Lays out the torso of an actor as [`torso`](Self::torso) does. If observations contain the environment's
+    /// state, the actor does not see that state.
     ///
     /// # Errors
-    /// Fails whenever [`torso`](Self::torso) does. If observations hold a state, returns [`Error::Config`] for a
-    /// recurrent network and for the user's own.
+    /// Fails whenever [`torso`](Self::torso) does. If observations contain the environment's state, returns
+    /// [`Error::Config`] for a recurrent network and for the user's own network.
     pub fn actor_torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         let Some(own) = self.spec().own_obs else { return self.torso(name, model) };
         let refuse = |key: &str, value: &str| {
@@ -89,7 +89,7 @@ impl Torso for Remembering {
 struct Tower {
     layers: Vec<Dense>,
     width: usize,
-    /// Number of leading numbers of an observation that the torso sees; `None`: all.
+    /// Number of leading scalars of an observation that the torso sees; `None`: the whole observation.
     own: Option<usize>,
 }
 

@@ -4,8 +4,8 @@ use crate::base::{Error, Result, channels_first, host, image};
 use pavlov_envs::{DType, Element, Layout, Space};
 use tch::{Device, Kind, Tensor};
 
-/// Converts rows of a space to numbers for a network. Stored rows stay as the environment writes them; a network
-/// encodes them when it reads them.
+/// Converts rows of a space to numbers for a network. Rows are stored as the environment writes them (raw); a network
+/// encodes rows when it reads them.
 ///
 /// The numbers are those of [`Space::flatten_into`]: boxes and bits unchanged, each integer of a discrete space
 /// one-hot. Images (boxes of three dimensions) get the channels first, and bytes become 0 to 1. Their channels are
@@ -13,14 +13,17 @@ use tch::{Device, Kind, Tensor};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     parts: Vec<Part>,
-    /// Shape of a raw row, and its number of scalars.
+    /// Shape of a raw row.
     shape: Vec<i64>,
+    /// Number of scalars of a raw row.
     raw_width: usize,
+    /// Type of the scalars of a raw row.
     kind: Kind,
+    /// Number of scalars of an encoded row.
     width: usize,
 }
 
-/// A part of a raw row, and the columns that it becomes.
+/// A part of a raw row, and the columns of the encoded row that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
     Numbers {
@@ -97,7 +100,7 @@ impl Encoding {
         self.kind
     }
 
-    /// Refuses rows with another number of scalars than this encoding's.
+    /// Returns an error unless a raw row of this encoding has `scalars` scalars.
     pub(crate) fn check(&self, scalars: usize) -> Result<()> {
         if scalars == self.raw_width {
             return Ok(());
@@ -109,13 +112,13 @@ impl Encoding {
         Err(Error::state("an observation", reason))
     }
 
-    /// Makes raw rows of zeros.
+    /// Makes `rows` raw rows of zeros.
     pub(crate) fn zeros(&self, rows: usize, device: Device) -> Tensor {
         let shape: Vec<i64> = std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect();
         Tensor::zeros(&shape, (self.kind, device))
     }
 
-    /// Whether encoding changes nothing.
+    /// Whether encoding changes at most the type of the numbers.
     pub(crate) fn is_identity(&self) -> bool {
         matches!(self.parts.as_slice(), [] | [Part::Numbers { .. }])
     }
@@ -138,8 +141,8 @@ impl Encoding {
         }
     }
 
-    /// Encodes rows in plain memory, feature by feature: number `c` of row `r` goes to `to[c * stride + r]`. `place`
-    /// maps `r` to the index of the row in `raw`.
+    /// Encodes `rows` rows of `raw` column by column: number `c` of encoded row `r` goes to `to[c * stride + r]`.
+    /// `place` maps `r` to the index of the row in `raw`.
     pub(crate) fn columns<T: Element>(
         &self,
         raw: &[T],
@@ -176,7 +179,7 @@ impl Encoding {
         }
     }
 
-    /// Encodes one row.
+    /// Encodes one raw row, given as bytes.
     pub(crate) fn row(&self, raw: &[u8], to: &mut [f32]) {
         match self.kind {
             Kind::Uint8 => self.columns(raw, |_| 0, (1, 1), to),
@@ -205,7 +208,7 @@ impl Part {
     }
 }
 
-/// The type of stored numbers: integers keep theirs, floats become f32.
+/// The type in which numbers of `dtype` are stored: integers keep their type, floats become f32.
 fn stored_kind(dtype: DType) -> Kind {
     match dtype {
         DType::U8 => Kind::Uint8,
@@ -214,7 +217,7 @@ fn stored_kind(dtype: DType) -> Kind {
     }
 }
 
-/// Raw rows in plain memory.
+/// Rows as the environment writes them, in plain memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Raw<'a> {
     F32(&'a [f32]),
@@ -233,7 +236,8 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Makes a tensor readable by [`Raw`]: copies it to `own` only if it is on a GPU, strided or of another type.
+/// Makes a tensor readable by [`Raw`]: copies it to `own` only if it is on a GPU, strided, or of a type other than
+/// f32, i64, u8 and bool.
 pub(crate) fn readable<'a>(tensor: &'a Tensor, own: &'a mut Option<Tensor>) -> &'a Tensor {
     let kind = match tensor.kind() {
         kind @ (Kind::Float | Kind::Int64 | Kind::Uint8 | Kind::Bool) => kind,

@@ -4,7 +4,7 @@ use crate::base::Schedule;
 use crate::learn::params::optim::OptimizerConfig;
 use std::ops::Range;
 
-/// A range of the parameters with its own learning rule.
+/// A handle of a parameter group: a range of the parameters with its own learning rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(pub(crate) usize);
 
@@ -13,19 +13,19 @@ pub struct Group(pub(crate) usize);
 pub struct Rule {
     /// The optimizer, which turns a gradient into a step.
     pub optimizer: OptimizerConfig,
-    /// Learning rate, over environment steps.
+    /// Learning rate, as a function of the environment steps of the run.
     pub lr: Schedule,
-    /// Bound of the norm of the group's gradient; `None`: no bound.
+    /// Largest norm of the group's gradient, to which it is clipped; `None`: no clipping.
     pub grad_clip: Option<f64>,
 }
 
 impl Rule {
-    /// A rule of Adam with the usual decays.
+    /// Makes a rule with Adam (decays 0.9 and 0.999) and without clipping.
     pub fn adam(lr: impl Into<Schedule>, eps: f64) -> Self {
         Self { optimizer: OptimizerConfig::adam(eps), lr: lr.into(), grad_clip: None }
     }
 
-    /// Adds weight decay: AdamW in place of Adam. A decay of 0 changes nothing.
+    /// Replaces Adam by AdamW with this weight decay. A decay of 0 or another optimizer changes nothing.
     #[must_use]
     pub fn decay(self, weight_decay: f64) -> Self {
         match self.optimizer {
@@ -37,7 +37,7 @@ impl Rule {
         }
     }
 
-    /// Clips the group's gradient to this norm.
+    /// Clips the group's gradient to this norm; `None` turns clipping off.
     #[must_use]
     pub fn clip(self, grad_clip: Option<f64>) -> Self {
         Self { grad_clip, ..self }
@@ -48,13 +48,13 @@ impl Rule {
 #[derive(Clone, Debug)]
 pub(crate) struct GroupRange {
     pub(crate) name: String,
-    /// Name of the gradient norm in statistics.
+    /// Name of the group's gradient norm in statistics.
     pub(crate) norm_name: &'static str,
     pub(crate) range: Range<usize>,
     pub(crate) rule: Rule,
 }
 
-/// The groups that a gradient is taken for; the others count as frozen.
+/// All groups of a network, and those that a gradient is taken for (`learning`); the others count as frozen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LearningGroups<'a> {
     pub(crate) groups: &'a [GroupRange],
@@ -62,7 +62,7 @@ pub(crate) struct LearningGroups<'a> {
 }
 
 impl LearningGroups<'_> {
-    /// Whether the parameter that begins at `start` learns.
+    /// Whether the parameter that begins at index `start` of the flat buffer belongs to a learning group.
     pub(crate) fn at(&self, start: usize) -> bool {
         self.learning.iter().any(|group| self.groups[group.0].range.contains(&start))
     }

@@ -1,8 +1,9 @@
-//! Initial weights in plain arithmetic, so that every processor draws the same: LAPACK chooses its code by processor.
+//! Initial weights, computed without LAPACK so that they are equal on all processors: LAPACK's code depends on the
+//! processor.
 
 use crate::learn::kernels::arch;
 
-/// Lanes of a sum in double precision.
+/// Number of partial sums that [`dot`] keeps.
 const LANES: usize = 8;
 
 /// Scales `row` to the Euclidean norm `norm`.
@@ -12,12 +13,13 @@ pub(crate) fn normalise(row: &mut [f32], norm: f64) {
     row.iter_mut().for_each(|x| *x = (f64::from(*x) * scale) as f32);
 }
 
-/// Makes the rows of `drawn` (`[out, inputs]`, or its columns if there are fewer of them) orthonormal, times `gain`.
+/// Makes a matrix `[out, inputs]` of the numbers in `drawn`, with orthonormal rows (or columns, if there are fewer of
+/// these), times `gain`.
 ///
-/// Modified Gram-Schmidt in double precision: what it loses beside Householder's way, about the condition number times
-/// 1e-16, is far below the last digit of an f32.
+/// The method is modified Gram-Schmidt in double precision. It is less exact than Householder's, but its error, about
+/// the condition number times 1e-16, is far below the last digit of an f32.
 pub(crate) fn orthogonal(drawn: &[f32], out: usize, inputs: usize, gain: f64) -> Vec<f32> {
-    // The fewer vectors of the longer side: normal numbers fill them in the order of the taller matrix's rows.
+    // `drawn` is read as a matrix `[length, count]`, whose columns are the vectors.
     let [count, length] = [out.min(inputs), out.max(inputs)];
     let mut vectors: Vec<Vec<f64>> =
         (0..count).map(|v| (0..length).map(|i| f64::from(drawn[i * count + v])).collect()).collect();
@@ -37,7 +39,7 @@ pub(crate) fn orthogonal(drawn: &[f32], out: usize, inputs: usize, gain: f64) ->
     (0..out * inputs).map(|at| (of(at / inputs, at % inputs) * gain) as f32).collect()
 }
 
-/// The scalar product, added up in [`LANES`] lanes.
+/// The scalar product of `a` and `b`, added up in [`LANES`] partial sums.
 #[inline(always)]
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; LANES];

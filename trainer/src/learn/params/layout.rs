@@ -4,7 +4,7 @@
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) shapes: Vec<(String, Vec<i64>)>,
-    /// Index of each parameter's first number, and the end of the last parameter.
+    /// Index of each parameter's first number in the flat buffer; the last entry is the end of the last parameter.
     starts: Vec<usize>,
 }
 
@@ -17,12 +17,13 @@ impl Layout {
         Self { shapes, starts }
     }
 
-    /// The range of the parameter that [`ParamsBuilder::add`](crate::models::ParamsBuilder::add) numbered `i`.
+    /// The range in the flat buffer of the parameter that [`ParamsBuilder::add`](crate::models::ParamsBuilder::add)
+    /// numbered `i`.
     pub(crate) fn range(&self, i: usize) -> std::ops::Range<usize> {
         self.starts[i]..self.starts[i + 1]
     }
 
-    /// Total number of scalars.
+    /// Number of scalars of all parameters together.
     pub(crate) fn size(&self) -> usize {
         self.starts[self.starts.len() - 1]
     }

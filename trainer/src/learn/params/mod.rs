@@ -24,7 +24,7 @@ use crate::learn::kernels;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// Collects parameters and their initial values.
+/// Collects the parameters of a network and their initial values.
 #[derive(Debug)]
 pub struct ParamsBuilder {
     rng: Stream,
@@ -71,12 +71,12 @@ impl ParamsBuilder {
         (0..count).map(|_| self.rng.normal()).collect()
     }
 
-    /// Number of scalars of all parameters so far.
+    /// Number of scalars of all parameters that were added so far.
     pub(crate) fn total(&self) -> usize {
         self.named.iter().map(|(_, _, init)| init.numel()).sum()
     }
 
-    /// The name of the parameter that begins at `start`.
+    /// The name of the parameter that begins at index `start` of the flat buffer; empty if none does.
     pub(crate) fn name_at(&self, start: usize) -> &str {
         let mut at = 0;
         let found = self.named.iter().find(|(_, _, init)| {
@@ -122,20 +122,20 @@ impl Params {
         Self { flat, layout, leaves }
     }
 
-    /// Makes other leaves over the same memory, for a gradient on another thread.
+    /// Makes another set of leaves over the same memory, so that another thread can take a gradient.
     #[must_use]
     pub fn alias(&self) -> Self {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), true)
     }
 
-    /// Makes leaves over the same memory without gradients. (libtorch cannot trace a module whose tensors want
-    /// gradients.)
+    /// Makes a set of leaves over the same memory that need no gradients: libtorch cannot trace a module whose
+    /// tensors need them.
     #[must_use]
     pub fn frozen(&self) -> Self {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), false)
     }
 
-    /// Copies the parameters to memory of their own (for a target network, or a worker's replica).
+    /// Copies the parameters into a buffer of their own, for a target network or a worker's replica.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         Self::over(self.flat.copy(), Arc::clone(&self.layout), true)
@@ -162,12 +162,13 @@ impl Params {
         &self.flat
     }
 
-    /// The flat buffer of all parameters, `[total]`, for an optimizer to change.
+    /// The flat buffer of all parameters, `[total]`, for changes by an optimizer.
     pub fn flat_mut(&mut self) -> &mut Tensor {
         &mut self.flat
     }
 
-    /// The gradient d loss / d parameters, `[total]`; zero for parameters that the loss does not depend on.
+    /// The gradient of `loss` with respect to all parameters, `[total]`; zero for parameters that the loss does not
+    /// depend on.
     pub fn gradient(&self, loss: &Tensor) -> Tensor {
         // libtorch would refuse a backward pass without gradients, and tch does not survive that.
         if !loss.requires_grad() {
@@ -186,7 +187,7 @@ impl Params {
         Tensor::cat(&parts, 0)
     }
 
-    /// The parameters by name.
+    /// The values of all parameters, by name.
     pub fn weights(&self) -> State {
         let mut state = State::default();
         for ((name, _), leaf) in self.layout.shapes.iter().zip(&self.leaves) {
@@ -195,7 +196,7 @@ impl Params {
         state
     }
 
-    /// Replaces every parameter. Changes nothing if one is missing or has another shape.
+    /// Replaces every parameter by the one of the same name in `weights`. After an error nothing has changed.
     ///
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
@@ -205,7 +206,7 @@ impl Params {
         Ok(())
     }
 
-    /// Joins the parameters in `weights` to one tensor, in the order of these parameters.
+    /// Joins the parameters in `weights` to one tensor `[total]`, in the order of the flat buffer.
     pub(crate) fn flat_of(&self, weights: &State) -> Result<Tensor> {
         let mut parts = Vec::with_capacity(self.layout.shapes.len());
         for (name, shape) in &self.layout.shapes {
@@ -223,7 +224,7 @@ impl Params {
         tch::no_grad(|| self.flat.copy_(flat));
     }
 
-    /// `self += tau * (source - self)`; `tau` 1 copies.
+    /// Moves the parameters towards those of `source`: `self += tau * (source - self)`. With `tau` 1 they are copied.
     pub fn soft_update(&mut self, source: &Params, tau: f64) {
         if tau == 1.0 {
             return self.set_flat(&source.flat);

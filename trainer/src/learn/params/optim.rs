@@ -32,7 +32,7 @@ pub enum OptimizerConfig {
         beta2: f64,
         /// Number added to the root of the second moment.
         eps: f64,
-        /// Share of itself, times the learning rate, that every parameter loses before each step.
+        /// Weight decay: every parameter is multiplied by `1 - lr * weight_decay` before each step.
         weight_decay: f64,
     },
     /// Adam with smaller first steps while the second moment is uncertain (Liu et al. 2020).
@@ -65,22 +65,22 @@ pub enum OptimizerConfig {
 }
 
 impl OptimizerConfig {
-    /// Adam with the usual decays, 0.9 and 0.999.
+    /// Adam with the usual decays of its moments, 0.9 and 0.999.
     pub fn adam(eps: f64) -> Self {
         Self::Adam { beta1: 0.9, beta2: 0.999, eps }
     }
 
-    /// AdamW with the usual decays, 0.9 and 0.999.
+    /// AdamW with the usual decays of its moments, 0.9 and 0.999.
     pub fn adamw(eps: f64, weight_decay: f64) -> Self {
         Self::AdamW { beta1: 0.9, beta2: 0.999, eps, weight_decay }
     }
 
-    /// RAdam with the usual decays, 0.9 and 0.999.
+    /// RAdam with the usual decays of its moments, 0.9 and 0.999.
     pub fn radam(eps: f64) -> Self {
         Self::RAdam { beta1: 0.9, beta2: 0.999, eps }
     }
 
-    /// The kernel's arguments for step `t`, counted from 1; `None` for rules outside Adam's family.
+    /// The kernel's arguments for step `t`, counted from 1, of Adam, AdamW or RAdam; `None` for other rules.
     fn adam_step(self, t: u64, lr: f64) -> Option<Adam> {
         let (beta1, beta2, eps, weight_decay) = match self {
             Self::Adam { beta1, beta2, eps } | Self::RAdam { beta1, beta2, eps } => (beta1, beta2, eps, 0.0),
@@ -114,7 +114,7 @@ impl OptimizerConfig {
         })
     }
 
-    /// Whether RMSprop is centred, and so keeps means of the gradient.
+    /// Whether the rule is centred RMSprop, which keeps means of the gradient.
     fn is_centered(self) -> bool {
         matches!(self, Self::Rmsprop { centered: true, .. })
     }
@@ -128,7 +128,7 @@ pub struct Optimizer {
     second: Tensor,
     /// Means of the gradient, for centred RMSprop only.
     mean: Option<Tensor>,
-    /// The gradient over its root, for RMSprop on the CPU.
+    /// Scratch memory of RMSprop on the CPU: the gradient divided by its root mean square.
     scaled: Vec<f32>,
     steps: u64,
 }
@@ -152,7 +152,7 @@ impl Optimizer {
         self.step(&mut view(params), &view(grad), lr);
     }
 
-    /// Steps in plain memory, with the same bits on every processor.
+    /// Moves the parameters one step in plain memory, with the same bits on every processor.
     fn step_on_host(&mut self, params: &mut [f32], grad: &[f32], lr: f64) {
         self.steps += 1;
         let first = host::write(&mut self.first);
@@ -176,7 +176,7 @@ impl Optimizer {
         }
     }
 
-    /// Moves the parameters one step: `params -= step(grad)`.
+    /// Moves the parameters one step by the gradient `grad`, at learning rate `lr`.
     pub fn step(&mut self, params: &mut Tensor, grad: &Tensor, lr: f64) {
         let _guard = tch::no_grad_guard();
         if params.device() == Device::Cpu {
@@ -212,7 +212,7 @@ impl Optimizer {
         }
     }
 
-    /// Moves the parameters of a GPU by `update`, with momentum.
+    /// Moves parameters on a GPU by `-lr * update`, with momentum.
     fn momentum_step(&mut self, params: &mut Tensor, update: Tensor, momentum: f64, lr: f64) {
         let update = if momentum == 0.0 {
             update
@@ -261,8 +261,8 @@ impl Optimizer {
     }
 }
 
-/// Scales a part of `grad` so that its norm is at most `max_norm`; `stats` gets the norm before clipping as `name`,
-/// without a transfer from a GPU.
+/// Scales the range `part` of `grad` so that its norm is at most `max_norm`. The norm before clipping is added to
+/// `stats` as `name`; on a GPU it stays there until the statistics are read.
 pub(crate) fn clip_grad_norm(
     grad: &mut Tensor,
     part: Range<usize>,

@@ -1,4 +1,4 @@
-//! Acting of some copies while the others wait: agents that take turns, or have left the environment.
+//! Acting in some copies while the others wait: their agents take turns, or have left the environment.
 
 use crate::base::Result;
 use crate::policy::{Policy, StepColumns};
@@ -8,7 +8,8 @@ use crate::sample::connector::choosing::Choices;
 use crate::sample::rollout_buffer::RolloutBuffer;
 
 impl Connector {
-    /// Like [`act`](Self::act), but only the copies in `gathered` act, each on its row `at[copy]`; the others wait.
+    /// Like [`act`](Self::act), but only for the copies in `gathered`, each by the observation in its row `at[copy]`;
+    /// the other copies wait.
     pub(crate) fn act_some(
         &mut self,
         policy: &mut dyn Policy,
@@ -72,12 +73,12 @@ impl Connector {
         chose
     }
 
-    /// Makes buffers for acting while some copies wait.
+    /// Makes the buffers for [`act_some`](Self::act_some), with room for all copies.
     pub(crate) fn gathered(&self) -> Result<ActingRows> {
         Ok(ActingRows::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
     }
 
-    /// Stores one copy's raw observation as its part of row `t`; with `learn` the filter is updated.
+    /// Stores the raw observation of one copy in that copy's part of row `t`; with `learn` the filter counts it, too.
     pub(crate) fn observe_one(
         &mut self,
         steps: &mut RolloutBuffer,
@@ -93,7 +94,7 @@ impl Connector {
         Ok(())
     }
 
-    /// Converts the actions of row `t` to the environment's form.
+    /// The actions of row `t`, converted to the environment's form.
     pub(crate) fn taken<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> &'a [u8] {
         self.to_env.apply(steps.actions.bytes_mut(t))
     }

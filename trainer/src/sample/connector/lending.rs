@@ -6,7 +6,8 @@ use crate::sample::connector::Connector;
 use crate::sample::rollout_buffer::RolloutBuffer;
 
 impl Connector {
-    /// The first `steps` rows of `buffer`, as a fragment; copy `i` took `lengths[i]` of the steps, or all.
+    /// Lends the first `steps` rows of `buffer` as a fragment. Copy `i` took `lengths[i]` steps; without `lengths`
+    /// every copy took all `steps`.
     pub(crate) fn lend<'a>(
         &self,
         buffer: &'a RolloutBuffer,

@@ -1,4 +1,4 @@
-//! Making a connector, and reading its parts.
+//! Making a connector, and access to its parts.
 
 use crate::base::{Result, Spaces, Stream};
 use crate::learn::params::Encoding;
@@ -11,14 +11,14 @@ use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use crate::settings::{Common, ObservationFilter};
 use pavlov_envs::{DType, Space};
 
-/// Bytes of one stored row.
+/// Number of bytes of one stored observation.
 fn row_bytes(encoding: &Encoding) -> usize {
     encoding.shape().iter().product::<i64>() as usize * encoding.kind().elt_size_in_bytes()
 }
 
 impl Connector {
-    /// Makes a connector with one copy per random stream, and with an empty filter if the settings have one;
-    /// `act_dtype` is the scalar type of actions.
+    /// Makes a connector with one copy per random stream in `rngs`, and with an empty filter if the settings ask for
+    /// one; `act_dtype` is the scalar type of the actions.
     pub(crate) fn new(
         spaces: &Spaces,
         act_dtype: DType,
@@ -65,7 +65,7 @@ impl Connector {
         })
     }
 
-    /// Normalises observations by these statistics; without statistics observations stay as they are.
+    /// Replaces the filter by one with the statistics `running`; with `None` observations are not filtered.
     pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
         self.filter = running.map(|_| self.new_filter());
         if let (Some(filter), Some(running)) = (&mut self.filter, running) {
@@ -74,12 +74,12 @@ impl Connector {
         Ok(self)
     }
 
-    /// A filter that has not seen anything.
+    /// Makes a filter without any statistics yet.
     pub(crate) fn new_filter(&self) -> MeanStdFilter {
         MeanStdFilter::new(self.encoding.width())
     }
 
-    /// Makes storage of `steps` steps.
+    /// Allocates a rollout buffer for `steps` steps of all copies.
     pub(crate) fn steps(&self, steps: usize) -> Result<RolloutBuffer> {
         let widths = self.columns.iter().map(|(_, width)| *width);
         let space = &self.spaces.action_space;
@@ -90,7 +90,7 @@ impl Connector {
         Ok(storage)
     }
 
-    /// Recurrent state of one copy.
+    /// Recurrent state of one copy, `[width]`.
     pub(crate) fn memory(&self, copy: usize) -> &[f32] {
         &self.memory[copy * self.memory_width..][..self.memory_width]
     }
@@ -115,18 +115,18 @@ impl Connector {
         &self.encoding
     }
 
-    /// Bytes of one stored row.
+    /// Number of bytes of one stored observation.
     pub(crate) fn row_bytes(&self) -> usize {
         row_bytes(&self.encoding)
     }
 
-    /// Whether each copy's next step is the first of its episode.
+    /// For each copy, whether its next step is the first of an episode.
     pub(crate) fn resets(&self) -> &[bool] {
         &self.resets
     }
 
-    /// A stored observation as the model's input: copy `i` of row `t`, or the last one that
-    /// [`last_seen`](Self::last_seen) converted.
+    /// Converts a stored observation to the model's input. `at` is its row and its copy; with `None` it is the
+    /// observation that [`last_seen`](Self::last_seen) converted last.
     pub(crate) fn model_row(&mut self, steps: &mut RolloutBuffer, at: Option<(usize, usize)>) -> &[f32] {
         let bytes = self.row_bytes();
         let row = match at {

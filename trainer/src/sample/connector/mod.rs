@@ -1,4 +1,4 @@
-//! The connection between an environment and a policy. The sampler, evaluation and sessions share it.
+//! The connection between an environment and a policy, used by the sampler, evaluations and sessions.
 
 mod choosing;
 mod gathering;
@@ -17,7 +17,7 @@ use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use pavlov_envs::StepOut;
 
 /// Everything that acting needs besides a policy: storing and filtering of observations, recurrent state and random
-/// stream of every copy, random first steps, and conversion of actions for the environment.
+/// stream of every copy, random actions in the first steps, and conversion of actions for the environment.
 ///
 /// # Contract
 ///
@@ -25,18 +25,24 @@ use pavlov_envs::StepOut;
 /// * Nothing is allocated per step.
 #[derive(Debug)]
 pub(crate) struct Connector {
+    /// Spaces of the environment.
     spaces: Spaces,
     copies: usize,
+    /// Index of the worker, and the number of workers.
     worker: (usize, usize),
+    /// Whether the environment's action masks are read.
     masked: bool,
     gamma: f64,
-    /// Number of the run's first steps in which actions are drawn at random.
+    /// Number of environment steps at the start of a run in which actions are drawn at random.
     random_timesteps: u64,
+    /// Conversion of raw observations to stored ones.
     preprocess: EnvToPolicy,
     /// Conversion of stored observations to the model's input.
     encoding: Encoding,
     pub(crate) filter: Option<MeanStdFilter>,
+    /// Conversion of the policy's actions to the environment's form.
     to_env: PolicyToEnv,
+    /// Columns that the policy adds, with the number of values per row.
     columns: Vec<(Column, usize)>,
     names: Vec<Column>,
     /// Recurrent state, `[copies, width]`.
@@ -44,22 +50,27 @@ pub(crate) struct Connector {
     memory_width: usize,
     /// Number of steps from one stored recurrent state to the next.
     max_seq_len: usize,
+    /// For each copy, whether its next step is the first of an episode.
     resets: Vec<bool>,
+    /// Random stream of each copy.
     rngs: Vec<Stream>,
     /// Correlated exploration noise, `[copies, components]`; empty for discrete actions.
     noise: Vec<f32>,
     noise_width: usize,
-    /// Raw observations of one step, if they are stored in another form. Eight-byte words, so that they are aligned
-    /// for every scalar type.
+    /// Raw observations of one step; empty if the environment writes the stored form itself. The words of eight bytes
+    /// are aligned for every scalar type.
     raw: Vec<u64>,
+    /// Raw last observations of the episodes that end in one step.
     raw_final: Vec<u64>,
-    /// Buffers for one stored observation, and for one as the model's input.
+    /// Buffer for one stored observation.
     final_row: Vec<u64>,
+    /// Buffer for one observation as the model's input.
     model_row: Vec<f32>,
 }
 
 impl Connector {
-    /// Starts an episode of one copy: its recurrent state and noise become zero. `stream` replaces its random stream.
+    /// Starts an episode of one copy: zeroes its recurrent state and noise, and replaces its random stream by `stream`,
+    /// if given.
     pub(crate) fn begin(&mut self, copy: usize, stream: Option<Stream>) {
         self.memory[copy * self.memory_width..][..self.memory_width].fill(0.0);
         self.noise[copy * self.noise_width..][..self.noise_width].fill(0.0);
@@ -69,7 +80,7 @@ impl Connector {
         }
     }
 
-    /// Buffer for the first observations; [`observe`](Self::observe) stores them in row 0.
+    /// Buffer for the first raw observations of all copies; [`observe`](Self::observe) then stores them in row 0.
     pub(crate) fn first<'a>(&'a mut self, steps: &'a mut RolloutBuffer) -> &'a mut [u8] {
         let Self { preprocess, raw, copies, .. } = self;
         if preprocess.direct {
@@ -79,7 +90,8 @@ impl Connector {
         }
     }
 
-    /// Stores the observations just written as row `t`; with `learn` the filter is updated.
+    /// Stores the raw observations that the environment has just written in row `t`; with `learn` the filter counts
+    /// them, too.
     pub(crate) fn observe(&mut self, steps: &mut RolloutBuffer, t: usize, learn: bool) -> Result<()> {
         if !self.preprocess.direct {
             let bytes = self.copies * self.preprocess.raw_bytes;
@@ -91,8 +103,8 @@ impl Connector {
         Ok(())
     }
 
-    /// The last observation of one copy's finished episode in the stored form, and the recurrent state after its last
-    /// step. The observation is `raw`, or else what the environment wrote in its last step.
+    /// Returns the last observation of one copy's finished episode, in the stored form, and the recurrent state after
+    /// its last step. The observation is `raw` if given, otherwise the one that the environment wrote in its last step.
     pub(crate) fn last_seen(&mut self, copy: usize, raw: Option<&[u8]>) -> Result<(&[u8], &[f32])> {
         let row_bytes = self.row_bytes();
         let raw_bytes = self.preprocess.raw_bytes;
@@ -105,7 +117,8 @@ impl Connector {
         Ok((row, &self.memory[copy * self.memory_width..][..self.memory_width]))
     }
 
-    /// Chooses one action per copy by the observations of row `t`, and stores it there with the policy's columns.
+    /// Chooses one action per copy by the observations of row `t`; stores the actions and the policy's columns in that
+    /// row.
     pub(crate) fn act(
         &mut self,
         policy: &mut dyn Policy,
@@ -142,7 +155,8 @@ impl Connector {
         Ok(())
     }
 
-    /// The actions of step `t` in the environment's form, and the buffers for the environment's answer.
+    /// Returns the actions of step `t` in the environment's form, and the buffers that the environment's step writes
+    /// to.
     pub(crate) fn exchange<'a>(
         &'a mut self,
         steps: &'a mut RolloutBuffer,

@@ -1,11 +1,11 @@
-//! Saving the connector in the middle of episodes.
+//! Saving and restoring a connector's filter, random streams, recurrent states and noise in the middle of episodes.
 
 use crate::base::{Error, Result, State, Stream, StreamState, host};
 use crate::sample::connector::Connector;
 use tch::Tensor;
 
 impl Connector {
-    /// Saves the state that [`set_state`](Self::set_state) restores.
+    /// Saves filter, random streams, recurrent states and noise to `state`, for [`set_state`](Self::set_state).
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("filter", &self.filter)?;
         state.set("rngs", &self.rngs.iter().map(Stream::state).collect::<Vec<_>>())?;
@@ -18,7 +18,8 @@ impl Connector {
         Ok(())
     }
 
-    /// Restores the state in the middle of episodes; `resets` tells which copies begin an episode.
+    /// Restores the parts that [`save`](Self::save) wrote; `resets` says for each copy whether its next step is the
+    /// first of an episode.
     pub(crate) fn set_state(&mut self, state: &State, resets: impl Iterator<Item = bool>) -> Result<()> {
         let rngs: Vec<StreamState> = state.get("rngs")?;
         if rngs.len() != self.copies {
@@ -30,7 +31,7 @@ impl Connector {
         }
         match state.tensor("noise") {
             Ok(noise) => restore_numbers("exploration's noise", &noise, &mut self.noise)?,
-            // The checkpoint has no noise: none was drawn.
+            // A checkpoint without noise is from a run that had drawn none.
             Err(_) => self.noise.fill(0.0),
         }
         self.filter = state.get("filter")?;
@@ -40,6 +41,7 @@ impl Connector {
     }
 }
 
+/// Copies the numbers of `saved` to `to`; returns an error about `what` if their number differs.
 fn restore_numbers(what: &str, saved: &Tensor, to: &mut [f32]) -> Result<()> {
     if saved.numel() != to.len() {
         let reason = format!("it is {} numbers, but {} are needed", saved.numel(), to.len());

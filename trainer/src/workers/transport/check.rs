@@ -1,4 +1,4 @@
-//! A function that checks the contract of a transport.
+//! [`check_worker_pool`]: a check that a transport keeps its contract.
 
 use crate::base::{Array, Error, Result, State, Weights};
 use crate::sample::{Reply, Request, Sampled};
@@ -7,15 +7,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Checks the contract of [`WorkerPool`] on a new pool of at least two workers, whose policies have the weights
-/// `weights`. Every answer must come within `patience`.
+/// Checks that a pool keeps the contract of [`WorkerPool`]. It must be new and have at least two workers; `weights` are
+/// weights of their policies. Every answer must come within `patience`.
 ///
 /// # Errors
-/// Returns [`Error::State`] with the rule that the pool breaks.
+/// Returns [`Error::State`] with the first rule that the pool breaks.
 pub fn check_worker_pool(pool: &mut dyn WorkerPool, weights: &Weights, patience: Duration) -> Result<()> {
     Check { pool, patience }.run(weights)
 }
 
+/// A pool to check, and the longest time to wait for an answer.
 struct Check<'a> {
     pool: &'a mut dyn WorkerPool,
     patience: Duration,

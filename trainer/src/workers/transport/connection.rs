@@ -1,8 +1,8 @@
 //! The connection to a worker's process: one thread that writes requests and one that reads replies.
 //!
 //! The plan's thread never waits for a process: when a process stops reading, only the threads of its own connection
-//! wait. A silent process is probed. In the process a separate thread answers probes, so a process that does not
-//! answer is stopped, or its machine is gone, while one whose environment is slow answers at once.
+//! wait. A process that sends nothing is probed. A thread of its own answers probes in the process, so a process with a
+//! slow environment answers at once, and one that does not answer has stopped, or its machine is gone.
 
 use crate::base::{Error, Result, lock};
 use crate::sample::{Reply, Request, WorkerSpec};
@@ -20,21 +20,26 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Number of probes that a process may leave unanswered; the time limit is divided into as many parts.
+/// Number of unanswered probes after which a process counts as gone. Probes are sent at intervals of
+/// `worker_health_probe_timeout_s / PROBES`.
 const PROBES: u32 = 4;
 
 /// The request number of a probe; no other request has it.
 const PROBE: u64 = 0;
 
-/// The worker and incarnation that a process is for, and the channel for its completions.
+/// The worker and incarnation that a process stands for, and the channel for its completions.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerAddress {
+    /// Index of the worker, counted from 0.
     pub(super) worker: usize,
+    /// Number of times that the worker was replaced before.
     pub(super) incarnation: u64,
+    /// The pool's channel for completions.
     pub(super) completions: Sender<Completion>,
 }
 
 impl WorkerAddress {
+    /// Sends a completion to the pool.
     fn complete(&self, request: u64, result: Result<Reply, Fault>) {
         let Self { worker, incarnation, .. } = *self;
         // The pool may already be dropped.
@@ -42,41 +47,50 @@ impl WorkerAddress {
     }
 }
 
-/// A worker's process and its unanswered requests.
+/// The connection to the process of one worker.
 #[derive(Debug)]
 pub(crate) struct Connection {
     place: WorkerAddress,
+    /// The queue of requests and probes for the process; `None` after [`close`](Self::close).
     outgoing: Option<Sender<Outgoing>>,
     shared: Arc<Shared>,
+    /// The thread that reads replies; `None` after [`bury`](Self::bury).
     reader: Option<JoinHandle<()>>,
 }
 
+/// A message to a process, which its writer thread sends.
 #[derive(Debug)]
 enum Outgoing {
+    /// A request with its number.
     Request(u64, Request),
+    /// A probe, which asks whether the process lives.
     Probe,
 }
 
+/// The state that the threads of a connection share with its owner.
 #[derive(Debug)]
 struct Shared {
     socket: UnixStream,
+    /// The process, to kill it or to wait for its end.
     process: Mutex<Box<dyn Body>>,
+    /// The unanswered requests.
     owed: Mutex<PendingRequest>,
 }
 
+/// The unanswered requests of a process, and the reasons why it is gone.
 #[derive(Debug, Default)]
 struct PendingRequest {
-    /// Numbers of the unanswered requests, oldest first.
+    /// Numbers of the unanswered requests, the oldest first.
     requests: VecDeque<u64>,
-    /// Why the connection broke, if that is known before the process has ended.
+    /// Why the connection broke, if the reason is known before the process has ended.
     cause: Option<String>,
     /// Why the process is gone; `None` while it lives.
     gone: Option<String>,
 }
 
 impl Connection {
-    /// Sends the process at the other end of the socket its worker number and settings. The process answers the
-    /// request `start` when it is ready.
+    /// Starts the threads of the connection, and sends the worker number and settings to the process at the other end
+    /// of the socket. When the process is ready, it answers the request with number `start`.
     pub(super) fn start(
         process: Box<dyn Body>,
         socket: UnixStream,
@@ -106,11 +120,12 @@ impl Connection {
         Ok(Self { place, outgoing: Some(outgoing), shared, reader: Some(reader) })
     }
 
+    /// Number of times that the worker was replaced before.
     pub(super) fn incarnation(&self) -> u64 {
         self.place.incarnation
     }
 
-    /// Queues a request for the process; if the process is gone, the request is completed with an error at once.
+    /// Queues a request for the process; if the process is gone, completes the request with an error at once.
     pub(super) fn submit(&self, number: u64, request: Request) {
         let mut owed = lock(&self.shared.owed);
         if let Some(reason) = &owed.gone {
@@ -120,33 +135,33 @@ impl Connection {
         }
         owed.requests.push_back(number);
         if let Some(outgoing) = &self.outgoing {
-            // A writer that has ended has closed the socket, so the reader completes the open requests.
+            // If the writer thread has ended, it has closed the socket, and the reader completes the open requests.
             let _ = outgoing.send(Outgoing::Request(number, request));
         }
     }
 
-    /// Kills the process, even a stopped one. The reader thread notices and waits for its end.
+    /// Kills the process, even a stopped one. The reader thread then notices the end and waits for it.
     pub(super) fn kill(&self) {
-        // The reader thread holds the lock while it waits for the end of the process, so nothing is left to do.
+        // If the lock is taken, the reader thread waits for the end of the process already.
         if let Ok(mut process) = self.shared.process.try_lock() {
             process.kill();
         }
         let _ = self.shared.socket.shutdown(Shutdown::Both);
     }
 
-    /// Closes the queue of requests, so that the process ends by itself.
+    /// Closes the queue of requests and the socket, so that the process ends by itself.
     pub(super) fn close(&mut self) {
         self.outgoing = None;
         let _ = self.shared.socket.shutdown(Shutdown::Both);
     }
 
-    /// Waits for the end of the process after [`close`](Self::close); a process that takes too long is killed.
+    /// Waits for the end of the process after [`close`](Self::close). A process that takes too long is killed.
     pub(super) fn bury(&mut self) {
         self.reader.take().map(JoinHandle::join);
     }
 }
 
-/// Writes the settings of a worker, and then its requests.
+/// Writes the settings of a worker, and then its requests and probes, until the queue is closed or writing fails.
 fn send(shared: &Shared, spec: &WorkerSpec, worker: usize, start: u64, inbox: &Receiver<Outgoing>) {
     let mut to = BufWriter::new(&shared.socket);
     let begin = || {
@@ -167,16 +182,18 @@ fn send(shared: &Shared, spec: &WorkerSpec, worker: usize, start: u64, inbox: &R
         };
     }
     if let Err(error) = sent {
-        // If the process is gone, the reason for that says more.
+        // If the process is gone, the reason for its end says more than this error.
         let is_gone = lock(&shared.owed).gone.is_some();
         tracing::debug!(worker = worker + 1, is_gone, "a request was not sent: {error}");
         let _ = shared.socket.shutdown(Shutdown::Both);
     }
 }
 
-/// Reads a process's output and probes the process while it is silent, beginning after its first output.
+/// A reader of the output of a process, which sends probes while the process is silent, but not before its first
+/// output.
 struct Probed<'a> {
     shared: &'a Shared,
+    /// The queue for the process, into which probes go.
     probes: Sender<Outgoing>,
     /// Whether the process has sent anything yet.
     lives: bool,
@@ -185,6 +202,7 @@ struct Probed<'a> {
 }
 
 impl Probed<'_> {
+    /// Whether the process has not left too many probes unanswered.
     fn answers(&self) -> bool {
         self.unanswered < PROBES
     }
@@ -209,14 +227,15 @@ impl Read for Probed<'_> {
             }
             if self.lives {
                 self.unanswered += 1;
-                // A writer that is blocked still has the previous probe in its queue.
+                // If the writer thread is blocked, the previous probe is still in its queue.
                 let _ = self.probes.send(Outgoing::Probe);
             }
         }
     }
 }
 
-/// Reads replies until the process is gone, and then completes its open requests with an error.
+/// Reads replies and passes them to the pool, until the process is gone; then completes the open requests with an
+/// error.
 fn receive(shared: &Shared, place: &WorkerAddress, probes: Sender<Outgoing>) {
     let mut from = BufReader::new(Probed { shared, probes, lives: false, unanswered: 0 });
     loop {
@@ -248,7 +267,7 @@ fn receive(shared: &Shared, place: &WorkerAddress, probes: Sender<Outgoing>) {
     let _ = shared.socket.shutdown(Shutdown::Both);
     let mut process = lock(&shared.process);
     let cause = lock(&shared.owed).cause.take();
-    // If the cause is known, nobody waits for the end of the process.
+    // If the reason is known, it is reported before the process has ended.
     let is_known = cause.is_some();
     let reason = cause.unwrap_or_else(|| process.wait());
     let mut owed = lock(&shared.owed);

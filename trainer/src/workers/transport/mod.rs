@@ -1,7 +1,7 @@
-//! Rollout workers on a transport: threads, processes of this machine, or a Ray cluster.
+//! Transports of rollout workers: threads, processes of this machine, or a Ray cluster.
 //!
-//! A [`WorkerPool`] only carries requests and replies. The rules for workers that fail or are late are in
-//! `health.rs`, the same for every transport.
+//! A [`WorkerPool`] only carries requests and replies. The rules for workers that fail or are late are in `health.rs`,
+//! and are the same for every transport.
 
 mod check;
 mod connection;
@@ -23,7 +23,7 @@ use crate::base::Result;
 use crate::sample::WorkerSpec;
 use pavlov_tune::WorkerTransport;
 
-/// Starts the rollout workers on the transport that the settings name.
+/// Starts the rollout workers of a run, on the transport that the settings name.
 ///
 /// # Errors
 /// Fails if a worker cannot be started or, with `validate_workers_after_construction`, cannot make its environments.

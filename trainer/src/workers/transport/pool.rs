@@ -1,4 +1,4 @@
-//! [`WorkerPool`]: the contract of a transport.
+//! [`WorkerPool`]: the trait of a transport, and its contract.
 
 use crate::base::{Error, Result};
 use crate::sample::{Reply, Request};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The worker is alive and reports this error.
+    /// The worker is alive and reports an error, with this message.
     App(String),
     /// The worker is gone, for this reason.
     Dead(String),
@@ -20,7 +20,7 @@ pub enum Fault {
 pub struct Completion {
     /// The worker that answers, counted from 0.
     pub worker: usize,
-    /// Incarnation of the worker that answers: how often it was replaced before.
+    /// Incarnation of the worker that answers: the number of times that it was replaced before.
     pub incarnation: u64,
     /// Number of the request that is answered, as returned by [`WorkerPool::submit`] or [`WorkerPool::respawn`].
     pub request: u64,
@@ -28,16 +28,16 @@ pub struct Completion {
     pub result: Result<Reply, Fault>,
 }
 
-/// A transport: carries requests to workers and replies back. It has no rules for workers that fail.
+/// A transport: it carries requests to workers, and their replies back. It has no rules for workers that fail.
 ///
-/// [`check_worker_pool`](crate::workers::transport::check::check_worker_pool) checks the contract.
+/// [`check_worker_pool`](crate::workers::transport::check::check_worker_pool) checks that a pool keeps the contract.
 ///
 /// # Contract
 ///
 /// * Requests to one worker are answered in order.
-/// * Every request to the current incarnation of a worker is completed once. If the worker is gone, the completion
-///   says so.
-/// * `next` may return completions of an incarnation that ended by `respawn`, with the number of that incarnation.
+/// * Every request to the current incarnation of a worker is completed once, with an error if the worker is gone.
+/// * `next` may return completions of an incarnation that `respawn` has ended; they have the number of that
+///   incarnation.
 /// * Neither `submit` nor `respawn` waits for a worker.
 /// * Dropping the pool ends the workers.
 pub trait WorkerPool: Send + std::fmt::Debug {
@@ -49,33 +49,33 @@ pub trait WorkerPool: Send + std::fmt::Debug {
         self.len() == 0
     }
 
-    /// Sends a request to a worker. Returns the number of the request.
+    /// Sends a request to a worker. Returns the number of the request, which its completion has, too.
     ///
     /// # Errors
-    /// Fails if the transport cannot carry the request. A worker that is gone is reported by [`next`](Self::next)
-    /// instead.
+    /// Fails if the transport cannot carry the request. If the worker is gone, [`next`](Self::next) reports it instead.
     fn submit(&mut self, worker: usize, request: Request) -> Result<u64>;
 
-    /// Waits for the next completion; returns `None` when `timeout` passes first.
+    /// Waits for the next completion; returns `None` if `timeout` passes first. Without a timeout it waits for ever.
     ///
     /// # Errors
-    /// Fails if the transport itself does. An error that a worker reports is in the completion.
+    /// Fails if the transport itself does. Errors that a worker reports are in the completion.
     fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>>;
 
-    /// Ends a worker and starts a new one in its place, with fresh environments and initial weights. Returns the
-    /// number of the request that is completed with [`Reply::Done`] when the worker is ready, or with the error of
-    /// its start.
+    /// Ends a worker and starts a new one in its place, with fresh environments and initial weights. Returns the number
+    /// of a request, which is completed with [`Reply::Done`] when the new worker is ready, or with the error of its
+    /// start.
     ///
     /// # Errors
-    /// Fails if the transport has no thread or process for the worker.
+    /// Fails if no thread or process can be started for the worker.
     fn respawn(&mut self, worker: usize) -> Result<u64>;
 
-    /// The incarnation of the worker: how often it was replaced.
+    /// The incarnation of a worker: the number of times that it was replaced.
     fn incarnation(&self, worker: usize) -> u64;
 }
 
-/// Waits until every worker of a new pool is ready; `starts` has the request numbers of their starts. Without
-/// `validate_workers_after_construction` it does not wait, and the first request to a worker that is not ready fails.
+/// Waits until every worker of a new pool is ready; `starts` has the numbers of the requests that stand for their
+/// starts. Without `validate_workers_after_construction` it does not wait, and the first request to a worker that
+/// cannot start fails.
 ///
 /// # Errors
 /// Returns [`Error::Worker`] with the reason if a worker fails or is not ready in `worker_health_probe_timeout_s`.
@@ -105,7 +105,7 @@ pub(crate) fn validate(pool: &mut dyn WorkerPool, mut starts: Vec<u64>, common: 
     Ok(())
 }
 
-/// The reason in the error about a worker that is not ready in time.
+/// The message of the error about a worker that is not ready within `limit`.
 pub(crate) fn not_ready(limit: Option<Duration>) -> String {
     let seconds = limit.unwrap_or_default().as_secs_f64();
     format!("it is not ready in {seconds} s (`worker_health_probe_timeout_s`)")

@@ -1,7 +1,7 @@
-//! Workers on a Ray cluster: one actor per worker starts this executable on the machine that Ray chooses.
+//! [`RayPool`]: workers on a Ray cluster. One actor per worker starts this executable on the machine that Ray chooses.
 //!
-//! A helper process in Python, the engine, talks to Ray. It passes frames to the actors unchanged, so a worker here
-//! is the same as a worker process on this machine, and the trainer outlives the cluster.
+//! A helper process in Python, the engine, talks to Ray. It passes frames to the actors unchanged, so these workers are
+//! the same as worker processes on this machine, and the trainer outlives the cluster.
 
 use crate::base::Result;
 use crate::sample::{Request, WorkerSpec};
@@ -18,17 +18,23 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct RayPool {
     spec: Arc<WorkerSpec>,
+    /// The connection to the actor of each worker.
     lives: Vec<Connection>,
+    /// Completions of all workers.
     completions: Receiver<Completion>,
+    /// Sender of `completions`, of which every connection gets a clone.
     send_completions: Sender<Completion>,
+    /// Number of requests so far, which is the number of the last request.
     requests: u64,
+    /// The helper process that talks to Ray, shared by all pools.
     engine: Arc<RayEngine>,
+    /// The engine's number for this pool; 0 for a pool without workers.
     number: u64,
 }
 
 impl RayPool {
-    /// Starts `workers` actors, on the cluster at `RAY_ADDRESS` or else on one that is started on this machine and
-    /// ends with the last pool. With `validate_workers_after_construction` it waits until every worker has its
+    /// Starts `workers` actors: on the cluster at `RAY_ADDRESS`, or else on a cluster that is started on this machine
+    /// and ends with the last pool. With `validate_workers_after_construction` it waits until every worker has its
     /// environments.
     ///
     /// # Errors
@@ -41,10 +47,11 @@ impl RayPool {
         Self::asked(spec, workers, Asked::WORKERS)
     }
 
-    /// As [`new`](Self::new), for a pool that other settings ask for.
+    /// Starts `workers` actors as [`new`](Self::new) does, for a pool that other settings ask for; errors name the
+    /// settings in `asked`.
     pub(crate) fn asked(spec: &WorkerSpec, workers: usize, asked: Asked) -> Result<Self> {
         let (send_completions, completions) = unbounded();
-        // A trainable that `main` does not know is refused before a cluster is started.
+        // A trainable that `main` does not pass to `child_main` is refused before a cluster is started.
         command(spec)?;
         let engine = RayEngine::shared(asked.by)?;
         let number = match workers {
@@ -75,6 +82,7 @@ impl RayPool {
         self.engine.node_address()
     }
 
+    /// Starts the actor of a worker; returns the connection, and the number of the request that stands for its start.
     fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Connection, u64)> {
         self.requests += 1;
         let place = WorkerAddress { worker, incarnation, completions: self.send_completions.clone() };
@@ -88,11 +96,12 @@ impl RayPool {
     }
 }
 
+/// The command that starts the process of a worker.
 fn command(spec: &WorkerSpec) -> Result<ChildCommand> {
     Ok(rollout_command(spec.trainable()?, "ray", spec.names.common.num_cpus_per_worker.max(1))?)
 }
 
-/// The resources of one worker, by Ray's names.
+/// Amounts of the resources of one worker, by the names that Ray gives them.
 fn resources(common: &Common) -> Map<String, Value> {
     let own = [("CPU", common.num_cpus_per_worker as f64), ("GPU", common.num_gpus_per_worker)];
     let own = own.map(|(name, amount)| (name.to_owned(), amount.into()));
@@ -103,6 +112,7 @@ fn resources(common: &Common) -> Map<String, Value> {
 /// The settings that errors name when Ray does not start, or its cluster has no room for a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
+    /// The setting that asks for the pool.
     by: &'static str,
     /// The settings that such an error advises to lower, so that the pool has room.
     less: &'static str,
@@ -116,6 +126,7 @@ impl Asked {
     pub(crate) const LEARNERS: Self = Self { by: "learners", less: "`num_cpus_per_learner`" };
 }
 
+/// The request to reserve resources for all workers of a pool.
 fn reservation(common: &Common, workers: usize, less: &str) -> Value {
     json!({
         "workers": workers, "resources": resources(common), "labels": common.label_selector_per_worker,
@@ -164,7 +175,7 @@ impl WorkerPool for RayPool {
 
 impl Drop for RayPool {
     fn drop(&mut self) {
-        // First all connections are closed, and then each process is waited for.
+        // All connections are closed before the first process is waited for.
         self.lives.iter_mut().for_each(Connection::close);
         self.lives.iter_mut().for_each(Connection::bury);
         self.engine.release(self.number);

@@ -1,4 +1,4 @@
-//! Workers on threads of this process. Batches and weights are handed over without serialisation.
+//! [`ThreadPool`]: workers on threads of this process. Batches and weights are passed on without serialisation.
 
 use crate::base::{Error, Result, catch};
 use crate::sample::{Reply, Request, RolloutWorker, WorkerSpec};
@@ -11,14 +11,20 @@ use std::time::Duration;
 pub struct ThreadPool {
     spec: WorkerSpec,
     workers: Vec<Handle>,
+    /// Completions of all workers.
     completions: Receiver<Completion>,
+    /// Sender of `completions`, of which every thread gets a clone.
     send_completions: Sender<Completion>,
+    /// Number of requests so far, which is the number of the last request.
     requests: u64,
 }
 
+/// The thread of one worker.
 #[derive(Debug)]
 struct Handle {
+    /// Sends requests, with their numbers, to the thread of the worker.
     requests: Sender<(u64, Request)>,
+    /// Number of times that the worker was replaced.
     incarnation: u64,
 }
 
@@ -43,6 +49,7 @@ impl ThreadPool {
         Ok(pool)
     }
 
+    /// Starts the thread of a worker; returns its handle, and the number of the request that stands for its start.
     fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Handle, u64)> {
         self.requests += 1;
         let start = self.requests;
@@ -97,7 +104,7 @@ impl WorkerPool for ThreadPool {
         self.requests += 1;
         let id = self.requests;
         if self.workers[worker].requests.send((id, request)).is_err() {
-            // The thread has ended; the caller gets the fault by `next`, as for every failure.
+            // The caller gets this fault by `next`, as every failure of a worker.
             let incarnation = self.workers[worker].incarnation;
             let result = Err(Fault::Dead("its thread has ended".into()));
             let _ = self.send_completions.send(Completion { worker, incarnation, request: id, result });

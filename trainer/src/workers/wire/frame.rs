@@ -1,4 +1,4 @@
-//! Reading and writing of one frame: header, JSON, arrays.
+//! Frames on the wire: reading and writing a header, JSON and arrays.
 
 use crate::base::{Array, Error, Result, State};
 use serde::de::DeserializeOwned;
@@ -9,26 +9,28 @@ use std::io;
 use std::io::{ErrorKind, Read, Write};
 use tch::Kind;
 
-/// Version of frames and messages. Both ends are the same executable, so another version is an error.
+/// Version of frames and messages. Both ends run the same executable, so another version is an error.
 pub(crate) const VERSION: u16 = 4;
 
+/// The first four bytes of every frame.
 const MARK: [u8; 4] = *b"PVLW";
+/// Number of bytes of the header.
 const HEADER: usize = 40;
-/// Position of the checksum in the header, in bytes.
+/// The bytes of the header in which the checksum is.
 const CHECKSUM: std::ops::Range<usize> = 32..36;
 
-/// Largest size of the JSON in bytes, the same as for a line from a trial's process.
+/// Largest number of bytes of the JSON in a frame, the same as for a line from the process of a trial.
 const MOST_JSON: u64 = 256 << 20;
-/// Largest size of the arrays in bytes; the batch of any worker is smaller.
+/// Largest number of bytes of the arrays in a frame, more than any batch has.
 const MOST_ARRAYS: u64 = 64 << 30;
-/// Bytes of memory reserved before data arrive.
+/// Largest number of bytes of memory that is reserved before data arrive.
 const AT_ONCE: u64 = 64 << 20;
 
 /// The kind of request or reply that a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum Op {
-    /// To a worker: the settings that it is made from.
+    /// To a worker: its number and the settings that it is made from.
     Start = 1,
     SetWeights,
     Sample,
@@ -42,7 +44,7 @@ pub(crate) enum Op {
     Probe,
     /// To a learner: a step that it takes together with the trainer.
     Follow,
-    /// From a worker: a request is done, its environments are made, or its process lives.
+    /// From a worker: a request was carried out, its environments are made, or its process lives.
     Done = 100,
     Sampled,
     Evaluated,
@@ -75,7 +77,7 @@ impl Op {
     ];
 }
 
-/// The content of a frame: a head of JSON values, and a state.
+/// The content of a frame: named JSON values, the head, and a state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message<'a> {
     head: Map<String, Value>,
@@ -83,7 +85,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Makes a message that carries this state.
+    /// Makes a message with an empty head that carries `state`.
     pub(crate) fn of(state: Cow<'a, State>) -> Self {
         Self { head: Map::new(), state }
     }
@@ -101,12 +103,12 @@ impl<'a> Message<'a> {
         T::deserialize(value).map_err(|e| damaged(format!("its `{key}` cannot be read: {e}")))
     }
 
-    /// The state that the message carries.
+    /// The state that the message carries, to change.
     pub(crate) fn state_mut(&mut self) -> &mut State {
         self.state.to_mut()
     }
 
-    /// The state that the message carries.
+    /// Returns the state that the message carries.
     pub(crate) fn into_state(self) -> State {
         self.state.into_owned()
     }
@@ -121,6 +123,7 @@ pub(crate) struct Frame {
     pub(crate) message: Message<'static>,
 }
 
+/// The JSON of a frame to write; `arrays` has name, type and shape of each array.
 #[derive(Serialize)]
 struct Describing<'a> {
     head: &'a Map<String, Value>,
@@ -128,6 +131,7 @@ struct Describing<'a> {
     arrays: Vec<(&'a str, &'static str, &'a [i64])>,
 }
 
+/// The JSON of a frame that was read; `arrays` has name, type and shape of each array.
 #[derive(Deserialize)]
 struct Described {
     head: Map<String, Value>,
@@ -138,7 +142,7 @@ struct Described {
 /// Writes a frame. Arrays are written from their own memory, without a copy.
 ///
 /// # Errors
-/// Fails if frames have no name for an array's type, if the frame is too long, or if `to` fails.
+/// Fails if an array has a type that frames have no name for, if the frame is too long, or if `to` fails.
 pub(crate) fn write(to: &mut impl Write, op: Op, request: u64, message: &Message<'_>) -> Result<()> {
     let (values, arrays) = message.state.parts();
     let described = Describing {
@@ -165,6 +169,7 @@ pub(crate) fn write(to: &mut impl Write, op: Op, request: u64, message: &Message
     arrays.iter().try_for_each(|(_, array)| put(array.bytes()))
 }
 
+/// Makes the header of a frame, with a checksum of 0; `json` and `arrays` are numbers of bytes.
 fn header(op: u16, request: u64, [json, arrays]: [u64; 2]) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MARK);
@@ -176,6 +181,7 @@ fn header(op: u16, request: u64, [json, arrays]: [u64; 2]) -> [u8; HEADER] {
     header
 }
 
+/// Returns an error if the JSON or the arrays of a frame are too long.
 fn check_sizes(sizes: [u64; 2]) -> Result<()> {
     for (what, size, most) in [("JSON", sizes[0], MOST_JSON), ("arrays", sizes[1], MOST_ARRAYS)] {
         if size > most {
@@ -185,7 +191,7 @@ fn check_sizes(sizes: [u64; 2]) -> Result<()> {
     Ok(())
 }
 
-/// Reads a frame; `None` if the data end, also in the middle of a frame: then the writer is gone.
+/// Reads a frame. Returns `None` if the data end, even in the middle of a frame, because then the writer is gone.
 ///
 /// # Errors
 /// Fails if the frame is damaged or of another version, or if `from` fails.
@@ -238,14 +244,14 @@ pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
     Ok(Some(Frame { op, request, message: Message { head: described.head, state: Cow::Owned(state) } }))
 }
 
-/// Reads `size` bytes; `None` if the data end before. Memory grows only as bytes arrive.
+/// Reads `size` bytes; returns `None` if the data end before. Memory grows only as bytes arrive.
 fn take(from: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::with_capacity(size.min(AT_ONCE) as usize);
     let came = until_its_end(from.take(size).read_to_end(&mut bytes))?;
     Ok(came.map(|_| bytes).filter(|bytes| bytes.len() as u64 == size))
 }
 
-/// Turns the end of the data into `None`: the writer is gone.
+/// Turns the end of the data into `None`: then the writer is gone.
 fn until_its_end<T>(came: io::Result<T>) -> Result<Option<T>> {
     match came {
         Ok(came) => Ok(Some(came)),
@@ -254,10 +260,12 @@ fn until_its_end<T>(came: io::Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Makes the error about a frame that cannot be read.
 pub(crate) fn damaged(reason: impl Into<String>) -> Error {
     Error::state("a frame", reason)
 }
 
+/// The names of scalar types in frames.
 const DTYPES: [(Kind, &str); 10] = [
     (Kind::Float, "F32"),
     (Kind::Double, "F64"),
@@ -271,16 +279,19 @@ const DTYPES: [(Kind, &str); 10] = [
     (Kind::BFloat16, "BF16"),
 ];
 
+/// The name of a scalar type; an error if frames have none for it.
 fn dtype(kind: Kind) -> Result<&'static str> {
     let name = DTYPES.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name);
     name.ok_or_else(|| Error::state("a message", format!("arrays of {kind:?} cannot be sent")))
 }
 
+/// The scalar type with this name.
 fn kind(dtype: &str) -> Result<Kind> {
     let kind = DTYPES.iter().find(|(_, name)| *name == dtype).map(|(kind, _)| *kind);
     kind.ok_or_else(|| damaged(format!("there is no type {dtype:?} of numbers")))
 }
 
+/// Number of bytes of an array; `None` if it is too large or the shape has a negative number.
 fn bytes_of(kind: Kind, shape: &[i64]) -> Option<u64> {
     let size = kind.elt_size_in_bytes() as u64;
     shape.iter().try_fold(size, |size, axis| size.checked_mul(u64::try_from(*axis).ok()?))

@@ -1,4 +1,4 @@
-//! How each request and reply becomes a frame, and back.
+//! Conversion of requests and replies to frames, and back.
 
 use crate::base::{Array, Result, State, catch};
 use crate::sample::{Evaluation, Follow, Reply, Request, Sampled};
@@ -10,26 +10,26 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use tch::Kind;
 
-/// Writes the request with that number as a frame.
+/// Writes a request, with its number, as a frame.
 ///
 /// # Errors
-/// Fails if `to` fails, or if the request cannot be written: it is too long, or has numbers of a type that frames do
-/// not have.
+/// Fails if `to` fails, or if the request cannot be written: it is too long, or has an array of a type that frames have
+/// no name for.
 pub fn write_request(to: &mut impl Write, number: u64, body: &Request) -> Result<()> {
     let (op, message) = request(body)?;
     write(to, op, number, &message)
 }
 
-/// Reads a request and its number; `None` if the data end, also in the middle of a frame.
+/// Reads a request and its number; returns `None` if the data end, even in the middle of a frame.
 ///
 /// # Errors
-/// Fails if `from` fails, or if the frame is damaged, of another version, or no request.
+/// Fails if `from` fails, or if the frame is damaged, is of another version, or carries no request.
 pub fn read_request(from: &mut impl Read) -> Result<Option<(u64, Request)>> {
     let Some(frame) = read(from)? else { return Ok(None) };
     Ok(Some((frame.request, to_request(frame)?)))
 }
 
-/// Writes the answer to the request with that number as a frame.
+/// Writes the answer to the request `number` as a frame.
 ///
 /// # Errors
 /// Fails in the same cases as [`write_request`].
@@ -41,20 +41,20 @@ pub fn write_reply(to: &mut impl Write, number: u64, answer: &Result<Reply, Faul
     write(to, op, number, &message)
 }
 
-/// Reads an answer and the number of its request; `None` if the data end, also in the middle of a frame.
+/// Reads an answer and the number of its request; returns `None` if the data end, even in the middle of a frame.
 ///
 /// # Errors
-/// Fails if `from` fails, or if the frame is damaged, of another version, or no answer.
+/// Fails if `from` fails, or if the frame is damaged, is of another version, or carries no answer.
 #[allow(clippy::type_complexity)]
 pub fn read_reply(from: &mut impl Read) -> Result<Option<(u64, Result<Reply, Fault>)>> {
     let Some(frame) = read(from)? else { return Ok(None) };
     Ok(Some((frame.request, to_reply(frame)?)))
 }
 
-/// The kind and content of the frame of a request.
+/// Returns the kind and the content of a request's frame.
 ///
 /// # Errors
-/// Fails if serde cannot write a part of it as JSON.
+/// Fails if serde cannot write a part of the request as JSON.
 fn request(request: &Request) -> Result<(Op, Message<'_>)> {
     let message = Message::default();
     Ok(match request {
@@ -75,10 +75,10 @@ fn request(request: &Request) -> Result<(Op, Message<'_>)> {
     })
 }
 
-/// The request that a frame carries.
+/// Returns the request that a frame carries.
 ///
 /// # Errors
-/// Fails if the frame carries something else, or a part of the request is missing or of another kind.
+/// Fails if the frame carries no request, or if a part of the request is missing or of another type.
 pub(crate) fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
     Ok(match op {
         Op::Sample => Request::Sample { timestep: message.get("timestep")? },
@@ -99,10 +99,10 @@ pub(crate) fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
     })
 }
 
-/// The kind and content of the frame of a reply.
+/// Returns the kind and the content of a reply's frame.
 ///
 /// # Errors
-/// Fails if serde cannot write a part of it as JSON.
+/// Fails if serde cannot write a part of the reply as JSON.
 fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
     let message = Message::default();
     Ok(match reply {
@@ -125,26 +125,26 @@ fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
     })
 }
 
-/// The content of the frame for a request without a reply: the reason.
+/// Returns the content of the frame that says why a request has no reply.
 fn fault(fault: &Fault) -> Message<'static> {
     let (kind, Fault::App(reason) | Fault::Dead(reason)) = match fault {
         Fault::App(_) => ("app", fault),
         Fault::Dead(_) => ("dead", fault),
     };
-    // Text is always JSON.
+    // Text can always be written as JSON.
     let message = Message::default().with("fault", &kind);
     message.and_then(|message| message.with("reason", reason)).unwrap_or_default()
 }
 
-/// The reply that a frame carries, or the reason why there is none.
+/// Returns the reply that a frame carries, or the reason why there is none.
 ///
 /// # Errors
-/// Fails if the frame carries something else, or a part of the reply is missing or of another kind.
+/// Fails if the frame carries no answer, or if a part of the answer is missing or of another type.
 fn to_reply(Frame { op, mut message, .. }: Frame) -> Result<Result<Reply, Fault>> {
     Ok(Ok(match op {
         Op::Done => Reply::Done,
         Op::Sampled => {
-            // Rows that do not fit together are a bug in the worker and cause a panic here.
+            // Rows that do not fit together are a bug in the worker, and cause a panic here.
             let made = || Sampled::from_state(message.state_mut());
             let sampled = catch(|| "reading a fragment".to_owned(), made)?;
             Reply::Sample(Sampled { perf: message.get("perf")?, ..sampled })

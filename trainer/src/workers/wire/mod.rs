@@ -1,13 +1,14 @@
 //! Requests and replies as bytes, for transports to another process.
 //!
-//! A frame is a header of 40 bytes, JSON, and the bytes of arrays one after the other. All numbers are little-endian:
+//! Each request or reply is a frame: a header of 40 bytes, JSON, and the bytes of arrays one after the other. All
+//! numbers are little-endian. The header has these fields:
 //!
 //! | bytes | meaning |
 //! |---|---|
 //! | 4 | the mark `PVLW` |
 //! | 2 | the version of the frames |
 //! | 2 | the kind of request or reply |
-//! | 8 | the number of the request that the frame is or answers |
+//! | 8 | the number of the request that the frame carries or answers |
 //! | 8 | bytes of JSON |
 //! | 8 | bytes of arrays |
 //! | 4 | CRC-32C of everything else |

@@ -1,4 +1,4 @@
-//! The code that runs in the process of a worker: it reads requests and writes replies.
+//! The worker's side of a connection: code that runs in the process of a worker, reads requests and writes replies.
 
 use crate::base::{Error, Result, catch, lock};
 use crate::sample::{Reply, Request, RolloutWorker, WorkerNames, WorkerSpec};
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Time that a worker gets to end by itself after its driver is gone.
+/// Time in which a worker may end by itself after the trainer is gone.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Runs this process as a worker until the other end of the socket is closed. `make` builds the worker's spec from
-/// names.
+/// Runs this process as a worker until the other end of the socket is closed. `make` builds the description of the
+/// worker from its serialisable part.
 ///
 /// # Errors
 /// Fails if the first frame does not describe a worker, or a thread cannot be started.
@@ -49,14 +49,14 @@ pub(crate) fn serve(
             Ok(spec)
         };
         work(&lent, worker, start, made, &inbox);
-        // Both ends notice the shutdown: open requests will not be answered.
+        // Both ends notice the shutdown, and open requests will not be answered.
         let _ = lock(&lent.0).get_ref().shutdown(Shutdown::Both);
     };
     // A panic prints the name of the thread.
     let working = thread::Builder::new().name(format!("worker-{worker}")).spawn(run).map_err(lost)?;
     while let Ok(Some(frame)) = wire::read(&mut from) {
         if frame.op == Op::Probe {
-            // If the driver is gone, the next read notices.
+            // If the trainer is gone, the next read notices it.
             let _ = to.put(frame.request, &Ok(Reply::Done));
             continue;
         }
@@ -66,7 +66,7 @@ pub(crate) fn serve(
             break;
         }
     }
-    // The driver is gone, or has closed the connection: environments end in order, unless one hangs.
+    // The trainer is gone, or has closed the connection: environments end in an orderly way, unless one hangs.
     drop(requests);
     let (ended, end) = unbounded::<()>();
     let _ = thread::Builder::new().spawn(move || {
@@ -83,10 +83,11 @@ fn lost(error: std::io::Error) -> Error {
     Error::state("the process of a worker", error.to_string())
 }
 
-/// The socket for replies and for answers to probes. A frame is written whole before the next one.
+/// The socket for replies to requests and probes. A lock makes each frame whole before the next one begins.
 struct Answers(Mutex<BufWriter<UnixStream>>);
 
 impl Answers {
+    /// Writes the reply to the request `number`.
     fn put(&self, number: u64, answer: &Result<Reply, Fault>) -> Result<()> {
         let mut to = lock(&self.0);
         wire::write_reply(&mut *to, number, answer)?;
@@ -94,7 +95,7 @@ impl Answers {
     }
 }
 
-/// Answers requests until there are no more or the worker fails.
+/// Makes the worker, and answers requests until there are no more or the worker panics.
 fn work(
     to: &Answers,
     worker: usize,
@@ -107,7 +108,7 @@ fn work(
     let mut rollout_worker = match made {
         Ok(made) => made,
         Err(error) => {
-            // If the driver is gone, nobody needs this reply.
+            // If the trainer is gone, nobody needs this reply.
             let _ = to.put(start, &Err(Fault::Dead(error.to_string())));
             return;
         }
@@ -121,7 +122,7 @@ fn work(
             Err(error @ Error::Panic { .. }) => Err(Fault::Dead(error.to_string())),
             Err(error) => Err(Fault::App(error.to_string())),
         };
-        // A reply that cannot be written does not end the worker: the driver gets the reason instead.
+        // A reply that cannot be written does not end the worker: the trainer gets the reason instead.
         sent = to.put(number, &answer).or_else(|error| to.put(number, &Err(Fault::App(error.to_string()))));
         if matches!(answer, Err(Fault::Dead(_))) {
             return;

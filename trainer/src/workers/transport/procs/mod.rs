@@ -1,7 +1,8 @@
-//! Workers as processes of this machine: each is this executable, started once more and connected by a socket.
+//! [`ProcessPool`]: workers as processes of this machine. Each runs this executable, and is connected by a socket.
 //!
-//! A process that crashes, leaks or hangs does no harm to the others. Workers write to the standard output and error
-//! of this process; requests and replies have a socket, so the output of an environment never mixes with them.
+//! A process that crashes, leaks or hangs does no harm to the others. Workers share the standard output and error of
+//! this process. Requests and replies pass through a socket of their own, so the output of an environment never mixes
+//! with them.
 
 mod child;
 
@@ -21,12 +22,18 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct ProcessPool {
     spec: Arc<WorkerSpec>,
+    /// The connection to the process of each worker.
     lives: Vec<Connection>,
+    /// Process id of each worker.
     pids: Vec<u32>,
-    /// A started process that becomes the next replacement, which then need not wait until libtorch is loaded.
+    /// A process that is started in advance and becomes the next replacement, which then need not wait until libtorch
+    /// is loaded.
     spare: Option<(RolloutProcess, UnixStream)>,
+    /// Completions of all workers.
     completions: Receiver<Completion>,
+    /// Sender of `completions`, of which every connection gets a clone.
     send_completions: Sender<Completion>,
+    /// Number of requests so far, which is the number of the last request.
     requests: u64,
 }
 
@@ -61,11 +68,13 @@ impl ProcessPool {
         Ok(pool)
     }
 
-    /// Process ids of the workers.
+    /// Process ids of the workers, in the order of the workers.
     pub fn pids(&self) -> Vec<u32> {
         self.pids.clone()
     }
 
+    /// Connects a process for a worker; returns the connection, and the number of the request that stands for its
+    /// start.
     fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Connection, u64)> {
         self.requests += 1;
         let place = WorkerAddress { worker, incarnation, completions: self.send_completions.clone() };
@@ -78,14 +87,16 @@ impl ProcessPool {
         Ok((life, self.requests))
     }
 
+    /// Starts a process that waits for its worker number and settings.
     fn process(&self) -> Result<(RolloutProcess, UnixStream)> {
         let num_threads = self.spec.names.common.num_cpus_per_worker.max(1);
         Ok(RolloutProcess::start(self.spec.trainable()?, num_threads)?)
     }
 
+    /// Starts a process in advance, if workers that fail are replaced.
     fn provide_spare(&mut self) {
         if self.spec.names.common.recreate_failed_workers && !self.lives.is_empty() {
-            // Without a spare, a process is started when it is needed, and reports its error then.
+            // Without such a process, one is started when it is needed, and reports its error then.
             self.spare = self.process().ok();
         }
     }
@@ -125,7 +136,7 @@ impl WorkerPool for ProcessPool {
 
 impl Drop for ProcessPool {
     fn drop(&mut self) {
-        // First all connections are closed, and then each process is waited for.
+        // All connections are closed before the first process is waited for.
         self.lives.iter_mut().for_each(Connection::close);
         self.lives.iter_mut().for_each(Connection::bury);
     }
