@@ -1,4 +1,4 @@
-//! What a trainer accepts as its environment: an id, a closure, or an [`EnvCreator`].
+//! The environment argument of a trainer: an id, a closure, or an [`EnvCreator`].
 
 use std::{fmt, sync::Arc};
 
@@ -47,9 +47,9 @@ impl EnvCreator {
         Self { name: name.into().into(), make: Arc::new(make) }
     }
 
-    /// Copies stepped one after the other, each made from the `env_config`. `C` is a settings
-    /// struct; keys that its default does not have are refused with the nearest name. The key `num_threads` divides the
-    /// copies among so many threads, with the same results; it need not be in `C`.
+    /// Creates copies with `make`, which gets the `env_config` as a settings struct `C`; keys that the default of `C` does
+    /// not have are refused with the nearest name. The copies are stepped one after the other. With the key `num_threads`,
+    /// which `C` need not have, that many threads share the copies, with the same results.
     ///
     /// ```
     /// use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator};
@@ -99,9 +99,10 @@ impl EnvCreator {
 
     /// Returns a creator that puts these wrappers around every copy; the first wrapper is the innermost.
     ///
-    /// Most wrappers stand around all copies together, so a native vector environment steps them at once as it does without
-    /// wrappers. `AtariPreprocessing`, and `TimeLimit` where the copies do not truncate themselves, take them one by one: an
-    /// environment in Python then has a process per copy. Environments of MiniGrid apply its own wrappers themselves.
+    /// Most wrappers are put around the vector as a whole, so a native vector environment still steps all copies at once.
+    /// `AtariPreprocessing`, `MaxAndSkipObservation`, and `TimeLimit` if the vector cannot truncate episodes itself, are put
+    /// around each copy separately: an environment in Python then has one process per copy. Environments of MiniGrid apply
+    /// MiniGrid's wrappers themselves.
     #[must_use]
     pub fn wrapped(&self, wrappers: &[WrapperSpec]) -> Self {
         let (own, wrappers) = by_name::split_minigrid(wrappers);
@@ -221,7 +222,7 @@ impl EnvCreator {
         })
     }
 
-    /// The id of the environment, or its type's name if a closure makes it.
+    /// Returns the id of the environment, or the name of its type if a closure makes it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -317,7 +318,8 @@ impl<E: Env, F: Fn() -> E + Send + Sync + 'static> IntoEnvCreator for F {
     }
 }
 
-/// Copies stepped in one loop, or in as many blocks as there are threads for them.
+/// Makes `num_envs` copies with `make`, stepped in one loop, or on threads in `num_threads` blocks (at most one per copy) if
+/// there are at least two.
 pub(crate) fn stepped<E: Env>(
     num_envs: usize,
     num_threads: usize,
@@ -329,8 +331,8 @@ pub(crate) fn stepped<E: Env>(
     }
 }
 
-/// The `env_config` without its `num_threads`, and that number; 1 without one, and where the settings `C` of the environment
-/// have a number of this name themselves.
+/// Takes the key `num_threads` out of an `env_config`; returns the other settings and the number. The number is 1, and
+/// nothing is taken out, if the key is absent or if the settings `C` of the environment have a key of this name themselves.
 pub(crate) fn split_threads<C: Default + serde::Serialize>(
     env: &str,
     config: &EnvConfig,

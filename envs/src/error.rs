@@ -181,7 +181,7 @@ impl Error {
         Self::Panic { message }
     }
 
-    /// Adds `first` to the copy index, for a copy in a part of a longer vector.
+    /// Adds `first` to the copy index of an [`Error::Env`], for a vector that is part of a longer one.
     pub(crate) fn shift_env(self, first: usize) -> Self {
         match self {
             Self::Env { env, seed, step, source } => Self::Env { env: env + first, seed, step, source },

@@ -17,11 +17,12 @@ use crate::{Element, Error, Result};
 /// (`ndarray::Array1<f32>`, `Vec<f64>`) whose rows here are `f32`; `Discrete(TYPE)` is an integer, here an `i64`.
 /// `NAME::new(their_env)` wraps an environment; `NAME` is `Send` if `THEIR_ENV` is.
 ///
-/// * Their seeds are 31 bits wide: a seed below 2^31 stays as it is, in others the upper bits are folded in.
-/// * An end with both flags keeps both, as in Gymnasium.
-/// * The numbers of their `info` are found under [`Env::info`](crate::Env::info).
-/// * There is no limit on steps; [`TimeLimit`](crate::TimeLimit) adds one.
-/// * Dropping it calls their `close`.
+/// * Seeds of gymnasium-rs have 31 bits: a seed below 2^31 is passed on unchanged; the upper bits of a larger one are folded
+///   into the lower ones.
+/// * A step that is both terminated and truncated keeps both flags, as in Gymnasium.
+/// * [`Env::info`](crate::Env::info) returns the numbers in the `info` of gymnasium-rs.
+/// * Episodes have no limit on steps; [`TimeLimit`](crate::TimeLimit) adds one.
+/// * Dropping the wrapper calls `close` of the wrapped environment.
 ///
 /// The `CartPole` of gymnasium-rs is not Gymnasium's: its physics and rewards differ. Use [`CartPole`](crate::CartPole)
 /// instead.

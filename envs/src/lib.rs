@@ -5,8 +5,8 @@
 //!   rayon's threads, [`ClassicVector`] as a struct of arrays. [`check_vector_env`] tests them.
 //! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
 //!   [`EnvCreator`] by id or closure.
-//! * Wrappers such as [`TimeLimit`], [`FrameStack`] or [`NormalizeObservation`] change one thing each; they stand around
-//!   an [`Env`] or a [`VectorEnv`], a registered one included ([`TypedVectorEnv`]). One of your own is a [`Wrapper`], and
+//! * Wrappers such as [`TimeLimit`], [`FrameStack`] or [`NormalizeObservation`] change one thing each of an [`Env`] or a
+//!   [`VectorEnv`]; with [`TypedVectorEnv`] they fit around a registered one. To write your own, implement [`Wrapper`];
 //!   [`register_wrapper`] gives it a name.
 //! * [`PyVec`] is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
 //! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and

@@ -154,8 +154,8 @@ pub trait MultiAgentEnv: Send + 'static {
         None
     }
 
-    /// Everything that later steps depend on, random stream included. `None` when there is no way to save it: a run that
-    /// continues from a checkpoint then begins new episodes.
+    /// Saves everything that later steps depend on, including the random generator. `None` if the environment cannot be
+    /// saved: a run that continues from a checkpoint then begins new episodes.
     fn save_state(&self) -> Option<Vec<u8>> {
         None
     }
@@ -171,11 +171,11 @@ pub trait MultiAgentEnv: Send + 'static {
         )))
     }
 
-    /// Checks that `action` is valid for the agent: in the space if that is discrete, finite otherwise. For the first
-    /// lines of [`step`](Self::step).
+    /// Checks that `action` is valid for the agent: in the space if that is discrete, finite otherwise.
+    /// Implementations of [`step`](Self::step) call this method first.
     ///
-    /// Builds the space at every call, which allocates the bounds of a box. An environment that must not allocate keeps
-    /// its space and calls [`Space::takes`].
+    /// Every call builds the space, which allocates the bounds of a box. An environment that must not allocate keeps its
+    /// space and calls [`Space::takes`].
     ///
     /// # Errors
     /// Returns [`Error::InvalidAction`] if the action is invalid for the agent.
@@ -196,7 +196,7 @@ pub struct MultiAgentOut<'a, O> {
     pub rewards: &'a mut [f64],
     /// Whether each agent's task ended in this step, `[agents]`.
     pub terminated: &'a mut [bool],
-    /// Which agents were cut in this step, `[agents]`; an agent whose task ended in that very step has both flags.
+    /// Whether each agent was truncated in this step, `[agents]`. If its task also ended in this step, both flags are set.
     pub truncated: &'a mut [bool],
     /// Whether each agent is in the episode after this step, `[agents]`.
     pub alive: &'a mut [bool],

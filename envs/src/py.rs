@@ -5,10 +5,9 @@
 //!
 //! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that all processes map:
 //! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `final_masks`,
-//! `infos`, each `[N, ..]`; and for
-//! every worker where it is (`at`) and with whom it takes turns (`callers`).
-//! A step is one byte down a pipe per worker and one byte back; eight copies per worker and more share the two wake-ups,
-//! and `turns.rs` makes them cheap. The end of a pipe tells of a death at once, on both sides.
+//! `infos`, each `[N, ..]`. For each worker, `at` holds the row that it works on, and `callers` the thread with which it
+//! takes turns. A step is one byte down a pipe per worker and one byte back. All copies of a worker share these two
+//! wake-ups, and `turns.rs` makes them cheap. If either side dies, the end of the pipe tells the other at once.
 //!
 //! | parent writes | worker does | worker answers |
 //! |---|---|---|
@@ -16,7 +15,7 @@
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
 //! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `limit`, `task`, `replay`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
 //!
-//! Pictures come through the pipe, because their size is known only after one was drawn.
+//! Pictures come through the pipe, because the size of a picture is known only after it was drawn.
 //!
 //! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which agents are alive.
 //!

@@ -15,7 +15,7 @@ type MakeAgents = dyn Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send
 #[derive(Clone)]
 enum Recipe {
     OneAgent(EnvCreator),
-    /// Makes one copy.
+    /// Closure that makes one copy of an environment with several agents.
     MultiAgent(Arc<MakeAgents>),
 }
 
@@ -24,7 +24,7 @@ struct Entry {
     recipe: Recipe,
 }
 
-/// All ids, of environments with one agent and with several.
+/// Entries of all registered environments by id, with one agent or several.
 static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
     let one = native::entries().into_iter().map(|(spec, creator)| (spec, Recipe::OneAgent(creator)));
     let agents = native::multi_agent_entries().into_iter();
@@ -67,7 +67,7 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
     add(spec, Recipe::OneAgent(creator))
 }
 
-/// Makes an environment with several agents known by `spec.id` everywhere in this process. Its agents are truncated after
+/// Registers an environment with several agents under `spec.id` for the whole process. Its agents are truncated after
 /// `spec.max_episode_steps`.
 ///
 /// ```
@@ -102,7 +102,7 @@ pub fn register_multi_agent(
     add(spec, recipe)
 }
 
-/// The limit on steps that a new entry asks for.
+/// Returns the limit on steps of a new entry; an error if it is 0.
 fn limit(spec: &EnvSpec) -> Result<Option<usize>> {
     match spec.max_episode_steps {
         Some(0) => Err(Error::shape("`max_episode_steps`", 0, "at least 1, or None for no limit")),
@@ -130,15 +130,15 @@ fn add(spec: EnvSpec, recipe: Recipe) -> Result<()> {
 ///
 /// # Errors
 /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Unsupported`] if the environment has several agents,
-/// [`Error::Config`] if it does not have a setting, [`Error::Shape`] if `num_envs` is 0, and any error of making a copy
-/// ([`Error::Python`] for `py:`).
+/// [`Error::Config`] if `env_config` does not fit the environment, [`Error::Shape`] if `num_envs` is 0, and any error of
+/// making a copy ([`Error::Python`] for `py:` ids).
 pub fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
     EnvCreator::from(id).make_vec(env_config, num_envs)
 }
 
 impl From<&str> for EnvCreator {
-    /// Makes copies of the environment registered under `id`, with one agent or several; the id is looked up when copies are
-    /// made.
+    /// Returns a creator of the environment registered under `id`, with one agent or several. The id is looked up when
+    /// copies are made.
     fn from(id: &str) -> Self {
         let owned = id.to_owned();
         Self::of_copies(id, move |config, num_envs| make(&owned, config, num_envs))
@@ -151,7 +151,7 @@ impl From<String> for EnvCreator {
     }
 }
 
-/// Makes copies of the environment with this id: with one agent or several, native or in Python.
+/// Makes `num_envs` copies of the environment with this id: with one agent or several, native or in Python.
 pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
     if let Some(id) = py::python_id(id) {
         return py::make_vec(id, env_config, num_envs).map(EnvCopies::Vector);
@@ -195,7 +195,7 @@ pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyM
     }
 }
 
-/// What is known about a registered environment with one agent; for `py:` a Python process is asked.
+/// Returns the spec of a registered environment with one agent. For a `py:` id, a Python process is asked.
 ///
 /// # Errors
 /// Returns [`Error::UnknownEnv`] if the id is not registered, and [`Error::Python`] if it begins with `py:` and Python
@@ -207,8 +207,8 @@ pub fn spec(id: &str) -> Result<EnvSpec> {
     look_up(id, has_one_agent, |entry| entry.spec.clone())
 }
 
-/// What is known about a registered environment with several agents; of `pz:` ids nothing is, so whether Python has them
-/// shows when they are made.
+/// Returns the spec of a registered environment with several agents. Every `pz:` id has a spec, without limit and threshold;
+/// whether Python has such an environment shows only when it is made.
 ///
 /// # Errors
 /// Returns [`Error::UnknownEnv`] if the id is not registered.
@@ -224,12 +224,12 @@ pub fn multi_agent_spec(id: &str) -> Result<EnvSpec> {
     look_up(id, is_multi_agent, |entry| entry.spec.clone())
 }
 
-/// The ids of all registered environments with one agent, sorted.
+/// Returns the ids of all registered environments with one agent, sorted.
 pub fn ids() -> Vec<String> {
     ids_of(has_one_agent)
 }
 
-/// The ids of all registered environments with several agents, sorted.
+/// Returns the ids of all registered environments with several agents, sorted.
 pub fn multi_agent_ids() -> Vec<String> {
     ids_of(is_multi_agent)
 }
@@ -246,7 +246,8 @@ fn ids_of(counts: fn(&Entry) -> bool) -> Vec<String> {
     registry().iter().filter(|(_, entry)| counts(entry)).map(|(id, _)| id.clone()).collect()
 }
 
-/// Reads what has this id among the entries that count. The lock is not held while user code runs.
+/// Returns what `get` reads from the entry with this id; [`Error::UnknownEnv`] if there is none for which `counts` is true.
+/// `get` runs under the lock, so it must not call user code.
 fn look_up<T>(id: &str, counts: fn(&Entry) -> bool, get: impl FnOnce(&Entry) -> T) -> Result<T> {
     let registry = registry();
     registry.get(id).filter(|entry| counts(entry)).map(get).ok_or_else(|| {

@@ -331,7 +331,8 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         true
     }
 
-    /// Masks are known from the first step after [`action_masks`](VectorEnv::action_masks) was called.
+    /// Writes the masks of ended episodes, and returns `true`, only from the first step after a call of
+    /// [`action_masks`](VectorEnv::action_masks) on.
     fn final_action_masks(&self, masks: &mut [bool]) -> bool {
         if self.final_masks.is_empty() || self.final_masks.len() != masks.len() {
             return false;

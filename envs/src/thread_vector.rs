@@ -14,8 +14,8 @@ const TAG: &str = "thread_vector";
 
 /// A vector environment that steps blocks of copies in parallel; the results equal those of a single block, bit for bit.
 ///
-/// Worth its while when a block's step takes longer than waking a thread: some ten microseconds. Every block
-/// writes straight into the caller's rows.
+/// Threads pay off if the step of a block takes longer than waking a thread, about ten microseconds. Every block writes
+/// straight into the caller's rows.
 ///
 /// A step itself allocates nothing, but rayon's queue allocates a block of memory for every 63 calls from outside its
 /// threads.

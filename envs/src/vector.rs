@@ -46,7 +46,8 @@ pub trait VectorEnv: Send {
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if a slice has a wrong length, and [`Error::InvalidAction`] if a copy cannot take its
-    /// action: no copy has moved then. Returns [`Error::Env`] if a copy fails, and [`Error::Python`] if one in Python does.
+    /// action: no copy has moved then. Returns [`Error::Env`] if a copy fails, and [`Error::Python`] if a copy in
+    /// Python fails.
     fn step(
         &mut self,
         actions: &[Self::Act],
@@ -77,8 +78,8 @@ pub trait VectorEnv: Send {
     }
 
     /// Truncates episodes after `steps` steps from now on, or earlier where a lower limit holds. Returns `false`, and
-    /// changes nothing, if it cannot; [`register`](crate::register) with a limit then makes each copy separately and
-    /// truncates it from outside, which is slower.
+    /// changes nothing, if the environment cannot do so; [`register`](crate::register) with a limit then makes each copy
+    /// separately and truncates it from outside, which is slower.
     fn limit_episodes(&mut self, steps: usize) -> bool {
         let _ = steps;
         false
@@ -87,7 +88,7 @@ pub trait VectorEnv: Send {
     /// Sets whether a copy that ends is reset in the same step (autoreset), which it is by default. Without autoreset the
     /// copy stays at its end: its last observation is in `obs` and in `final_obs`, and masks, info and pictures show the
     /// end. The caller must then call [`reset`](Self::reset) before the next step. Returns `false`, and changes nothing, if
-    /// it cannot.
+    /// the environment cannot do so.
     fn set_autoreset(&mut self, autoreset: bool) -> bool {
         autoreset
     }

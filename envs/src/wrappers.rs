@@ -17,7 +17,7 @@
 //! | [`ClipAction`], [`RescaleAction`], [`TransformAction`], [`StickyAction`] | [`Env`] | the same |
 //! | [`ActionMask`] | [`Env`] | PettingZoo's `{"observation", "action_mask"}` |
 //!
-//! Settings name most of them by [`WrapperSpec`]. A wrapper of your own is a [`Wrapper`], and
+//! Settings can name most of these wrappers, see [`WrapperSpec`]. To write your own, implement [`Wrapper`];
 //! [`register_wrapper`](crate::register_wrapper) gives it a name.
 //!
 //! A saved state of a wrapper holds its own state and that of the inner environment. If the inner environment cannot be

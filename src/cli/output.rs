@@ -41,7 +41,7 @@ pub(super) fn program() -> String {
     }
 }
 
-/// `word` as one word of a command in a shell: commands that a message proposes can be pasted.
+/// Quotes `word` for a shell if necessary, so that a command in a message can be pasted.
 pub(super) fn quoted(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);

@@ -163,7 +163,7 @@ fn why_no_run(dir: &Path) -> String {
     }
 }
 
-/// Returns what `--out` names, the directory of a new run or its URL, after checking that it is not in use.
+/// Returns the directory or the URL of a new run, whichever `--out` gives; refuses one that is in use.
 pub(super) fn place(out: &Path) -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
     let Some(url) = url(out) else {
         refuse_used(out)?;
@@ -221,7 +221,7 @@ impl Lock {
         Lock::take(run_dir)
     }
 
-    /// Creates and locks the directory of a new run; fails if another process has it, and writes nothing then.
+    /// Creates and locks the directory of a new run. If the directory is in use, fails without writing anything.
     pub(super) fn of_new_run(run_dir: &Path) -> anyhow::Result<Lock> {
         fs::create_dir_all(run_dir).map_err(Error::io("create", run_dir))?;
         let lock = Lock::take(run_dir)?;

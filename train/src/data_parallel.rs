@@ -73,8 +73,8 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
 ///
 /// The workers are `scaling_config.num_workers` processes of this executable, whose `main` calls
 /// [`child_main`](pavlov_tune::child_main) first; without `num_workers` the loop runs in the trial itself. If
-/// `scaling_config.workers` is `"ray"`, the processes are actors of a Ray cluster, on one or several machines. Sums between
-/// them go over TCP and give the same bits. All machines must see the trial's directory.
+/// `scaling_config.workers` is `"ray"`, the processes are actors of a Ray cluster, on one or several machines. Their sums
+/// go over TCP and equal those on one machine bit for bit. All machines must see the trial's directory.
 ///
 /// If a worker fails or its process dies, the trial fails and all other workers end; `FailureConfig` sets how often the
 /// trial is tried again from its newest checkpoint. Workers end with their trial, for whatever reason it ends.
@@ -174,8 +174,8 @@ fn lead(mut workers: WorkerGroup) -> Result<()> {
     Ok(())
 }
 
-/// Returns the `CUDA_VISIBLE_DEVICES` of each worker, from the trial's `visible` ones; workers with a fraction of a GPU
-/// share it with their neighbours. `None` if workers get no GPU.
+/// Returns the `CUDA_VISIBLE_DEVICES` of each worker, taken from the trial's GPUs `visible`; workers with a fraction of a
+/// GPU share it with their neighbours. `None` if workers get no GPU.
 fn share_gpus(each: f64, num_workers: usize, visible: Option<&str>) -> Option<Vec<String>> {
     if each <= 0.0 {
         return None;

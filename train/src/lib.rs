@@ -112,8 +112,8 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
     /// Restores the training whose experiment is in `dir`; [`fit`](Training::fit) then continues in place from the newest
     /// checkpoint, even if the training had failed.
     ///
-    /// The datasets must be given again, and the code of the [`RunConfig`](pavlov_tune::RunConfig): stop conditions and
-    /// callbacks. Everything else is restored, and may be given again.
+    /// The datasets must be given again, and so must the stop conditions and callbacks of the
+    /// [`RunConfig`](pavlov_tune::RunConfig), which are code. Everything else is restored, and may be given again.
     ///
     /// # Errors
     /// Fails in the same cases as [`can_restore`](BaseTrainer::can_restore), and if the stored settings cannot be decoded,

@@ -47,7 +47,7 @@ pub(super) fn trainer<T: BaseTrainer>(settings: &Value) -> Result<T> {
 }
 
 impl<T: BaseTrainer> Run<T> {
-    /// Returns complete settings: `config` overrides those of the training.
+    /// Returns complete settings: those of the training, overridden by `config`.
     pub(super) fn overlay(&self, config: &Config) -> Result<Config> {
         let mut defaults = self.settings.as_object().cloned().unwrap_or_default();
         defaults.insert(SCALING_CONFIG.into(), self.scaling_config.as_config()?.into());

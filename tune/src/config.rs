@@ -238,7 +238,7 @@ pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
     })
 }
 
-/// The value at `path`.
+/// Returns the value at `path`; `None` if there is none.
 fn find<'a>(path: &serde_path_to_error::Path, value: &'a Value) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, segment| match segment {
         serde_path_to_error::Segment::Map { key } => value.get(key),
@@ -247,10 +247,10 @@ fn find<'a>(path: &serde_path_to_error::Path, value: &'a Value) -> Option<&'a Va
     })
 }
 
-/// How the message of an error begins that names its key, because serde does not know the paths of flattened settings.
+/// Prefix of error messages that name their key themselves, because serde does not know the paths of flattened settings.
 const AT: &str = "at `";
 
-/// A message for serde about the setting `key`, which [`decode`] turns into [`Error::Config`].
+/// Makes an error message for serde about the setting `key`; [`decode`] turns the message into [`Error::Config`].
 pub(crate) fn at(key: &str, rule: &str) -> String {
     format!("{AT}{key}`: {rule}")
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Other crates wrap their own errors in [`Error::Trainable`] with [`Error::other`].
 ///
-/// `{:?}` prints the same sentence as [`in_words`], since that is what a `main` that returns this error prints.
+/// `{:?}` prints the same sentence as [`in_words`], because a `main` that returns this error prints it with `{:?}`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,9 +26,9 @@ pub enum Error {
     /// A setting that has no value and needs one.
     #[error("`{key}` is missing: {rule}")]
     Missing {
-        /// Dotted key.
+        /// Dotted key of the setting.
         key: String,
-        /// A sentence about what to give, e.g. "write the name of a scheduler".
+        /// A sentence that tells the user which value to give, e.g. "write the name of a scheduler".
         rule: String,
     },
     /// Several invalid settings, each with its own error.
@@ -106,7 +106,7 @@ pub enum Error {
         /// The value, the rule that it breaks, and a way to fix it.
         reason: String,
     },
-    /// Dataset whose columns are not the requested ones.
+    /// A dataset whose columns are not the requested ones.
     #[error("dataset: {reason}")]
     Dataset {
         /// The requested columns and the existing ones.
@@ -158,7 +158,7 @@ pub enum Error {
         /// The obstacle, and a way to fix it.
         reason: String,
     },
-    /// A failed trial, in a sweep that a failure ends.
+    /// A failed trial in a sweep that ends when a trial fails.
     #[error("trial {trial_id} failed: {message}")]
     TrialFailed {
         /// Id of the failed trial.
@@ -248,7 +248,7 @@ impl Error {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
-    /// [`Error::Missing`] of the setting `key`.
+    /// Makes an [`Error::Missing`] for the setting `key`.
     pub fn missing(key: impl Into<String>, rule: impl Into<String>) -> Self {
         Error::Missing { key: key.into(), rule: rule.into() }
     }

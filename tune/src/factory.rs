@@ -84,8 +84,8 @@ impl TrainableFactory {
         self
     }
 
-    /// Makes `sample` the rollout worker of this trainable: it runs in a process of its own, and the socket leads to the
-    /// trainable that wants it.
+    /// Sets the function of this trainable's rollout workers. A worker is a process that calls `sample` with a socket to
+    /// the trainable.
     pub fn with_rollout_workers(
         mut self,
         sample: impl Fn(UnixStream) -> Result<()> + Send + Sync + 'static,
@@ -106,7 +106,7 @@ impl TrainableFactory {
         if standard { LoggerChoice::DefaultAnd(own) } else { LoggerChoice::Custom(own) }
     }
 
-    /// The name of a type without its path and arguments, as trainables are named by default.
+    /// Returns the name of a type without its path and type arguments, which is the default name of a trainable.
     pub fn name_of<T: ?Sized>() -> String {
         short_name::<T>()
     }

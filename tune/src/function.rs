@@ -20,11 +20,11 @@ use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialCo
 /// Time that a function has to end after it was told to.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Name of the file that marks a checkpoint without content: the function had reported none, so it starts from the
+/// Name of the file that marks an empty checkpoint: the function had reported no checkpoint, so it starts from the
 /// beginning.
 const NONE: &str = "no_checkpoint";
 
-/// A function to be run as a trainable, with what is known about it before it runs.
+/// A function that runs as a trainable, with its kind, its complete settings and its advice on resources.
 pub trait Function: Send + Sync + 'static {
     /// Returns the kind of the trainable, see [`Trainable::kind`].
     fn kind(&self) -> String {
@@ -110,8 +110,8 @@ impl TrainableFactory {
         Self::from_function(name, Arc::new(move |config: &Config| function(config)?.into_report()))
     }
 
-    /// A trainable that runs `function`, which may say more of itself than a closure can: its kind, its resources, and the
-    /// settings that it has by itself.
+    /// Makes a trainable that runs `function`. Unlike a closure, a [`Function`] can also define its kind, its complete
+    /// settings and its advice on resources.
     pub fn from_function(name: impl Into<String>, function: Arc<dyn Function>) -> Self {
         let worker = function.clone();
         let work = move |socket| {
@@ -295,7 +295,7 @@ impl Trainable for FunctionTrainable {
     }
 }
 
-/// Returns the result that tells the driver that there is no new one.
+/// Returns the result with the key `__duplicate__`, by which the driver knows that there is no new result.
 fn duplicate() -> Metrics {
     Metrics::from_iter([("__duplicate__".to_string(), true.into())])
 }

@@ -23,8 +23,8 @@ struct Gpu {
 /// `target_util` (Ray's default: 0.01).
 ///
 /// # Errors
-/// Returns [`Error::Config`] if there is no such GPU. Fails if `nvidia-smi` cannot be run, or if the memory is still in
-/// use after the last try.
+/// Returns [`Error::Config`] if there is no GPU `gpu_id`, and [`Error::Missing`] if none is named and the machine has none.
+/// Fails if `nvidia-smi` cannot be run, or if the memory is still in use after the last try.
 pub fn wait_for_gpu(gpu_id: Option<&str>, target_util: f64, retry: u32, delay: Duration) -> Result<()> {
     let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let first = visible.as_deref().and_then(|ids| ids.split(',').next()).filter(|id| !id.is_empty());

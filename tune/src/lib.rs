@@ -1,5 +1,5 @@
-//! Hyperparameter sweeps: many trials of one thing that trains, whose settings are drawn, and which are stopped early,
-//! saved, and restored after any interruption. What Ray Tune and Optuna do for Python.
+//! Hyperparameter sweeps, as Ray Tune and Optuna run them in Python: many trials of one trainable with sampled settings.
+//! Trials can be stopped early, saved, and restored after any interruption.
 //!
 //! ```no_run
 //! use pavlov_tune::search::loguniform;
@@ -27,11 +27,11 @@
 //! }
 //! ```
 //!
-//! With the crate `pavlov`, `ppo.as_trainable("CartPole-v1")` is such a trainable. A function reports through
+//! In the crate `pavlov`, `ppo.as_trainable("CartPole-v1")` makes a trainable from an algorithm. A function reports through
 //! [`session`]; a [`Trainable`] trains step by step and can be paused, saved and restored at any step.
-//! [`validate_save_restore`] checks that it continues exactly.
+//! [`validate_save_restore`] checks that a trainable continues exactly after a restore.
 //!
-//! # What Ray Tune and Optuna call it
+//! # Names in Ray Tune and Optuna
 //!
 //! | Ray Tune | Optuna | here |
 //! |---|---|---|
@@ -51,32 +51,32 @@
 //! | `results.get_best_result().config` | `study.best_params` | [`results.best()?.config`](ResultGrid::best) |
 //! | `results.get_dataframe()` | `study.trials_dataframe()` | [`ResultGrid::get_dataframe`] |
 //!
-//! What of Ray 0.8 and 1.x is gone from Ray 2 has its names in [`ray1`].
+//! The module [`ray1`] has the names of Ray 0.8 and 1.x that Ray 2 no longer has.
 //!
-//! # Which scheduler, which searcher
+//! # Choosing a scheduler and a searcher
 //!
-//! | scheduler | when to take it |
+//! | scheduler | when to use it |
 //! |---|---|
-//! | [`FifoScheduler`](schedulers::FifoScheduler), the default | every trial is to run to its end |
+//! | [`FifoScheduler`](schedulers::FifoScheduler), the default | every trial should run to its end |
 //! | [`AsyncHyperBandScheduler`](schedulers::AsyncHyperBandScheduler) (ASHA) | bad trials show early; the first choice for long trials |
 //! | [`HyperBandScheduler`](schedulers::HyperBandScheduler) | nobody knows how early bad trials show; trials must be able to pause |
 //! | [`HyperBandScheduler::for_bohb`](schedulers::HyperBandScheduler::for_bohb) | with the searcher [`TuneBohb`](search::TuneBohb) |
-//! | [`MedianStoppingRule`](schedulers::MedianStoppingRule) | trials are of different lengths; only those below the median of the others end |
+//! | [`MedianStoppingRule`](schedulers::MedianStoppingRule) | trials have different lengths; only those below the median of the others are stopped |
 //! | [`PopulationBasedTraining`](schedulers::PopulationBasedTraining) | the best settings change during training, and each trial can be saved |
 //! | [`ResourceChangingScheduler`](schedulers::ResourceChangingScheduler) | trials train faster with the cores that others leave |
 //!
-//! | searcher | when to take it |
+//! | searcher | when to use it |
 //! |---|---|
-//! | [`BasicVariantGenerator`](search::BasicVariantGenerator), the default | random and grid search: all trials may run at once |
-//! | [`TpeSearch`](search::TpeSearch) | trials are expensive, and later ones are to learn from earlier ones |
-//! | [`TuneBohb`](search::TuneBohb) | the same with HyperBand, which it learns from at each milestone |
-//! | [`Repeater`](search::Repeater) | around another one: results vary with the seed, and means are to be compared |
-//! | [`ConcurrencyLimiter`](search::ConcurrencyLimiter) | around another one: fewer trials at once, so that each suggestion knows more |
+//! | [`BasicVariantGenerator`](search::BasicVariantGenerator), the default | random and grid search; all trials may run at once |
+//! | [`TpeSearch`](search::TpeSearch) | trials are expensive, and later trials should learn from earlier ones |
+//! | [`TuneBohb`](search::TuneBohb) | as for `TpeSearch`, with HyperBand as the scheduler; it also learns from the results of trials that have not ended |
+//! | [`Repeater`](search::Repeater) | results vary with the seed; it wraps another searcher, which then compares means |
+//! | [`ConcurrencyLimiter`](search::ConcurrencyLimiter) | fewer trials should run at once; it wraps another searcher, whose suggestions are then based on more results |
 //!
-//! # Your own
+//! # User-defined schedulers, searchers and stoppers
 //!
-//! A scheduler is a [`TrialScheduler`](schedulers::TrialScheduler): `on_trial_result` answers what becomes of the trial that
-//! reported.
+//! A scheduler is a [`TrialScheduler`](schedulers::TrialScheduler): `on_trial_result` decides whether the trial that has
+//! reported a result continues.
 //!
 //! ```
 //! use pavlov_tune::schedulers::{Answer, Decision, TrialScheduler};
@@ -96,44 +96,46 @@
 //! }
 //! ```
 //!
-//! A searcher is a [`Searcher`](search::Searcher): `suggest` answers with the settings of the next trial. A stop condition is a
-//! [`Stopper`](stoppers::Stopper), and a [`Callback`] is told what happens. All but callbacks must be functions of their
-//! settings and of the calls that they have seen, because a restored sweep makes new ones and repeats the calls.
-//! [`schedulers::register`], [`search::register`] and [`stoppers::register`] give them names for sweep files.
+//! A searcher is a [`Searcher`](search::Searcher): `suggest` returns the settings of the next trial. A stop condition is
+//! a [`Stopper`](stoppers::Stopper), and a [`Callback`] is called at the events of a sweep. The decisions of schedulers,
+//! searchers and stoppers must depend only on their settings and on the calls made to them, because a restored sweep
+//! makes new ones and repeats the calls. [`schedulers::register`], [`search::register`] and [`stoppers::register`] give
+//! them names for sweep files.
 //!
-//! # What a restored sweep guarantees
+//! # Guarantees of a restored sweep
 //!
-//! * [`Tuner::restore`] takes up a sweep that ended in any way: Ctrl-C, `kill -9`, a power cut. Results that were written
-//!   are never lost; after a power cut the last second of them may be trained again.
-//! * Trials go on from their newest whole checkpoint. A checkpoint is there whole or not at all, and a damaged one gives way
-//!   to the one before it.
-//! * A sweep of trainables that continue exactly, without a scheduler that compares trials, ends with the results of an
-//!   undisturbed one. With one, the decisions are those of the order in which results came.
-//! * A restore that would have drawn or decided differently (another space, seed, searcher or scheduler) is refused with the
-//!   trial and the setting. More samples, and other stop conditions and limits, are fine.
+//! * [`Tuner::restore`] continues a sweep that ended in any way: Ctrl-C, `kill -9`, a power cut. Results that were
+//!   written are never lost; after a power cut, the results of the last second may have to be trained again.
+//! * Trials continue from their newest complete checkpoint. A checkpoint is either complete or absent. If one is damaged,
+//!   the checkpoint before it is used.
+//! * If trainables continue exactly and the scheduler does not compare trials, the results equal those of an
+//!   uninterrupted sweep. A scheduler that compares trials decides by the order in which results arrive.
+//! * A restore that would draw or decide differently (another space, seed, searcher or scheduler) is refused with an
+//!   error that names the trial and the setting. More samples, and other stop conditions and limits, are allowed.
 //!
 //! # Where files go
 //!
 //! ```text
 //! <storage path>/<experiment>/     ~/pavlov_results/<trainable>_<date>, unless the program says otherwise
-//!     journal.jsonl                everything that happened, one line per event: what a restore reads
+//!     journal.jsonl                all events, one per line; a restore reads them
 //!     results.csv                  a row for each trial, the best first
 //!     3f2a1_00000/                 a trial: result.json, progress.csv, params.json, TensorBoard events, error.txt
 //!         checkpoint_000010/       its checkpoints
 //! ```
 //!
-//! With a URL such as `s3://bucket/sweeps` as the storage path the same is kept there; see [`storage`].
+//! If the storage path is a URL such as `s3://bucket/sweeps`, the same files are kept there; see [`storage`].
 //!
 //! # One run
 //!
-//! * A [`Driver`] is what runs one [`Trainable`]: `train`, `save`, `restore`, `reset`, `stop`, the fields that every result
-//!   has, and the run directory.
-//! * [`config`] lays settings over defaults, remembers where each came from, and refuses unknown ones.
+//! * A [`Driver`] runs one [`Trainable`] by `train`, `save`, `restore`, `reset` and `stop`. It adds the fields that every
+//!   result has, and writes the run directory.
+//! * [`config`] lays settings over defaults, records the origin of each, and refuses unknown ones.
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
 //!
-//! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere. Nothing
-//! here needs libtorch. What is for reinforcement learning are names: the fields `algorithm` and `env` of a [`SweepFile`], the
-//! tags that TensorBoard shows, and `episode_reward_mean` as the default metric of the best checkpoint. Unix systems only.
+//! Settings and results are JSON objects, so that they can be laid over each other, logged, and read by other programs.
+//! This crate does not need libtorch. Only names are specific to reinforcement learning: the fields `algorithm` and `env`
+//! of a [`SweepFile`], the tags that TensorBoard shows, and `episode_reward_mean` as the default metric of the best
+//! checkpoint. The crate runs on Unix systems only.
 
 pub mod checkpoint;
 pub mod config;

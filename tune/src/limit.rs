@@ -1,6 +1,6 @@
-//! Limits in files: a number, where another number that no limit can be says that there is none.
+//! Serialization of optional limits in files, where a number such as -1 or 0 stands for no limit.
 
-/// -1 is no limit: for `num_samples` and `max_failures`, as Ray has them.
+/// Writes no limit as -1, as Ray does for `num_samples` and `max_failures`.
 pub(crate) mod minus_one {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -20,7 +20,7 @@ pub(crate) mod minus_one {
     }
 }
 
-/// 0 is never: for `checkpoint_frequency`, as Ray has it.
+/// Writes `None`, which means never, as 0, as Ray does for `checkpoint_frequency`.
 pub(crate) mod zero {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -33,7 +33,7 @@ pub(crate) mod zero {
     }
 }
 
-/// 0 and below is no limit: for `increase_by_times`, as Ray has it.
+/// Reads 0 and negative numbers as no limit, as Ray does for `increase_by_times`; writes no limit as -1.
 pub(crate) mod positive {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -50,33 +50,33 @@ pub(crate) fn missing(result: &Metrics, key: &str, trial_id: &str, needed_as: im
     }
 }
 
-/// What a sweep optimises: a key of the results, and whether high or low values of it are better.
+/// Objective of a sweep: a key of the results, and whether high or low values of it are better.
 ///
-/// Sweep files have it as two settings, `metric = "loss"` and `mode = "min"`.
+/// In a sweep file, the objective is two settings, e.g. `metric = "loss"` and `mode = "min"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objective {
-    /// The key of the results, parts of a nested one joined by `/`: `evaluation/episode_reward_mean`.
+    /// Key of the results. The parts of a nested key are joined by `/`, e.g. `evaluation/episode_reward_mean`.
     pub metric: String,
     /// Whether lower or higher values of the metric are better.
     pub mode: Mode,
 }
 
 impl Objective {
-    /// High values of `metric` are better.
+    /// Makes an objective for which high values of `metric` are better.
     pub fn maximize(metric: impl Into<String>) -> Self {
         Objective { metric: metric.into(), mode: Mode::Max }
     }
 
-    /// Low values of `metric` are better.
+    /// Makes an objective for which low values of `metric` are better.
     pub fn minimize(metric: impl Into<String>) -> Self {
         Objective { metric: metric.into(), mode: Mode::Min }
     }
 
-    /// The objective of a metric and a mode that were written apart. A mode alone is about the bare numbers that a
-    /// function reports.
+    /// Makes an objective from a metric and a mode that are separate settings. With a mode alone, the metric is the number
+    /// that a function reports without a name ([`DEFAULT_METRIC`]).
     ///
     /// # Errors
-    /// Returns the rule for a metric without a mode.
+    /// Returns the rule, as a text, if there is a metric without a mode.
     pub(crate) fn of_pair(
         metric: Option<String>,
         mode: Option<Mode>,
@@ -92,14 +92,14 @@ impl Objective {
         }
     }
 
-    /// The metric in `result` such that higher is better; `None`: it is missing, NaN or infinite.
+    /// Returns the metric in `result`, negated if lower is better; `None` if the metric is missing or not a finite number.
     pub(crate) fn finite_score(&self, result: &Metrics) -> Option<f64> {
         let value = find(result, &self.metric)?.as_f64().filter(|value| value.is_finite())?;
         Some(self.mode.score(value))
     }
 }
 
-/// The index of the best score, of equal ones the first; `None`: no candidate has a score. Higher is better.
+/// Returns the index of the highest score, the first one if several are equal; `None` if no candidate has a score.
 pub(crate) fn best(scores: impl IntoIterator<Item = Option<f64>>) -> Option<usize> {
     let mut best: Option<(f64, usize)> = None;
     for (index, score) in scores.into_iter().enumerate() {
@@ -112,7 +112,7 @@ pub(crate) fn best(scores: impl IntoIterator<Item = Option<f64>>) -> Option<usiz
     best.map(|(_, index)| index)
 }
 
-/// An optional objective as the settings `metric` and `mode`, for `#[serde(flatten, with = "metric::pair")]`.
+/// Serializes an optional objective as the settings `metric` and `mode`, for `#[serde(flatten, with = "metric::pair")]`.
 pub(crate) mod pair {
     use super::*;
 
@@ -150,10 +150,10 @@ pub(crate) mod pair {
     }
 }
 
-/// The objective that a scheduler or searcher compares trials by: its own, else that of the sweep.
+/// Objective by which a scheduler or searcher compares trials: its own, or else that of the sweep.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
-    /// The scheduler or searcher, for messages.
+    /// Name of the scheduler or searcher, for error messages.
     owner: &'static str,
     objective: Option<Objective>,
 }
@@ -163,10 +163,10 @@ impl Comparison {
         Self { owner, objective }
     }
 
-    /// Adopts the metric and mode of the sweep where the scheduler has none of its own.
+    /// Adopts the objective of the sweep if the scheduler or searcher has none of its own.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if both have an objective, and [`Error::Missing`] if neither has.
+    /// Returns [`Error::Config`] if both the sweep and the owner have an objective, and [`Error::Missing`] if neither has.
     pub(crate) fn set(&mut self, sweep: Option<&Objective>) -> Result<()> {
         if let (Some(own), Some(_)) = (&self.objective, sweep) {
             let rule = "the sweep has a metric too: give it in one place";
@@ -179,7 +179,7 @@ impl Comparison {
     /// Returns the metric and the mode.
     ///
     /// # Errors
-    /// Returns [`Error::Missing`] if neither the sweep nor the scheduler has an objective.
+    /// Returns [`Error::Missing`] if neither the sweep nor the owner has an objective.
     pub(crate) fn get(&self) -> Result<&Objective> {
         let rule =
             "it compares trials, so give it or the sweep a metric and whether that is maximized or minimized";

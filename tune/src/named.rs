@@ -1,4 +1,4 @@
-//! What files name by `type`: schedulers, searchers and stoppers, those of this crate and those that a program registered.
+//! [`Registry`]: the schedulers, searchers or stoppers that a file can name by `type`, built-in and registered ones.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,20 +12,21 @@ use crate::{Config, Error, Result};
 /// Function that makes a `T` from its settings (without `type`) and a seed.
 type Make<T> = dyn Fn(&Config, u64) -> Result<Box<T>> + Send + Sync;
 
-/// One thing of this crate that files can name.
+/// A built-in scheduler, searcher, stopper or other object that files can name.
 pub(crate) struct Entry<T: ?Sized> {
-    /// Its names, of which the first is the one to write.
+    /// Names of the object; the first is the canonical name.
     pub(crate) names: &'static [&'static str],
-    /// Makes it from where its settings are, for messages, its settings without `type`, and a seed.
+    /// Function that makes the object from the key of its settings (for error messages), the settings without `type`, and a
+    /// seed.
     pub(crate) make: fn(&str, Config, u64) -> Result<Box<T>>,
 }
 
-/// Everything of one kind that files can name. Upper and lower case are the same.
+/// Registry of all objects of one kind, e.g. all schedulers, that files can name. Case is ignored in names.
 pub(crate) struct Registry<T: ?Sized + 'static> {
-    /// The kind for messages: `scheduler`.
+    /// Name of the kind for error messages, e.g. `scheduler`.
     kind: &'static str,
     entries: &'static [Entry<T>],
-    /// What a program registered, in that order.
+    /// Names and functions that the program registered, in the order of registration.
     registered: Mutex<Vec<(String, Arc<Make<T>>)>>,
 }
 
@@ -34,7 +35,7 @@ impl<T: ?Sized> Registry<T> {
         Registry { kind, entries, registered: Mutex::new(Vec::new()) }
     }
 
-    /// Replaces what the program registered by the same name.
+    /// Registers `make` under `name`, in place of an earlier registration of the same name.
     pub(crate) fn register(
         &self,
         name: &str,
@@ -45,10 +46,12 @@ impl<T: ?Sized> Registry<T> {
         registered.push((name.into(), Arc::new(make)));
     }
 
-    /// Makes what `config` describes: its name under `type`, and its settings. `path` is where `config` is, for messages.
+    /// Makes the object that `config` describes: its name under `type`, and its settings. `path` is the key of `config`
+    /// in error messages.
     ///
     /// # Errors
-    /// Returns [`Error::Missing`] without a `type`, [`Error::Config`] with an unknown one, and what the entry returns.
+    /// Returns [`Error::Missing`] without a `type`, [`Error::Config`] with an unknown one, and the error of the function
+    /// that makes the object.
     pub(crate) fn build(&self, path: &str, config: &Config, seed: u64) -> Result<Box<T>> {
         let name = self.name(path, config)?;
         let settings: Config = config.clone().into_iter().filter(|(key, _)| key != "type").collect();
@@ -61,7 +64,7 @@ impl<T: ?Sized> Registry<T> {
         }
     }
 
-    /// The `type` of `config`.
+    /// Returns the `type` of `config`.
     pub(crate) fn name<'a>(&self, path: &str, config: &'a Config) -> Result<&'a str> {
         let key = format!("{path}.type");
         let names = || self.listed().join(", ");
@@ -70,15 +73,15 @@ impl<T: ?Sized> Registry<T> {
         name.as_str().ok_or_else(|| Error::config(&key, name, format!("it must be one of {}", names())))
     }
 
-    /// The names to write, those that the program registered included.
+    /// Lists the canonical names of the built-in objects, then the names that the program registered.
     pub(crate) fn listed(&self) -> Vec<String> {
         let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         let own = registered.iter().map(|(name, _)| name.clone());
         self.entries.iter().map(|entry| entry.names[0].into()).chain(own).collect()
     }
 
-    /// The name to write for the entry of this crate that `name` means; `None`: there is none, or the program registered
-    /// another thing by that name.
+    /// Returns the canonical name of the built-in object that `name` stands for; `None` if there is none, or if the program
+    /// registered an object under `name`.
     pub(crate) fn canonical(&self, name: &str) -> Option<&'static str> {
         if self.find_registered(name).is_some() {
             return None;

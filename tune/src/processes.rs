@@ -1,7 +1,7 @@
-//! Other processes of a run, for crates that start workers of their own: children of this program on this machine or on
-//! a Ray cluster, groups of workers, and how they find each other. A sweep needs none of it.
+//! Worker processes, for crates that start their own workers: children of this program on this machine or on a Ray cluster,
+//! groups of workers, and the connections between them. Programs that run sweeps do not need this module.
 //!
-//! What is here may change in any version.
+//! The items of this module may change in any version.
 
 pub use crate::executor::{
     Body, ChildCommand, RayActor, RayEngine, RolloutProcess, Secret, WorkerGroup, WorkerGroupSetup,

@@ -42,7 +42,7 @@ use crate::{Config, Error, Metrics, Resources, Result, TrialContext, checkpoint,
 pub struct Checkpoint {
     #[serde(flatten)]
     content: Content,
-    /// Metadata on top of the metadata in the directory; it wins where both have a key.
+    /// Metadata in addition to the metadata in the directory; it overrides keys that both have.
     #[serde(default)]
     metadata: Config,
 }
@@ -145,8 +145,8 @@ impl Checkpoint {
         }
     }
 
-    /// The same checkpoint with an absolute path, to be found from another working directory; what a URL names is
-    /// downloaded.
+    /// Returns the same checkpoint with an absolute path, so that it is found from another working directory. A
+    /// checkpoint at a URL is downloaded.
     ///
     /// # Errors
     /// Returns [`Error::Checkpoint`] if there is no such directory, and the errors of [`fetch`](crate::checkpoint::fetch).
@@ -196,7 +196,7 @@ pub(crate) enum Message {
     End(Result<Option<Metrics>>),
 }
 
-/// What [`current`] knows of the trial, for crates that run loops of their own in it.
+/// Data of the trial that [`current`] returns, for crates that run their own loops in a trial.
 pub struct Session {
     pub(crate) context: TrialContext,
     pub(crate) reports: Sender<Message>,
@@ -322,8 +322,8 @@ pub fn get_checkpoint() -> Option<Checkpoint> {
     current()?.checkpoint.borrow().clone()
 }
 
-/// Begins a training loop: `metadata` goes into all checkpoints from now on, and `resume_from` is the checkpoint to go on
-/// from if the trial has none.
+/// Begins a training loop: `metadata` goes into all checkpoints from now on, and `resume_from` is the checkpoint to
+/// continue from if the trial has none.
 pub fn begin(metadata: Config, resume_from: Option<Checkpoint>) {
     let Some(session) = current() else { return };
     session.metadata.replace(metadata);

@@ -53,10 +53,10 @@ pub struct SweepFile {
     pub env: Option<String>,
     /// Name of a preset whose settings `space` overrides.
     pub preset: Option<String>,
-    /// What the sweep optimises, see [`TuneConfig::objective`]; the file has it as `metric` and `mode`.
+    /// Objective of the sweep, see [`TuneConfig::objective`]; the file writes it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
-    /// How many trials are drawn, see [`TuneConfig::num_samples`]. Absent: 1. `None` is -1 in the file.
+    /// Number of samples, see [`TuneConfig::num_samples`]. Default: 1. `None` means no limit, which the file writes as -1.
     #[serde(with = "limit::minus_one")]
     pub num_samples: Option<u64>,
     /// Seed of the searcher and scheduler if they have none of their own. Trials have a seed only if `space` sets one.
@@ -147,8 +147,9 @@ impl SweepFile {
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the text is not TOML, if a value has the wrong type, if a key is Ray's name for a
-    /// setting, if `name` is not a valid directory name, or if `algorithm` is missing. Returns [`Error::UnknownKey`] with
-    /// the nearest key if a setting does not exist, and [`Error::Refusals`] if there are several such keys.
+    /// setting, or if `name` is not a valid directory name, and [`Error::Missing`] if `algorithm` is missing. Returns
+    /// [`Error::UnknownKey`] with the nearest key if a setting does not exist. Several unknown keys, or several names of
+    /// Ray's, are one [`Error::Refusals`].
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let values = config::parse_toml(text, origin)?;
         let Ok(Value::Object(defaults)) = serde_json::to_value(Self::default()) else {
@@ -170,8 +171,8 @@ impl SweepFile {
         Ok(file)
     }
 
-    /// Creates the tuner of this sweep for `trainable`. It writes below `storage_path`, or to the default place if that is
-    /// `None`.
+    /// Creates the tuner of this sweep for `trainable`. The tuner writes below `storage_path`; `None` stands for the
+    /// default directory.
     ///
     /// # Errors
     /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a searcher, scheduler or stop condition does not exist or has

@@ -14,14 +14,14 @@ use crate::{AnyVectorEnv, Result, StepOut};
 /// | rule | what breaks it |
 /// |---|---|
 /// | `independent_copies` | a copy whose rows change when other copies get other seeds and actions |
-/// | `autoreset` | a copy that ended and does not show the first observation of its next seed |
-/// | `final_obs` | an ended copy whose last observation is missing or outside the space, or a row of a copy that did not end that was written |
-/// | `refuses_invalid_actions` | an invalid action that is taken, or refused after copies moved |
-/// | `refuses_wrong_lengths` | slices that do not hold all copies and are taken |
+/// | `autoreset` | an ended copy whose `obs` is not the first observation of an episode with its reset seed |
+/// | `final_obs` | an ended copy whose last observation is missing or outside the space, or a row that is written although its copy did not end |
+/// | `refuses_invalid_actions` | an invalid action that is accepted, or rejected only after copies moved |
+/// | `refuses_wrong_lengths` | a slice that has too few rows and is accepted |
 ///
-/// Returns [`Error::Contract`] with the rule, the copy and the step if a rule is broken. Errors of the environment are
-/// passed on unchanged.
-/// environment as it is.
+/// # Errors
+/// Returns [`Error::Contract`](crate::Error::Contract) with the rule, the copy and the step if a rule is broken. Errors of
+/// the environment are passed on unchanged.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     check_spaces(env)?;
     let inputs = Inputs::draw(env);

@@ -1,4 +1,4 @@
-//! A limit on the steps of an episode of several agents.
+//! The wrapper that truncates the episodes of an environment with several agents.
 
 use super::{AnyMultiAgentEnv, MultiAgentOut};
 use crate::{

@@ -31,7 +31,8 @@ where
     (spec(id, summary, Some(limit), reward_threshold), creator)
 }
 
-/// Copies that are stepped one by one, or by the threads of the setting `num_threads`. `preset` is a setting that this id has instead of the default.
+/// Makes the entry of an environment whose copies are stepped one by one, or on as many threads as the setting `num_threads`
+/// says. `preset` is the name of a setting and the default that it has for this id.
 pub(super) fn single<C, E>(
     id: &'static str,
     summary: &str,

@@ -12,7 +12,7 @@ use crate::{Env, Error, Frame, Result, Space, Step};
 const ROWS: usize = 5;
 const COLUMNS: usize = 5;
 const STATES: usize = ROWS * COLUMNS * 5 * 4;
-/// Stands, between which passengers travel: red, green, yellow, blue.
+/// Fields of the stands between which passengers travel: red, green, yellow, blue.
 const STANDS: [Field; 4] = [(0, 0), (0, 4), (4, 0), (4, 3)];
 const IN_TAXI: usize = 4;
 /// Gymnasium's map: a taxi can cross `:` but not `|`.
@@ -39,7 +39,7 @@ impl Default for TaxiConfig {
     }
 }
 
-/// One Taxi (Dietterich 2000) without a time limit: 5 rows of 5 fields with walls and four stands.
+/// A Taxi environment (Dietterich 2000) without a time limit: 5 rows of 5 fields with walls and four stands.
 ///
 /// | | |
 /// |---|---|
@@ -135,7 +135,7 @@ impl State {
 }
 
 impl Taxi {
-    /// Makes a taxi that needs a reset before its first step.
+    /// Creates an environment; call `reset` before the first step.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a probability is outside 0..=1.
@@ -237,7 +237,7 @@ impl Env for Taxi {
         Some(4.0)
     }
 
-    /// Frames per second of the pictures, which are 536 x 456 pixels as Gymnasium's; the drawing is pavlov's own.
+    /// Draws 536 x 456 pixels, Gymnasium's size, in pavlov's own style.
     fn render(&mut self) -> Result<Option<Frame>> {
         const COLORS: [[u8; 3]; 4] = [[230, 120, 120], [120, 200, 120], [230, 220, 110], [120, 150, 230]];
         let Some(mut board) = Board::on_canvas((536, 456), (48, 128), (88, 56)) else { return Ok(None) };

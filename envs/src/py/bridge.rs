@@ -219,7 +219,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Hands the actions over and has the workers step.
+    /// Writes the actions to the shared memory and tells the workers to step.
     fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
         for (episode, action) in self.episodes.iter_mut().zip(actions.chunks_exact(self.rows.act_bytes())) {
             // A hosted environment cannot be replayed, so its actions need not be kept.
@@ -230,7 +230,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// Waits for the workers and writes what the step gave.
+    /// Waits for the workers and copies the results of the step to `out`.
     fn receive(&mut self, out: StepOut<'_, u8>) -> Result<()> {
         self.wait("step")?;
         self.memory.read(self.offsets.obs, out.obs);
@@ -367,7 +367,7 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
-        // All are told to end first, so that they end at the same time; dropping then waits for each.
+        // All workers are told to end first, so that they end at the same time; dropping then waits for each.
         self.workers.iter_mut().for_each(Worker::dismiss);
     }
 }

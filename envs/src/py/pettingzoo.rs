@@ -51,7 +51,7 @@ pub struct PyMultiAgentEnv<O, A> {
     scalars: PhantomData<fn() -> (O, A)>,
 }
 
-/// The environment without its scalar types: rows are bytes.
+/// A PettingZoo environment in its worker, without scalar types: rows are bytes.
 #[derive(Debug)]
 struct Host {
     /// Id with its prefix, such as `pz:mpe2.simple_spread_v3`.

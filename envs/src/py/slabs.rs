@@ -111,7 +111,7 @@ pub(super) struct Offsets {
     pub(super) alive: usize,
     pub(super) seeds: usize,
     pub(super) masks: usize,
-    /// Of the last states of the episodes that ended in the last step.
+    /// Action masks at the last states of the episodes that ended in the last step.
     pub(super) final_masks: usize,
     /// Values of `info`, `[num_infos, num_envs]` of `f64`.
     pub(super) infos: usize,

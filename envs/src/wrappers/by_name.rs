@@ -15,16 +15,17 @@ use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 /// "FrameStack", stack_size = 4 }`. Arguments have Gymnasium's names and order, and may be named in the text form too:
 /// `"AtariPreprocessing(frame_skip=2)"`.
 ///
-/// There is `AtariPreprocessing(noop_max=30, frame_skip=4, screen_size=84, terminal_on_life_loss=false,
+/// The wrappers are `AtariPreprocessing(noop_max=30, frame_skip=4, screen_size=84, terminal_on_life_loss=false,
 /// grayscale_obs=true)`, `ClipAction`, `ClipReward(min_reward, max_reward)`, `DtypeObservation("float32")`,
-/// `FilterObservation(["a", "b"])`, `FlattenObservation`, `FrameStack(stack_size)`, also by its name in Gymnasium 1.x,
-/// `FrameStackObservation`, `GrayscaleObservation(keep_dim=false)`, `MaxAndSkipObservation(skip=4)`,
+/// `FilterObservation(["a", "b"])`, `FlattenObservation`, `FrameStack(stack_size)` (in Gymnasium 1.x and here also
+/// `FrameStackObservation`), `GrayscaleObservation(keep_dim=false)`, `MaxAndSkipObservation(skip=4)`,
 /// `RescaleAction(min_action, max_action)`, `RescaleObservation(min_obs, max_obs)`, `ReshapeObservation([2, 3])`,
 /// `ResizeObservation([42, 42])`, `StickyAction(repeat_action_probability, repeat_action_duration=1)` and
-/// `TimeLimit(max_episode_steps)`. Around environments of MiniGrid, and
-/// before the others, there is `FullyObsWrapper`, `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and
-/// `RGBImgPartialObsWrapper(tile_size=8)`, and behind one of these or alone `ImgObsWrapper`. More come by
-/// [`register_wrapper`](crate::register_wrapper).
+/// `TimeLimit(max_episode_steps)`. [`register_wrapper`](crate::register_wrapper) adds others.
+///
+/// Environments of MiniGrid also have, before all other wrappers, at most one of `FullyObsWrapper`,
+/// `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, optionally
+/// followed by `ImgObsWrapper`.
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, EnvCreator, WrapperSpec};
@@ -98,7 +99,7 @@ impl WrapperSpec {
                 Some((key, value)) => (Some(key.trim()), value.trim()),
                 None => (None, argument),
             };
-            // Python's True is meant as JSON's.
+            // Python writes `True`, JSON `true`; both are accepted.
             let read = serde_json::from_str(value).or_else(|_| serde_json::from_str(&value.to_lowercase()));
             let value = read.map_err(|_| {
                 format!(
@@ -165,13 +166,13 @@ impl WrapperSpec {
         })
     }
 
-    /// The arguments by the names of their parameters.
+    /// Returns the arguments by the names of their parameters.
     pub(super) fn table(&self) -> EnvConfig {
         let names = self.named.parameters.iter().map(|(parameter, _)| parameter.clone());
         names.zip(self.arguments.iter().cloned()).collect()
     }
 
-    /// `num_envs` copies of `env` in this wrapper around what `make` makes, so many copies each time.
+    /// Makes `num_envs` copies of `env` with `make` and puts this wrapper around them.
     fn around(&self, env: &str, num_envs: usize, make: &Make<'_>) -> Result<Box<dyn AnyVectorEnv>> {
         match &self.named.apply {
             Apply::Together(wrap) => wrap(CopiesToWrap::new(env, make(num_envs)?), self),
@@ -186,7 +187,7 @@ impl WrapperSpec {
     }
 }
 
-/// The arguments between commas that stand outside of brackets.
+/// Splits a list of arguments at the commas outside of brackets.
 fn split_arguments(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     let outside = move |c: char| {
@@ -206,10 +207,10 @@ pub(crate) fn split_minigrid(wrappers: &[WrapperSpec]) -> (&[WrapperSpec], &[Wra
     wrappers.split_at(own)
 }
 
-/// Makes so many copies.
+/// Closure that makes the given number of copies.
 pub(super) type Make<'a> = dyn Fn(usize) -> Result<Box<dyn AnyVectorEnv>> + 'a;
 
-/// `num_envs` copies of `env` in these wrappers, the first of them innermost, around what `make` makes.
+/// Makes `num_envs` copies of `env` with `make` and puts `wrappers` around them; the first wrapper is the innermost.
 pub(crate) fn wrapped(
     env: &str,
     wrappers: &[WrapperSpec],

@@ -7,7 +7,7 @@ use crate::{DType, Element, Env, Error, Result, Space};
 /// bounds.
 pub type ClipAction<E> = Wrapped<E, ClipActions>;
 
-/// What [`ClipAction`] does.
+/// The [`Wrapper`] that implements [`ClipAction`].
 #[derive(Clone, Debug, Default)]
 pub struct ClipActions {
     low: Vec<f64>,

@@ -1,10 +1,10 @@
-//! Copies of an environment on their way into a wrapper that has a name.
+//! The copies of an environment that are handed to a wrapper named in settings.
 
 use super::{AnyWrapper, WrappedVector, Wrapper};
 use crate::{AnyVectorEnv, DType, Element, Error, Result, Space, TypedVectorEnv};
 
-/// Copies of an environment that a wrapper by name is put around; [`register_wrapper`](crate::register_wrapper) hands them
-/// over.
+/// Copies of an environment, as the closure given to [`register_wrapper`](crate::register_wrapper) gets them to put a
+/// wrapper around them.
 #[derive(Debug)]
 pub struct CopiesToWrap {
     name: String,
@@ -42,7 +42,7 @@ impl CopiesToWrap {
         Self { name: name.into(), copies }
     }
 
-    /// The name of the environment, for errors.
+    /// Returns the name of the environment, for error messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -67,24 +67,24 @@ impl CopiesToWrap {
         self.copies.act_dtype()
     }
 
-    /// The copies themselves, for a wrapper that is a [`VectorEnv`](crate::VectorEnv) of its own.
+    /// Returns the copies without a wrapper, for a wrapper that is itself a [`VectorEnv`](crate::VectorEnv).
     pub fn into_inner(self) -> Box<dyn AnyVectorEnv> {
         self.copies
     }
 
-    /// The copies, each in a wrapper that is written for all scalar types.
+    /// Puts a wrapper made by `make` around each copy. The wrapper must be implemented for all scalar types.
     ///
     /// # Errors
-    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper cannot stand around the copies.
+    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper does not fit the environment.
     pub fn wrapped<W: AnyWrapper>(self, make: impl FnMut() -> Result<W>) -> Result<Box<dyn AnyVectorEnv>> {
         with_scalars!(self.copies, O, A => self.wrapped_typed::<O, A, W>(make))
     }
 
-    /// The copies, each in a wrapper for these scalar types.
+    /// Puts a wrapper made by `make` around each copy, for observations of type `O` and actions of type `A`.
     ///
     /// # Errors
-    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper cannot stand around the copies or if their scalar
-    /// types are others.
+    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper does not fit the environment, or if the environment
+    /// has other scalar types.
     pub fn wrapped_typed<O: Element, A: Element, W: Wrapper<O, A>>(
         self,
         make: impl FnMut() -> Result<W>,

@@ -1,14 +1,14 @@
-//! Observations of another scalar type.
+//! The wrapper that converts observations to another scalar type.
 
 use std::marker::PhantomData;
 
 use super::{Wrapped, Wrapper};
 use crate::{Element, Env, Error, Result, Space};
 
-/// Shows observations as scalars of type `T`; an integer of a discrete space becomes a box.
+/// Converts observations to scalars of type `T`. A discrete or multi-binary space becomes a box.
 pub type DtypeObservation<E, T> = Wrapped<E, Cast<T>>;
 
-/// What [`DtypeObservation`] does.
+/// The [`Wrapper`] that implements [`DtypeObservation`].
 #[derive(Clone, Debug)]
 pub struct Cast<T> {
     to: PhantomData<fn() -> T>,

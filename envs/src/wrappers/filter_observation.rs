@@ -1,18 +1,18 @@
-//! Some parts of a composite observation.
+//! The wrapper that selects parts of dict observations.
 
 use std::ops::Range;
 
 use super::{Wrapped, Wrapper};
 use crate::{Element, Env, Error, Result, Space};
 
-/// Shows the parts of a dict with these names, and hides the others.
+/// Observes only those parts of a dict whose names are in `filter_keys`.
 pub type FilterObservation<E> = Wrapped<E, Filter>;
 
-/// What [`FilterObservation`] does.
+/// The [`Wrapper`] that implements [`FilterObservation`].
 #[derive(Clone, Debug)]
 pub struct Filter {
     filter_keys: Vec<String>,
-    /// Where the parts lie in a row of the environment.
+    /// Ranges of the selected parts in a row of the inner environment.
     kept: Vec<Range<usize>>,
 }
 
@@ -20,7 +20,8 @@ impl<E: Env> Wrapped<E, Filter> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless the observation space is a dict that has all the names, and there is one at least.
+    /// Returns [`Error::Shape`] if the observation space is not a dict with all of these names, or if `filter_keys` is
+    /// empty.
     pub fn new(env: E, filter_keys: &[&str]) -> Result<Self> {
         Self::with(env, Filter::new(filter_keys.iter().map(|key| (*key).to_owned()).collect()))
     }

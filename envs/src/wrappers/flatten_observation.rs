@@ -10,7 +10,7 @@ use crate::{Element, Env, Error, Result, Space};
 /// space.
 pub type FlattenObservation<E> = Wrapped<E, FlattenObservations>;
 
-/// What [`FlattenObservation`] does.
+/// The [`Wrapper`] that implements [`FlattenObservation`].
 #[derive(Clone, Debug, Default)]
 pub struct FlattenObservations {
     space: Option<Space>,
@@ -20,7 +20,7 @@ impl<E: Env> Wrapped<E, FlattenObservations> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if a space of `env` contradicts itself or its scalar type.
+    /// Returns [`Error::Shape`] if a space of `env` is not valid, has no scalars, or does not match its scalar type.
     pub fn new(env: E) -> Result<Self> {
         Self::with(env, FlattenObservations::default())
     }

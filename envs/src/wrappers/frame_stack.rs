@@ -11,7 +11,7 @@ const TAG: &str = "frame_stack";
 /// Observes the last `stack_size` observations, oldest first, stacked along a new first dimension.
 pub type FrameStack<E> = Wrapped<E, StackFrames<<E as Env>::Obs>>;
 
-/// What [`FrameStack`] does.
+/// The [`Wrapper`] that implements [`FrameStack`].
 #[derive(Clone, Debug)]
 pub struct StackFrames<O> {
     stack_size: usize,
@@ -19,7 +19,7 @@ pub struct StackFrames<O> {
     padding_type: Padding<O>,
     /// Rows of the current observation, `[stack_size, width]`.
     stack: Vec<O>,
-    /// The next observation is an episode's first.
+    /// Whether the next observation is the first one of an episode.
     begins: bool,
 }
 

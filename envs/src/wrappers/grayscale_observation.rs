@@ -1,13 +1,13 @@
-//! Brightness instead of colours.
+//! The wrapper that converts RGB pictures to greyscale.
 
 use super::{Wrapped, Wrapper};
 use crate::{DType, Element, Env, Error, Result, Space};
 
-/// Shows the brightness of pictures, 0.2125 red + 0.7154 green + 0.0721 blue without its fraction. The last dimension goes,
-/// or is 1 with `keep_dim`.
+/// Converts RGB pictures to greyscale: 0.2125 red + 0.7154 green + 0.0721 blue, rounded down. Observations are
+/// `[height, width]`, or `[height, width, 1]` with `keep_dim`.
 pub type GrayscaleObservation<E> = Wrapped<E, Grayscale>;
 
-/// What [`GrayscaleObservation`] does.
+/// The [`Wrapper`] that implements [`GrayscaleObservation`].
 #[derive(Clone, Debug)]
 pub struct Grayscale {
     pub(super) keep_dim: bool,
@@ -17,7 +17,7 @@ impl<E: Env> Wrapped<E, Grayscale> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless `env` shows pictures of bytes, `[height, width, 3]`.
+    /// Returns [`Error::Shape`] unless the observations of `env` are pictures of bytes, `[height, width, 3]`.
     pub fn new(env: E, keep_dim: bool) -> Result<Self> {
         Self::with(env, Grayscale { keep_dim })
     }

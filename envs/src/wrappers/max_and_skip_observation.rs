@@ -1,20 +1,22 @@
-//! Actions for several steps, and the greatest of the last two observations.
+//! The wrapper that repeats every action and takes the maximum of the last two observations.
 
 use super::{load, save};
 use crate::{Env, Error, Result, Space, Step};
 
 const TAG: &str = "max_and_skip";
 
-/// Does every action `skip` times, adds the rewards up, and shows for each element the greater one of the last two
-/// observations, as players of Atari do whose screen shows some things in every second picture only.
+/// Repeats every action for `skip` steps of the inner environment, adds up the rewards, and observes the elementwise
+/// maximum of the last two observations. The maximum is meant for Atari games, which draw some objects in every second
+/// frame only.
 ///
-/// An episode that ends sooner shows what was pooled before; at its first step these are zeros.
+/// If an episode ends before all `skip` steps are made, the maximum includes observations from the action before, or zeros
+/// at the first action of the episode.
 #[derive(Clone, Debug)]
 pub struct MaxAndSkipObservation<E: Env> {
     env: E,
     skip: usize,
     row: Vec<E::Obs>,
-    /// The last observation of a step and the one before it.
+    /// Observation after the last of the `skip` steps; `before` is the one after the last but one.
     last: Vec<E::Obs>,
     before: Vec<E::Obs>,
 }
@@ -40,7 +42,7 @@ impl<E: Env> MaxAndSkipObservation<E> {
         Ok(Self { env, skip, last: row.clone(), before: row.clone(), row })
     }
 
-    /// The environment of single steps.
+    /// Returns the inner environment, whose steps are not skipped.
     pub fn inner(&self) -> &E {
         &self.env
     }
@@ -76,7 +78,7 @@ impl<E: Env> Env for MaxAndSkipObservation<E> {
         Ok(total)
     }
 
-    /// The inner limit, which counts single steps, in steps.
+    /// Converts the inner environment's limit from its own steps to steps of this wrapper.
     fn max_episode_steps(&self) -> Option<usize> {
         Some(self.env.max_episode_steps()?.div_ceil(self.skip))
     }

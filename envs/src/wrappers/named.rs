@@ -1,4 +1,4 @@
-//! The wrappers that have a name in settings: those of this crate, and those of the user's own.
+//! The wrappers that settings can name: those of this crate, and the registered ones of a user.
 
 use std::{
     collections::BTreeMap,
@@ -35,20 +35,20 @@ use crate::{
 type Together = dyn Fn(CopiesToWrap, &WrapperSpec) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync;
 type OneByOne = fn(&WrapperSpec, &str, usize, &Make<'_>) -> Result<Box<dyn AnyVectorEnv>>;
 
-/// How a wrapper comes around the copies of an environment.
+/// The way in which a wrapper is put around the copies of an environment.
 pub(super) enum Apply {
-    /// Around all of them at once.
+    /// The wrapper is put around all copies at once.
     Together(Arc<Together>),
-    /// Around one after the other, because it steps a copy more than once or ends its episodes.
+    /// The wrapper is put around each copy separately, because it steps a copy more than once or ends its episodes.
     OneByOne(OneByOne),
-    /// Environments of MiniGrid apply it themselves, by their setting `wrappers`.
+    /// Environments of MiniGrid apply the wrapper themselves, by their setting `wrappers`.
     MiniGrid,
 }
 
 /// A wrapper that settings can name.
 pub(super) struct Named {
     pub(super) name: String,
-    /// Names and defaults of the arguments.
+    /// Names and defaults of the arguments; an argument without a default must be given.
     pub(super) parameters: Vec<(String, Option<Value>)>,
     pub(super) apply: Apply,
 }
@@ -69,9 +69,9 @@ static NAMED: LazyLock<RwLock<BTreeMap<String, Arc<Named>>>> = LazyLock::new(|| 
     RwLock::new(built_in().into_iter().map(|named| (named.name.clone(), Arc::new(named))).collect())
 });
 
-/// Gives a wrapper of your own a name for settings: `wrappers = ["Scaled(0.5)"]`, everywhere in this process. `C` is a struct
-/// of its arguments, in their order, whose [`Default`] has their defaults; a wrapper without arguments takes a struct without
-/// fields.
+/// Registers a wrapper of your own under a name for settings, as in `wrappers = ["Scaled(0.5)"]`, for the whole process.
+/// `C` is a struct with one field per argument, in order; its [`Default`] has the defaults of the arguments. For a wrapper
+/// without arguments, `C` has no fields.
 ///
 /// ```
 /// use pavlov_envs::{Element, EnvConfig, EnvCreator, WrapperSpec, Wrapper, register_wrapper};
@@ -140,7 +140,7 @@ where
     Ok(())
 }
 
-/// The wrapper with this name, or a sentence that says which there are.
+/// Returns the wrapper with this name, or a message that lists the known names.
 pub(super) fn find(name: &str) -> Result<Arc<Named>, String> {
     let name = OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, known)| known);
     let table = NAMED.read().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -155,7 +155,7 @@ pub(super) fn find(name: &str) -> Result<Arc<Named>, String> {
     Err(format!("no wrapper {name:?}{near}; there is {}", names().collect::<Vec<_>>().join(", ")))
 }
 
-/// Other names of wrappers: those of Gymnasium 1.x where they differ.
+/// Alternative names of wrappers from Gymnasium 1.x, each with the name that it stands for.
 const OTHER_NAMES: &[(&str, &str)] = &[("FrameStackObservation", "FrameStack")];
 
 /// Wrappers that settings cannot name, each with a hint what to do instead.
@@ -298,7 +298,7 @@ fn built_in() -> Vec<Named> {
             &[("repeat_action_probability", None), ("repeat_action_duration", Some(1.into()))],
             together(|copies, spec| {
                 let probability = spec.get(0)?;
-                // One number stands for a least and a greatest that are equal.
+                // One number is both the minimum and the maximum.
                 let duration = match spec.get::<i64>(1) {
                     Ok(duration) => [duration; 2],
                     Err(_) => spec.get(1)?,
@@ -318,7 +318,7 @@ fn together(
     Apply::Together(Arc::new(wrap))
 }
 
-/// The copies themselves truncate their episodes where they can, and stay together.
+/// Lets the vector truncate episodes itself if it can; otherwise puts a [`TimeLimit`] around each copy.
 fn time_limit(
     spec: &WrapperSpec,
     env: &str,
@@ -373,7 +373,7 @@ fn atari_preprocessing(
     one_by_one::<u8, i64, _>(env, num_envs, first, make, |copy| AtariPreprocessing::new(copy, config))
 }
 
-/// Copies that are wrapped one after the other: that which was made to look at, then more of them.
+/// Wraps each copy separately: first the copy `first`, whose types have been looked at, then copies made by `make`.
 fn one_by_one<O: Element, A: Element, E: Env>(
     env: &str,
     num_envs: usize,

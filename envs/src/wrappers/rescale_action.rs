@@ -6,7 +6,7 @@ use crate::{Element, Env, Error, Result, Space};
 /// Accepts actions in `min_action..=max_action` and rescales them linearly to the bounds of the inner environment.
 pub type RescaleAction<E> = Wrapped<E, RescaleActions>;
 
-/// What [`RescaleAction`] does.
+/// The [`Wrapper`] that implements [`RescaleAction`].
 #[derive(Clone, Debug)]
 pub struct RescaleActions {
     min_action: f64,

@@ -1,17 +1,17 @@
-//! Observations between other bounds.
+//! The wrapper that rescales observations to other bounds.
 
 use super::{Wrapped, Wrapper};
 use crate::{Element, Env, Error, Result, Space};
 
-/// Shows observations stretched from the bounds of the inner environment to `min_obs..=max_obs`.
+/// Rescales observations linearly from the bounds of the inner environment to `min_obs..=max_obs`.
 pub type RescaleObservation<E> = Wrapped<E, Rescale>;
 
-/// What [`RescaleObservation`] does.
+/// The [`Wrapper`] that implements [`RescaleObservation`].
 #[derive(Clone, Debug)]
 pub struct Rescale {
     min_obs: f64,
     max_obs: f64,
-    /// `outer = gradient * inner + intercept`.
+    /// Slope of each element from the inner bounds to the outer ones: `outer = gradient * inner + intercept`.
     gradient: Vec<f64>,
     intercept: Vec<f64>,
 }
@@ -20,8 +20,8 @@ impl<E: Env> Wrapped<E, Rescale> {
     /// Wraps `env`; all elements of an observation get the same bounds.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless both are finite with `min_obs < max_obs`, and the observation space is a box of
-    /// floats with finite bounds that are not equal.
+    /// Returns [`Error::Shape`] unless both bounds are finite with `min_obs < max_obs`, and the observation space is a box
+    /// of floats with finite bounds, each `low` below its `high`.
     pub fn new(env: E, min_obs: f64, max_obs: f64) -> Result<Self> {
         Self::with(env, Rescale::new(min_obs, max_obs)?)
     }

@@ -1,12 +1,12 @@
-//! The same numbers in other dimensions.
+//! The wrapper that changes the shape of observations.
 
 use super::{Wrapped, Wrapper};
 use crate::{Element, Env, Error, Result, Space};
 
-/// Shows observations in another shape of as many elements.
+/// Changes the shape of observations, and keeps the number and order of their elements.
 pub type ReshapeObservation<E> = Wrapped<E, Reshape>;
 
-/// What [`ReshapeObservation`] does.
+/// The [`Wrapper`] that implements [`ReshapeObservation`].
 #[derive(Clone, Debug)]
 pub struct Reshape {
     pub(super) shape: Vec<usize>,
@@ -16,7 +16,7 @@ impl<E: Env> Wrapped<E, Reshape> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless the observation space is a box of as many elements as `shape` holds.
+    /// Returns [`Error::Shape`] unless the observation space is a box with as many elements as `shape` has.
     pub fn new(env: E, shape: &[usize]) -> Result<Self> {
         Self::with(env, Reshape { shape: shape.to_vec() })
     }

@@ -1,13 +1,13 @@
-//! Smaller pictures.
+//! The wrapper that makes pictures smaller.
 
 use super::{Wrapped, Wrapper, resize_area::ResizeArea};
 use crate::{DType, Element, Env, Error, Result, Space};
 
-/// Shows pictures in another size, each pixel the mean of the area that it covers, as OpenCV's `INTER_AREA` makes them. They
-/// can be made smaller, not larger.
+/// Makes pictures smaller: each pixel is the mean of the area that it covers, as with OpenCV's `INTER_AREA`. Pictures
+/// cannot be made larger.
 pub type ResizeObservation<E> = Wrapped<E, Resize>;
 
-/// What [`ResizeObservation`] does.
+/// The [`Wrapper`] that implements [`ResizeObservation`].
 #[derive(Clone, Debug)]
 pub struct Resize {
     shape: [usize; 2],
@@ -15,11 +15,11 @@ pub struct Resize {
 }
 
 impl<E: Env> Wrapped<E, Resize> {
-    /// Wraps `env`; `shape` is height and width.
+    /// Wraps `env`; `shape` is the new height and width in pixels.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless `env` shows pictures of bytes, `[height, width]` or `[height, width, channels]`, that
-    /// are at least as large.
+    /// Returns [`Error::Shape`] unless the observations of `env` are pictures of bytes, `[height, width]` or
+    /// `[height, width, channels]`, or if a side of `shape` is 0 or larger than that of the pictures.
     pub fn new(env: E, shape: [usize; 2]) -> Result<Self> {
         Self::with(env, Resize::new(shape))
     }

@@ -1,4 +1,4 @@
-//! Actions that are done again.
+//! The wrapper that repeats actions at random.
 
 use super::{Wrapped, Wrapper};
 use crate::{
@@ -8,20 +8,20 @@ use crate::{
 
 const TAG: &str = "sticky_action";
 
-/// Does the last action again, with a probability and for a number of steps.
+/// Repeats the last action with a given probability, for a given number of steps.
 ///
-/// What it draws comes from a stream of the wrapper's own with the seed of the episode. In Gymnasium it is the environment's;
-/// the two agree where the environment draws nothing.
+/// Random numbers are drawn from the wrapper's own stream, seeded with the episode's seed. Gymnasium draws them from the
+/// environment's stream; both agree if the environment draws nothing.
 pub type StickyAction<E> = Wrapped<E, Sticky<<E as Env>::Act>>;
 
-/// What [`StickyAction`] does.
+/// The [`Wrapper`] that implements [`StickyAction`].
 #[derive(Clone, Debug)]
 pub struct Sticky<A> {
     repeat_action_probability: f64,
-    /// Least and greatest number of steps.
+    /// Smallest and largest number of steps for which an action is repeated.
     repeat_action_duration: [i64; 2],
     random: NpRandom,
-    /// Empty before the first action of an episode.
+    /// Action that may be repeated; empty before the first action of an episode.
     last_action: Vec<A>,
     is_sticky: bool,
     num_repeats: i64,
@@ -29,11 +29,12 @@ pub struct Sticky<A> {
 }
 
 impl<E: Env> Wrapped<E, Sticky<E::Act>> {
-    /// Wraps `env`. An action that is done again is done again for a number of steps from
-    /// `repeat_action_duration[0]` to `repeat_action_duration[1]`.
+    /// Wraps `env`. The number of steps for which an action is repeated is drawn between `repeat_action_duration[0]` and
+    /// `repeat_action_duration[1]`, both included.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] unless the probability is in `0..1` and the duration is at least 1 and in order.
+    /// Returns [`Error::Shape`] unless the probability is in `0..1`, and `1 <= repeat_action_duration[0] <=
+    /// repeat_action_duration[1]`.
     pub fn new(env: E, repeat_action_probability: f64, repeat_action_duration: [i64; 2]) -> Result<Self> {
         Self::with(env, Sticky::new(repeat_action_probability, repeat_action_duration)?)
     }

@@ -1,11 +1,11 @@
-//! A function of every action.
+//! The wrapper that applies a function to every action.
 
 use std::fmt;
 
 use super::{Wrapped, Wrapper};
 use crate::{Element, Env, Result, Space};
 
-/// Does what `func` makes of an action, which comes from a space of its own.
+/// Accepts actions of another space; `func` converts each to an action of the inner environment.
 ///
 /// ```
 /// use pavlov_envs::{Env, Pendulum, Space, TransformAction};
@@ -21,7 +21,7 @@ use crate::{Element, Env, Result, Space};
 /// ```
 pub type TransformAction<E, F> = Wrapped<E, Transform<F>>;
 
-/// What [`TransformAction`] does.
+/// The [`Wrapper`] that implements [`TransformAction`].
 #[derive(Clone)]
 pub struct Transform<F> {
     action_space: Space,
@@ -29,10 +29,11 @@ pub struct Transform<F> {
 }
 
 impl<E: Env, F: Fn(&[E::Act], &mut [E::Act]) + Send + 'static> Wrapped<E, Transform<F>> {
-    /// Wraps `env`. `func` reads an action of `action_space` and writes every element of one of the environment.
+    /// Wraps `env`. `func` reads an action of `action_space` and writes every element of an action of `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if the space contradicts itself or the scalar type of actions.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the space is not valid, has no scalars, or does not have the scalar
+    /// type of actions.
     pub fn new(env: E, action_space: Space, func: F) -> Result<Self> {
         Self::with(env, Transform { action_space, func })
     }

@@ -39,7 +39,7 @@ impl<E: Env, O: Element, F: Fn(&[E::Obs], &mut [O])> TransformObservation<E, O, 
         Ok(Self { env, observation_space, func, row, of: std::marker::PhantomData })
     }
 
-    /// Returns the inner environment, whose observations are not flattened.
+    /// Returns the inner environment, whose observations are not transformed.
     pub fn inner(&self) -> &E {
         &self.env
     }

@@ -1,20 +1,20 @@
-//! A wrapper around one copy of an environment.
+//! The adapter that puts a [`Wrapper`] around one copy of an environment.
 
 use super::{Wrapper, load, save};
 use crate::{Env, Frame, Result, Space, Step, sync_vector::check_space};
 
 const TAG: &str = "wrapped";
 
-/// An [`Env`] in a [`Wrapper`], which sees its rewards, observations and actions.
+/// An [`Env`] with a [`Wrapper`] around it, which changes its rewards, observations or actions.
 #[derive(Clone, Debug)]
 pub struct Wrapped<E: Env, W> {
     pub(super) env: E,
     wrapper: W,
     observation_space: Space,
     action_space: Space,
-    /// What the environment shows.
+    /// Last observation of the inner environment.
     row: Vec<E::Obs>,
-    /// What the environment is to do.
+    /// Last action of the inner environment.
     action: Vec<E::Act>,
 }
 
@@ -22,8 +22,8 @@ impl<E: Env, W: Wrapper<E::Obs, E::Act>> Wrapped<E, W> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper cannot stand around `env`, or if a space of it
-    /// contradicts itself or its scalar type.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper does not fit `env`, or if a space of the wrapper is not
+    /// valid, has no scalars, or does not match its scalar type.
     pub fn with(env: E, mut wrapper: W) -> Result<Self> {
         let observation_space = wrapper.observation_space(&env.observation_space())?;
         let action_space = wrapper.action_space(&env.action_space())?;
@@ -34,12 +34,12 @@ impl<E: Env, W: Wrapper<E::Obs, E::Act>> Wrapped<E, W> {
         Ok(Self { env, wrapper, observation_space, action_space, row, action })
     }
 
-    /// The environment without the wrapper.
+    /// Returns the inner environment, without the wrapper.
     pub fn inner(&self) -> &E {
         &self.env
     }
 
-    /// The wrapper.
+    /// Returns the wrapper.
     pub fn wrapper(&self) -> &W {
         &self.wrapper
     }

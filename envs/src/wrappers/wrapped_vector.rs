@@ -1,4 +1,4 @@
-//! A wrapper around every copy of a vector environment, which stays whole.
+//! The adapter that puts a [`Wrapper`] around every copy of a vector environment.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,8 +13,8 @@ use crate::{
 
 const TAG: &str = "wrapped_vector";
 
-/// A [`VectorEnv`] whose copies have a [`Wrapper`] each. The vector inside steps all its copies at once, as it does without
-/// wrappers.
+/// A [`VectorEnv`] with a [`Wrapper`] around each of its copies. The inner vector environment steps all copies at once, as
+/// it does without wrappers.
 #[derive(Debug)]
 pub struct WrappedVector<V: VectorEnv, W> {
     name: String,
@@ -23,7 +23,7 @@ pub struct WrappedVector<V: VectorEnv, W> {
     observation_space: Space,
     action_space: Space,
     autoreset: bool,
-    /// What the vector inside shows and is to do; rows of all copies.
+    /// Observations of the inner vector environment, `[num_envs, width]`; `final_obs` and `actions` belong to it too.
     obs: Vec<V::Obs>,
     final_obs: Vec<V::Obs>,
     actions: Vec<V::Act>,
@@ -34,16 +34,16 @@ struct Slot<W> {
     wrapper: W,
     /// Seed of the running episode.
     seed: Option<u64>,
-    /// Steps of the running episode.
+    /// Number of steps made in the running episode.
     step: usize,
 }
 
 impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> WrappedVector<V, W> {
-    /// Wraps every copy of `env` in what `make` makes.
+    /// Puts a wrapper made by `make` around every copy of `env`.
     ///
     /// # Errors
-    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper cannot stand around such copies, or if a space of it
-    /// contradicts itself or its scalar type.
+    /// Returns the error of `make`, and [`Error::Shape`] if the wrapper does not fit `env`, or if a space of the wrapper is
+    /// not valid, has no scalars, or does not match its scalar type.
     pub fn new(env: V, mut make: impl FnMut() -> Result<W>) -> Result<Self> {
         let num_envs = env.num_envs();
         let mut spaces = None;
@@ -73,19 +73,19 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> WrappedVector<V, W> {
         })
     }
 
-    /// The same with another name in errors.
+    /// Sets another name for error messages.
     pub(super) fn named(mut self, name: &str) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The vector without the wrappers.
+    /// Returns the inner vector environment, without the wrappers.
     pub fn inner(&self) -> &V {
         &self.env
     }
 }
 
-/// Runs `work` on one copy after the other; what goes wrong is told with the copy's place in its episode.
+/// Runs `work` on one copy after the other. An error or panic is reported with the copy's index, seed and step.
 fn for_each<W>(
     copies: &mut [Slot<W>],
     mut work: impl FnMut(usize, &mut Slot<W>) -> Result<()>,
@@ -107,7 +107,7 @@ fn for_each<W>(
 }
 
 impl<W> Slot<W> {
-    /// Begins an episode and shows its first observation.
+    /// Begins an episode and writes its first observation to `obs`.
     fn begin<O, A>(&mut self, seed: Option<u64>, inner: &[O], obs: &mut [W::Obs]) -> Result<()>
     where
         O: crate::Element,

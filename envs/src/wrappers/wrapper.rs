@@ -1,11 +1,11 @@
-//! What the author of a wrapper writes.
+//! The trait that the author of a wrapper implements.
 
 use crate::{Element, Error, Result, Space};
 
-/// A wrapper: what lies between an agent and one copy of an environment. Every method passes on what it gets, so an author
-/// writes only what changes.
+/// A wrapper, which changes the rewards, observations or actions of one copy of an environment. Every method has a default
+/// that changes nothing, so an author writes only the methods that do.
 ///
-/// `O` and `A` are the scalar types of the environment inside. A wrapper that is written for all of them stands around any
+/// `O` and `A` are the scalar types of the inner environment. A wrapper that is implemented for all of them fits any
 /// environment. [`Wrapped`](crate::Wrapped) puts it around an [`Env`](crate::Env),
 /// [`WrappedVector`](crate::WrappedVector) around all copies of a [`VectorEnv`](crate::VectorEnv) at once, and
 /// [`register_wrapper`](crate::register_wrapper) gives it a name for settings.
@@ -57,31 +57,32 @@ pub trait Wrapper<O: Element, A: Element>: Send + 'static {
     /// Scalar type of the actions that the agent takes.
     type Act: Element;
 
-    /// The set of observations that the agent sees. It is asked for once, before everything else, so a wrapper can keep what
-    /// it needs to know of the environment's own space.
+    /// Returns the space of the observations that the agent sees, given that of the inner environment. This method is called
+    /// once, before all others, so a wrapper can store properties of the inner space here.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper cannot stand around such an environment.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper does not fit such an environment.
     fn observation_space(&mut self, inner: &Space) -> Result<Space> {
         Ok(inner.clone())
     }
 
-    /// The set of actions that the agent takes, asked for once like [`observation_space`](Self::observation_space).
+    /// Returns the space of the actions that the agent takes, given that of the inner environment. This method is called
+    /// once, after [`observation_space`](Self::observation_space).
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper cannot stand around such an environment.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper does not fit such an environment.
     fn action_space(&mut self, inner: &Space) -> Result<Space> {
         Ok(inner.clone())
     }
 
-    /// Hears that an episode begins. Its first observation comes next, by [`observation`](Self::observation). Whatever the
-    /// wrapper draws in the episode it draws from a stream with this seed; `None` continues the stream.
+    /// Prepares the wrapper for a new episode, before the first call of [`observation`](Self::observation). A wrapper that
+    /// draws random numbers seeds its stream with `seed`; with `None` the stream continues.
     fn reset(&mut self, seed: Option<u64>) {
         let _ = seed;
     }
 
-    /// Writes what the agent sees of the environment's observation. Without a method of the wrapper's own they are equal,
-    /// converted where the scalar types differ.
+    /// Writes the observation that the agent sees to `obs`, given the inner environment's. The default copies it, and
+    /// converts it if the scalar types differ.
     ///
     /// # Errors
     /// Returns whatever the wrapper reports; see [`Error::other`](crate::Error::other).
@@ -89,8 +90,8 @@ pub trait Wrapper<O: Element, A: Element>: Send + 'static {
         convert("the observation", inner, obs)
     }
 
-    /// Writes the action of the environment for that of the agent, before the step. Without a method of the wrapper's own
-    /// they are equal, converted where the scalar types differ.
+    /// Writes the action for the inner environment to `inner`, given the agent's, before the step. The default copies it,
+    /// and converts it if the scalar types differ.
     ///
     /// # Errors
     /// Returns whatever the wrapper reports; see [`Error::other`](crate::Error::other).
@@ -98,17 +99,18 @@ pub trait Wrapper<O: Element, A: Element>: Send + 'static {
         convert("the action", action, inner)
     }
 
-    /// The reward that the agent gets for the environment's, after the step's [`observation`](Self::observation).
+    /// Returns the reward that the agent gets, given the inner environment's. It is called after
+    /// [`observation`](Self::observation) in each step.
     fn reward(&mut self, reward: f64) -> f64 {
         reward
     }
 
-    /// What the wrapper keeps from one step to the next. It is empty for a wrapper without memory.
+    /// Returns the state that the wrapper keeps from one step to the next; empty by default, for a wrapper without state.
     fn save_state(&self) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Continues from what [`save_state`](Self::save_state) gave.
+    /// Restores a state made by [`save_state`](Self::save_state).
     ///
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if `state` is damaged or another wrapper's.
@@ -136,8 +138,8 @@ fn convert<T: Element, U: Element>(what: &'static str, from: &[T], to: &mut [U])
     Ok(())
 }
 
-/// A [`Wrapper`] that is written for all scalar types: it can stand around whatever has an id. Implemented for every such
-/// wrapper, and to be implemented for nothing else.
+/// A [`Wrapper`] that is implemented for all scalar types of registered environments: `u8`, `i64`, `f32` or `f64`
+/// observations, `i64` or `f32` actions. Every such wrapper implements this trait; do not implement it yourself.
 pub trait AnyWrapper:
     Wrapper<u8, i64>
     + Wrapper<i64, i64>

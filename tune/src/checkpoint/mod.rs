@@ -4,7 +4,7 @@
 //! checkpoint_000010/
 //!     manifest.json   written last: format version, kind, size and CRC-32C of every other file, hashes of the state
 //!     metadata.json   the driver's counters, settings and last result
-//!     ...             what the trainable wrote
+//!     ...             files of the trainable
 //! ```
 //!
 //! [`write()`] fills a hidden sibling directory, makes it durable, and renames it into place. A process that dies while
@@ -66,7 +66,7 @@ pub struct Manifest {
     pub number: Option<u64>,
     /// Every file of the checkpoint except the manifest, sorted by path.
     pub files: Vec<ManifestFile>,
-    /// Hashes of the state. `None`: an older version of this library wrote the checkpoint.
+    /// Hashes of the state; `None` if an older version of this library wrote the checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<StateHash>,
     /// CRC-32C of this manifest as compact JSON in which this field is 0.
@@ -149,7 +149,7 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
             return Err(Error::checkpoint(dir, reason));
         }
     }
-    // Everything that costs no reading was checked for all files, so no large file is read in vain.
+    // The checks above read no content. They are done for all files first, so that no large file is read in vain.
     for file in &manifest.files {
         let path = dir.join(&file.path);
         let found = checksum(&path).map_err(Error::io("read", &path))?;
@@ -162,7 +162,7 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// The [`StateHash::state`] of the files that are in the checkpoint now.
+/// Returns the [`StateHash::state`] of the files that the checkpoint in `dir` has now.
 ///
 /// # Errors
 /// Fails whenever [`verify`] does.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Metadata, Written, list, metadata, name, read_manifest, write};
 use crate::{Objective, Result, metric};
 
-/// Those of `ranked`, iterations with the best first, that come after the first `keep` and that nothing needs.
+/// Returns the iterations in `ranked`, which has the best first, after the first `keep`, without those that are needed.
 pub(crate) fn beyond(
     ranked: impl IntoIterator<Item = u64>,
     keep: usize,
@@ -18,7 +18,7 @@ pub(crate) fn beyond(
 #[derive(Clone, Debug)]
 pub(crate) struct Retention {
     keep: Option<usize>,
-    /// What the best one is best at.
+    /// Objective by which the best checkpoint is chosen.
     objective: Objective,
 }
 

@@ -132,8 +132,8 @@ impl<T: Trainable> Driver<T> {
         Ok(result)
     }
 
-    /// Restarts the same object with other settings, which saves a new setup. With `options` it becomes another run;
-    /// with `None` it stays in the same run directory and trial.
+    /// Restarts the same object with other settings, without a new `setup`. With `options`, the object becomes another run;
+    /// with `None`, it stays in the same run directory and trial.
     ///
     /// Returns `false` if the trainable cannot be reset: nothing has changed, and a new driver is needed.
     ///

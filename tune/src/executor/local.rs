@@ -1,4 +1,4 @@
-//! A child of this program on this machine.
+//! [`LocalProcess`]: a child process of this program on this machine.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::child::{Body, how_it_ended};
 
-/// A process that this program started on this machine. It is ended with its handle.
+/// A process that this program started on this machine. It is killed when this handle is dropped.
 #[derive(Debug)]
 pub(super) struct LocalProcess {
     child: Child,
-    /// Where the process may have told more of how it ended, to be read on: `; see `stderr` in its directory`.
+    /// Hint that is appended to the description of how the process ended, e.g. "; see `stderr` in its directory".
     hint: &'static str,
-    /// How long the process may take to be gone once its socket is closed: exit handlers of native libraries run then, and
-    /// one that hangs must not keep the program waiting.
+    /// Time that the process has to end after its socket is closed. Exit handlers of native libraries run then, and one
+    /// that hangs must not keep the program waiting.
     patience: Duration,
 }
 
@@ -27,7 +27,7 @@ impl LocalProcess {
         self.child.id()
     }
 
-    /// The status of the process if it ended by itself in time; `None`: it did not, and was killed.
+    /// Waits for the process and returns its status if it ends by itself in time; else kills it and returns `None`.
     fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
         let deadline = Instant::now() + self.patience;
         loop {

@@ -74,8 +74,8 @@ pub(crate) struct Start {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub(crate) enum Report {
-    /// The actor runs the trial now, which is at this iteration. `bytes` is the size of the checkpoint in the trial's
-    /// directory from which it started, 0 without one.
+    /// The actor runs the trial now, which is at `iteration`. `bytes` is the size of the checkpoint in the trial's
+    /// directory from which the trial started; 0 without a checkpoint.
     Started { iteration: u64, bytes: u64 },
     /// The trainable does not support `reset_config`; the actor has ended.
     CannotReset,

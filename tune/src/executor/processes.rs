@@ -27,7 +27,7 @@ use super::ray::RayEngine;
 use super::{ActorId, Executor, Report, Request, Start, actor};
 use crate::{Bundle, Error, PlacementStrategy, Result, TrainableFactory, files};
 
-/// How long a trial whose socket is closed may take to be gone. Native libraries such as those of CUDA may need seconds.
+/// Time that a trial's process has to end after its socket is closed. Native libraries such as CUDA's may need seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Names of the trainables that were passed to `child_main`.
@@ -42,7 +42,7 @@ static FIND: Mutex<Option<Find>> = Mutex::new(None);
 /// Runs the trial or worker and never returns if this process is a child; returns at once in the main program.
 ///
 /// Call it first in the `main` of a program whose trials, rollout workers (`workers = "procs"`) or data-parallel
-/// workers run in processes. Environments and algorithms of your own are to be registered before it.
+/// workers run in processes. Register your own environments and algorithms before this call.
 ///
 /// ```no_run
 /// use pavlov_tune::{ExecutorKind, TrainableFactory, Tuner, child_main};
@@ -286,8 +286,8 @@ impl Drop for ProcessExecutor {
         for (socket, _) in self.actors.values() {
             let _ = socket.shutdown(Shutdown::Both);
         }
-        // Whoever drops the last reference to the engine ends it. That must be this thread, since the others end with
-        // the process.
+        // The thread that drops the last reference to the engine ends the engine. That must be this thread, since the
+        // others end with the process.
         if self.ray.is_some() {
             self.actors.drain().for_each(|(_, (_, listener))| _ = listener.join());
         }

@@ -46,7 +46,7 @@ pub struct WorkerGroupSetup<'a> {
     pub checkpoint: Option<&'a Checkpoint>,
 }
 
-/// Where the workers of a group run.
+/// Place where the workers of a group run.
 #[derive(Debug)]
 pub enum WorkerPlace {
     /// The workers are processes on this machine.
@@ -62,7 +62,7 @@ pub enum WorkerPlace {
         number: usize,
         /// Resources of each worker.
         resources: Bundle,
-        /// How the workers are distributed over the machines.
+        /// Strategy by which the workers are distributed over the machines.
         strategy: PlacementStrategy,
     },
 }

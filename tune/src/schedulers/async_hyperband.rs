@@ -18,7 +18,7 @@ const NAME: &str = "AsyncHyperBandScheduler";
 pub struct AsyncHyperBandConfig {
     /// Key of the results that measures progress, e.g. `training_iteration`; its value must grow with every result.
     pub time_attr: String,
-    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    /// Objective by which trials are compared; `None` means the sweep's. Sweep files write it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
     /// Maximum length of a trial, in units of `time_attr`.
@@ -181,7 +181,7 @@ impl TrialScheduler for AsyncHyperBandScheduler {
     }
 }
 
-/// One rung: the scores of the trials that have reached it.
+/// One bracket: rungs at which its trials are compared.
 #[derive(Debug)]
 struct Bracket {
     /// Rungs, the highest first.
@@ -190,7 +190,7 @@ struct Bracket {
     quantile: f64,
 }
 
-/// One bracket: rungs at which its trials are compared.
+/// One rung: the scores of the trials that have reached it.
 #[derive(Debug)]
 struct Rung {
     milestone: f64,

@@ -69,7 +69,7 @@ const ENTRIES: &[Entry<dyn TrialScheduler>] = &[
     Entry { names: &["resource_changing"], make: resource_changing },
 ];
 
-/// How a [`ResourceChangingScheduler`] shares resources out.
+/// Every allocation function of a [`ResourceChangingScheduler`] with its name.
 static ALLOCATIONS: Registry<dyn ResourceAllocation> = Registry::new(
     "allocation",
     &[
@@ -116,15 +116,16 @@ pub fn register(
 /// is used by schedulers whose settings have none. Built-in and [registered](register) names are known.
 ///
 /// # Errors
-/// Returns [`Error::Missing`](crate::Error::Missing) without a `type`, [`Error::Config`](crate::Error::Config) if it is
-/// unknown, or if a setting has the wrong kind or is out of range, and [`Error::UnknownKey`](crate::Error::UnknownKey) if the scheduler has no such setting; both
-/// name the nearest existing one. Returns [`Error::Io`](crate::Error::Io) if a `policy_file` cannot be read, and the
+/// Returns [`Error::Missing`](crate::Error::Missing) without a `type`, [`Error::Config`](crate::Error::Config) if the
+/// `type` is unknown, or if a setting has the wrong type or is out of range, and
+/// [`Error::UnknownKey`](crate::Error::UnknownKey) if the scheduler has no such setting. Errors about unknown names
+/// contain the nearest existing name. Returns [`Error::Io`](crate::Error::Io) if a `policy_file` cannot be read, and the
 /// error of a registered function.
 pub fn from_config(config: &Config, seed: u64) -> Result<Box<dyn TrialScheduler>> {
     REGISTRY.build("scheduler", config, seed)
 }
 
-/// Settings of a scheduler without settings.
+/// Settings of a scheduler that has none.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Empty {}

@@ -17,7 +17,7 @@ const NAME: &str = "MedianStoppingRule";
 pub struct MedianStoppingConfig {
     /// Key of the results that measures progress, e.g. `time_total_s`; its value must grow with every result.
     pub time_attr: String,
-    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    /// Objective by which trials are compared; `None` means the sweep's. Sweep files write it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
     /// Time before which no trial is stopped, in units of `time_attr`; earlier results do not count in any mean.

@@ -28,12 +28,12 @@ pub use resource_changing::{
 
 use crate::{Bundle, Config, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 
-/// What a scheduler answers to a result. A [`Decision`] alone is one: `Ok(Decision::Continue.into())`.
+/// Answer of a scheduler to a result. A [`Decision`] alone can be converted to it: `Ok(Decision::Continue.into())`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What becomes of the trial that reported.
+    /// Decision on the trial that has reported the result.
     pub decision: Decision,
-    /// What else is to be done, also with other trials, in this order.
+    /// Further orders, also for other trials, in the sequence in which they are carried out.
     pub orders: Vec<Order>,
 }
 
@@ -53,11 +53,11 @@ pub enum Decision {
     Pause,
     /// The trial is stopped.
     Stop,
-    /// One of the [`orders`](Answer::orders) says what becomes of this trial.
+    /// One of the [`orders`](Answer::orders) determines how this trial continues.
     Noop,
 }
 
-/// One thing that a scheduler wants done. Trials are named by their ids.
+/// Order of a scheduler to the sweep. Trials are given by their ids.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Order {
@@ -82,25 +82,27 @@ pub enum Order {
         /// Line for the policy logs, written once the trial has the state; `None` writes none.
         log: Option<PolicyStep>,
     },
-    /// Saves and pauses a trial, which gets these resources from now on.
+    /// Saves and pauses a trial, and changes its resources to the given ones.
     SetResources(String, Resources),
 }
 
-/// Trait of schedulers: stops, pauses and changes the trials of a sweep.
+/// A scheduler, which stops, pauses and changes the trials of a sweep.
 ///
 /// For each trial the calls are `on_trial_add`, any number of `on_trial_result`, then one of: `on_trial_complete` with
 /// its last result, `on_trial_error`, or `on_trial_remove` if it was stopped without having ended.
 pub trait TrialScheduler: Send {
-    /// Tells the objective of the sweep to schedulers that were given none of their own. Called once, first.
+    /// Sets the objective of the sweep, for schedulers without an objective of their own. Called once, before all other
+    /// methods.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if both have one, and [`Error::Missing`] if one is needed and neither has.
+    /// Returns [`Error::Config`] if both the sweep and the scheduler have an objective, and [`Error::Missing`] if the
+    /// scheduler needs one and neither has it.
     fn set_search_properties(&mut self, objective: Option<&Objective>) -> Result<()> {
         let _ = objective;
         Ok(())
     }
 
-    /// What this scheduler compares trials by, its own objective or the sweep's; `None`: it compares nothing.
+    /// Returns the objective by which this scheduler compares trials, its own or the sweep's; `None` if it has none.
     fn objective(&self) -> Option<&Objective> {
         None
     }
@@ -188,7 +190,7 @@ pub(crate) fn first_that_fits(trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -
     first(TrialStatus::Pending).or_else(|| first(TrialStatus::Paused))
 }
 
-/// Runs every trial to its end, in the order in which they were suggested.
+/// First in, first out: runs every trial to its end, in the order in which the trials were suggested.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FifoScheduler;
 

@@ -60,14 +60,14 @@ const ABSENT: [(&str, &str); 13] = [
     ("sobol", "a start for TPE: write `type = \"TPE\"` with `sobol = true`"),
 ];
 
-/// What other libraries call the seed of any searcher.
+/// Names that other libraries use for the seed of a searcher, each with the name used here.
 const SEEDS: [(&str, &str); 2] = [("random_state", "seed"), ("random_state_seed", "seed")];
 
-/// What other libraries call the number of trials before the model of TPE.
+/// Names that other libraries use for the number of trials before TPE uses its model, each with the name used here.
 const POINTS: [(&str, &str); 2] =
     [("n_startup_trials", "n_initial_points"), ("n_startup_jobs", "n_initial_points")];
 
-/// The settings under the names that they have here.
+/// Replaces the names that other libraries use (`SEEDS` and `own`) by the names used here.
 fn renamed(mut settings: Config, own: &[(&str, &str)]) -> Config {
     for (theirs, ours) in SEEDS.iter().chain(own) {
         if let Some(value) = settings.shift_remove(*theirs) {
@@ -107,9 +107,9 @@ impl Default for Wrappers {
 /// Searchers that the program [registered](register) are known as well.
 ///
 /// # Errors
-/// Returns [`Error::Config`] if `type` is missing or unknown, or if a value has the wrong type, and
-/// [`Error::UnknownKey`] if the searcher has no such setting ([`Error::Refusals`] if several are wrong). Returns the
-/// error of a registered function.
+/// Returns [`Error::Missing`] without a `type`, [`Error::Config`] if the `type` is unknown or a value has the wrong type,
+/// and [`Error::UnknownKey`] if the searcher has no such setting ([`Error::Refusals`] if several are unknown). Returns
+/// the error of a registered function.
 pub fn from_config(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
     let name = REGISTRY.name("search", settings)?;
     let canonical = REGISTRY.canonical(name);
@@ -173,7 +173,7 @@ fn wrap(searcher: Box<dyn Searcher>, wrappers: Wrappers) -> Result<Box<dyn Searc
     }
 }
 
-/// The settings of the searcher itself, and those around it.
+/// Splits settings into those of the searcher itself and those of its [`Wrappers`].
 fn split(settings: &Config) -> Result<(Config, Config)> {
     let Value::Object(mut around) = serde_json::to_value(Wrappers::default()).map_err(Error::other)? else {
         return Err(Error::config("search", "no object", "settings are objects"));
@@ -186,7 +186,7 @@ fn split(settings: &Config) -> Result<(Config, Config)> {
     Ok((own, around))
 }
 
-/// An unknown setting may be a misspelt one of those around the searcher.
+/// Adds the nearest setting of [`Wrappers`] to the error for an unknown setting that has no nearest one yet.
 fn near_wrapper(error: Error, around: &Config) -> Error {
     match error {
         Error::UnknownKey { key, origin, nearest: None, known } => {

@@ -58,12 +58,13 @@ pub enum Suggestion {
 
 /// A search algorithm: suggests the settings of trials and learns from their results.
 pub trait Searcher: Send {
-    /// Tells the objective and search space of the sweep. Called once, first.
+    /// Sets the objective and the search space of the sweep. Called once, before all other methods.
     ///
     /// # Errors
-    /// Returns [`Error::Config`](crate::Error::Config) if this searcher cannot search the space, if its own settings
-    /// are out of range, and [`Error::Missing`](crate::Error::Missing) if it needs an objective and the sweep has none. Returns
-    /// [`Error::UnknownKey`](crate::Error::UnknownKey) if a point with a known reward sets what the space has not.
+    /// Returns [`Error::Config`](crate::Error::Config) if this searcher cannot search the space or its own settings are
+    /// out of range, and [`Error::Missing`](crate::Error::Missing) if it needs an objective and the sweep has none.
+    /// Returns [`Error::UnknownKey`](crate::Error::UnknownKey) if a point with a known reward sets a key that the space
+    /// does not have.
     fn set_search_properties(&mut self, objective: Option<&Objective>, space: &SearchSpace) -> Result<()>;
 
     /// Returns the number of trials for `num_samples` samples; `None` means no limit. The sweep asks for at most that many

@@ -106,7 +106,7 @@ impl<'a> Drawn<'a> {
         Drawn { config, pending, missed: RefCell::new(None) }
     }
 
-    /// Path of a value that the closure read before it was computed; `None` if there was none.
+    /// Returns the path of a value that the closure read before it was computed; `None` if there was none.
     pub(super) fn missed(&self) -> Option<String> {
         self.missed.borrow().clone()
     }
@@ -114,8 +114,8 @@ impl<'a> Drawn<'a> {
     /// Returns the value at `path`, e.g. `model.fcnet_hiddens`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if no such setting exists, or if another closure has yet to compute it. Return that error
-    /// from the closure, which is then called again later.
+    /// Returns [`Error::Missing`] if no such setting exists, and [`Error::Config`] if another closure has yet to compute
+    /// it. Return the latter error from the closure, which is then called again later.
     pub fn get(&self, path: &str) -> Result<&'a Value> {
         let pointer = pointer(path);
         let touches = |pending: &&String| is_under(pending, &pointer) || is_under(&pointer, pending);
@@ -138,8 +138,7 @@ impl<'a> Drawn<'a> {
     /// Returns the number at `path`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the value is no number, [`Error::Missing`] if no such setting exists, and [`Error::Config`] if another closure computes
-    /// it and has not done so yet: pass that error on, and this closure is called again.
+    /// Returns [`Error::Config`] if the value is not a number, and the errors of [`get`](Drawn::get).
     pub fn number(&self, path: &str) -> Result<f64> {
         let value = self.get(path)?;
         value.as_f64().ok_or_else(|| Error::config(path, value, "a closure reads it as a number"))

@@ -138,7 +138,7 @@ impl Searcher for TpeSearch {
     }
 }
 
-/// Quantile of a parameter for a trial drawn without the model: from a Sobol sequence, or uniform at random.
+/// Returns the quantile of a parameter for a trial drawn without the model: from a Sobol sequence, or uniform at random.
 fn spread(seed: u64, number: usize, parameter: usize, sobol: bool) -> f64 {
     if sobol && parameter < sobol_burley::NUM_DIMENSIONS as usize && number < 1 << 16 {
         f64::from(sobol_burley::sample(number as u32, parameter as u32, seed as u32))

@@ -47,7 +47,7 @@ impl BasicVariantGenerator {
         self.settings.points_to_evaluate.get(usize::try_from(sample).ok()?)
     }
 
-    /// Number of points in the grids that `point` leaves open.
+    /// Returns the number of points in the grids that `point` leaves open.
     fn grid_len(&self, point: Option<&Config>) -> u128 {
         let lens = self.template.free_grids(point).into_iter().map(|grid| self.template.grids[grid].len);
         lens.fold(1, |product: u128, len| product.saturating_mul(len as u128))

@@ -59,7 +59,7 @@ static REGISTRY: Registry<dyn Stopper> = Registry::new(
 
 /// Registers a custom stopper under a name that sweep files can use. `make` gets the stopper's settings without `type`.
 ///
-/// The name replaces a built-in stopper of the same name. Case is ignored.
+/// The new stopper replaces an existing one of the same name. Case is ignored.
 ///
 /// ```
 /// use pavlov_tune::stoppers::{self, FunctionStopper};
@@ -102,8 +102,9 @@ struct Timeout {
 /// Stoppers that the program [registered](register) are available too.
 ///
 /// # Errors
-/// Returns [`Error::Missing`] without a `type`, [`Error::Config`] if it is unknown, or if a setting has the wrong kind or is
-/// out of range, and [`Error::UnknownKey`] if the stopper has no such setting. Returns what a registered function returns.
+/// Returns [`Error::Missing`] without a `type` or a required setting, [`Error::Config`] if the `type` is unknown, or if a
+/// setting has the wrong type or is out of range, and [`Error::UnknownKey`] if the stopper has no such setting. Returns the
+/// error of a registered function.
 pub fn from_config(config: &Config) -> Result<Box<dyn Stopper>> {
     REGISTRY.build("stoppers", config, 0)
 }

@@ -54,8 +54,8 @@ impl TrialPlateauStopper {
     /// Creates a stopper that has seen no results yet.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if `metric` is empty, if `std` or `num_results` is out of range, or if `metric_threshold`
-    /// is given without `mode`.
+    /// Returns [`Error::Config`] if `metric` is empty, or if `std` or `num_results` is out of range, and
+    /// [`Error::Missing`] if `metric_threshold` is given without `mode`.
     pub fn new(config: TrialPlateauConfig) -> Result<Self> {
         let refuse = |key: &str, value: String, rule: &str| {
             Err(Error::config(format!("TrialPlateauStopper.{key}"), value, rule))
@@ -177,7 +177,7 @@ impl Stopper for ExperimentPlateauStopper {
     }
 }
 
-/// Population standard deviation of `values`; NaN if a value is NaN.
+/// Returns the population standard deviation of `values`; NaN if a value is NaN.
 fn std(values: &[f64]) -> f64 {
     let number = values.len() as f64;
     let mean = values.iter().sum::<f64>() / number;

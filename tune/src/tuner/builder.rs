@@ -9,11 +9,11 @@ use crate::search::{SearchSpace, Searcher};
 use crate::stoppers::{CombinedStopper, Stopper, StoppingCriteria};
 use crate::{Bundle, Objective};
 
-/// What a program sets most often. Everything else, and values that are only known at run time, are fields of
-/// [`tune_config`](Tuner::tune_config) and [`run_config`](Tuner::run_config).
+/// Methods for the settings that programs change most often. All other settings, and optional values that are only known at
+/// run time, are fields of [`tune_config`](Tuner::tune_config) and [`run_config`](Tuner::run_config).
 impl Tuner {
-    /// Sets the settings of the trials; those that are domains such as [`loguniform`](crate::search::loguniform) are
-    /// drawn for each trial.
+    /// Sets the search space: the settings of the trials, in which a domain such as
+    /// [`loguniform`](crate::search::loguniform) is drawn for each trial.
     #[must_use]
     pub fn space(mut self, space: impl Into<SearchSpace>) -> Self {
         self.param_space = space.into();
@@ -34,7 +34,7 @@ impl Tuner {
         self
     }
 
-    /// Draws `samples` trials; a grid is run as a whole in each of them. Without this call there is one.
+    /// Sets the number of samples, each of which is one trial, or the whole grid in a grid search. Default: 1.
     #[must_use]
     pub fn samples(mut self, samples: u64) -> Self {
         self.tune_config.num_samples = Some(samples);
@@ -55,7 +55,7 @@ impl Tuner {
         self
     }
 
-    /// Lets `scheduler` stop, pause and change trials. Without this call every trial runs to its end.
+    /// Sets the scheduler, which stops, pauses and changes trials. Default: every trial runs to its end.
     #[must_use]
     pub fn scheduler(mut self, scheduler: impl TrialScheduler + 'static) -> Self {
         self.tune_config.scheduler = Some(Box::new(scheduler));
@@ -69,7 +69,7 @@ impl Tuner {
         self
     }
 
-    /// Ends the sweep after `budget`; the time before a restore counts.
+    /// Ends the sweep after the running time `budget`, which includes the time before a restore.
     #[must_use]
     pub fn time_budget(mut self, budget: Duration) -> Self {
         self.tune_config.time_budget = Some(budget);
@@ -104,13 +104,14 @@ impl Tuner {
         self
     }
 
-    /// Ends a trial once the result key `key` is at least `value`. After several calls, the first that is met ends it.
+    /// Ends a trial once the result key `key` is at least `value`. Several calls add conditions; the first one that is
+    /// met ends the trial.
     #[must_use]
     pub fn stop(self, key: impl Into<String>, value: impl Into<f64>) -> Self {
         self.stopper(StoppingCriteria::from_iter([(key, value.into())]))
     }
 
-    /// Ends trials, or the whole sweep, when `stopper` says so, or a stop condition that was set before.
+    /// Adds a stopper, which ends trials or the whole sweep; stop conditions that were set before stay in force.
     #[must_use]
     pub fn stopper(mut self, stopper: impl Stopper + 'static) -> Self {
         let stopper = Box::new(stopper);
@@ -121,8 +122,7 @@ impl Tuner {
         self
     }
 
-    /// Tries a trial that failed again from its newest checkpoint, up to `failures` times. Without this call, and after
-    /// so many failures, it has failed for good.
+    /// Retries a failed trial from its newest checkpoint, up to `failures` times. Default: no retry.
     #[must_use]
     pub fn max_failures(mut self, failures: u64) -> Self {
         self.run_config.failure_config.max_failures = Some(failures);
@@ -136,7 +136,7 @@ impl Tuner {
         self
     }
 
-    /// Tells `callback` what happens, after the callbacks that were given before.
+    /// Adds a callback, which is called at the events of the sweep, after the callbacks that were added before.
     #[must_use]
     pub fn callback(mut self, callback: impl Callback + 'static) -> Self {
         self.run_config.callbacks.push(Box::new(callback));

@@ -72,8 +72,8 @@ impl Checkpoints {
         self.newest() == Some(iteration) || self.kept == Some(iteration) || self.held.contains(&iteration)
     }
 
-    /// Iterations of the checkpoints that rank below the best `num_to_keep` and are not needed. Without `by_score`, newer
-    /// checkpoints rank higher.
+    /// Returns the iterations of the checkpoints that rank below the best `num_to_keep` and are not needed. Without
+    /// `by_score`, newer checkpoints rank higher.
     pub(super) fn surplus(&self, num_to_keep: usize, by_score: bool) -> Vec<u64> {
         if self.all.len() <= num_to_keep {
             return Vec::new();
@@ -86,7 +86,7 @@ impl Checkpoints {
         beyond(ranked, num_to_keep, |iteration| self.is_needed(iteration))
     }
 
-    /// Iteration of the oldest checkpoint that is not needed.
+    /// Returns the iteration of the oldest checkpoint that is not needed.
     pub(super) fn oldest_unneeded(&self) -> Option<u64> {
         self.all.iter().map(|checkpoint| checkpoint.iteration).find(|iteration| !self.is_needed(*iteration))
     }

@@ -97,7 +97,7 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// A sweep of `trainable` with the settings that it has by itself, and with the default settings of a sweep.
+    /// Creates a sweep of `trainable` with an empty search space and default settings, which is one trial.
     pub fn new(trainable: TrainableFactory) -> Self {
         Tuner {
             trainable,
@@ -184,7 +184,8 @@ impl Tuner {
         self.restore_with(dir.as_ref(), which, None)
     }
 
-    /// Does the same as [`restore`](Tuner::restore), and writes `file` beside the journal once nothing stands in the way.
+    /// Does the same as [`restore`](Tuner::restore), and writes `file` beside the journal after it has checked that this
+    /// tuner fits the sweep.
     ///
     /// # Errors
     /// Fails in the same cases as [`restore`](Tuner::restore).

@@ -115,8 +115,8 @@ impl ResultGrid {
         ResultGrid { dir: sweep.dir, space, objective, results: results.collect(), interrupted }
     }
 
-    /// The trial whose last result is best for the objective of the sweep, else for that of its scheduler; of equal
-    /// ones the first. Trials whose value is missing, NaN or infinite are left out.
+    /// Returns the trial whose last result is best for the objective of the sweep, or else for that of its scheduler; if
+    /// several are equal, the first. Trials whose value is missing, NaN or infinite are left out.
     ///
     /// # Errors
     /// Returns [`Error::Missing`] if neither the sweep nor its scheduler has an objective, and [`Error::Experiment`]
@@ -129,12 +129,12 @@ impl ResultGrid {
         self.best_by(objective, Scope::Last)
     }
 
-    /// The trial that is best for `objective`; `scope` says which of a trial's results count. Of equal ones the first.
-    /// Trials whose value is missing, NaN or infinite are left out.
+    /// Returns the trial that is best for `objective`; if several are equal, the first. `scope` says which results of a
+    /// trial count. Trials whose value is missing, NaN or infinite are left out.
     ///
     /// # Errors
     /// Returns [`Error::Experiment`] with the nearest key if no trial has a number for the metric. Scopes other than
-    /// [`Scope::Last`] read the journal: then [`Error::Io`] if it cannot be read, and [`Error::Experiment`] if it is
+    /// [`Scope::Last`] read the journal: they return [`Error::Io`] if it cannot be read, and [`Error::Experiment`] if it is
     /// damaged.
     pub fn best_by(&self, objective: &Objective, scope: Scope) -> Result<&TrialResult> {
         let Objective { metric: key, mode } = objective;
@@ -192,13 +192,13 @@ impl ResultGrid {
         Ok(())
     }
 
-    /// A row for each trial, for a table or a data frame: its last result, or with `filter` the first one that has the
-    /// best finite value of it; then `trial_id`, `logdir` and, below `config/`, its settings. Nested keys are joined by
-    /// `/`. A trial without such a result has the latter alone.
+    /// Returns one row per trial, for a table or a data frame. A row has the trial's last result, or with `filter` the first
+    /// result with the best finite value for that objective. It also has `trial_id`, `logdir` and, below `config/`, the
+    /// trial's settings; a trial without such a result has only these. Nested keys are joined by `/`.
     ///
     /// # Errors
-    /// Without a filter it cannot fail. With one it returns [`Error::Io`] if the journal cannot be read, and
-    /// [`Error::Experiment`] if the journal is damaged.
+    /// Returns [`Error::Io`] if the journal cannot be read, and [`Error::Experiment`] if the journal is damaged. Without a
+    /// filter the journal is not read, and there is no error.
     pub fn get_dataframe(&self, filter: Option<&Objective>) -> Result<Vec<Metrics>> {
         let chosen = match filter {
             None => self.results.iter().map(|result| result.metrics.clone()).collect(),
@@ -332,7 +332,8 @@ impl TrialResult {
         self.checkpoints.iter().map(with_result).collect()
     }
 
-    /// The checkpoint whose result is best for `objective`; `None`: no checkpoint has a number for its metric.
+    /// Returns the checkpoint whose result is best for `objective`; `None` if no checkpoint has a finite number for its
+    /// metric.
     ///
     /// # Errors
     /// Returns [`Error::Checkpoint`] if a checkpoint is damaged, and [`Error::Io`] or [`Error::Storage`] if one cannot

@@ -18,10 +18,10 @@ use crate::{Error, Objective, Result, limit};
 
 /// Settings for how trials are drawn and scheduled.
 pub struct TuneConfig {
-    /// What the sweep optimises. `None`: nothing, or what its scheduler has.
+    /// Objective of the sweep: a metric, and whether high or low values are better. `None`: that of the scheduler, if any.
     pub objective: Option<Objective>,
-    /// How many trials are drawn; for the default searcher, how often the whole grid is repeated. `None`: without end,
-    /// until a stop condition of the experiment is met.
+    /// Number of trials to draw; for the default searcher, number of repetitions of the whole grid. `None`: unlimited,
+    /// until a stop condition of the experiment is met. Default: 1.
     pub num_samples: Option<u64>,
     /// Seed of the default searcher.
     pub seed: u64,
@@ -129,7 +129,8 @@ impl Default for RunConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FailureConfig {
-    /// How often a trial is tried again from its newest whole checkpoint. `None`: without end, which is -1 in a file.
+    /// Number of times that a failed trial is tried again from its newest complete checkpoint. `None`, which is -1 in a
+    /// file: unlimited. Default: 0.
     #[serde(with = "limit::minus_one")]
     pub max_failures: Option<u64>,
     /// Effect of the first failure on the other trials.
@@ -170,8 +171,8 @@ impl FailureConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Iterations from one checkpoint to the next. `None`, which is 0 in a file: none by count. A result with
-    /// `should_checkpoint` asks for one at any time.
+    /// Number of iterations from one checkpoint to the next. `None`, which is 0 in a file: no checkpoints at fixed
+    /// intervals. A result with `should_checkpoint` requests a checkpoint at any time.
     #[serde(with = "limit::zero")]
     pub checkpoint_frequency: Option<u64>,
     /// Whether each trial writes a checkpoint at its end. `None`: yes, except for function trainables, which report their
@@ -179,8 +180,8 @@ pub struct CheckpointConfig {
     pub checkpoint_at_end: Option<bool>,
     /// Number of best checkpoints that each trial keeps; its newest is kept as well. `None`: all.
     pub num_to_keep: Option<usize>,
-    /// What the best checkpoint is best at. `None`: the newer, the better. Files have it as `checkpoint_score_attribute` and
-    /// `checkpoint_score_order`, which is `max` if it is absent.
+    /// Objective by which a trial's checkpoints are ranked. `None`: newer checkpoints are better. In files the objective is
+    /// written as `checkpoint_score_attribute` and `checkpoint_score_order`, which is `max` if it is absent.
     #[serde(flatten, with = "score")]
     pub score: Option<Objective>,
     /// Maximum size in bytes of all checkpoints of the experiment together. If it is exceeded, the oldest are deleted,
@@ -188,7 +189,8 @@ pub struct CheckpointConfig {
     pub max_bytes: Option<u64>,
 }
 
-/// The objective of checkpoints under Ray's two names.
+/// (De)serialization of the objective of checkpoints as Ray's settings `checkpoint_score_attribute` and
+/// `checkpoint_score_order`.
 mod score {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
     use serde_json::Value;

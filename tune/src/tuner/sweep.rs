@@ -42,7 +42,7 @@ pub(super) enum Stage {
     Stopping,
 }
 
-/// Other trial's state, and new settings, that a trial takes over.
+/// State of another trial, and new settings, that a trial takes over.
 #[derive(Clone, Debug)]
 pub(super) struct Exploit {
     pub(super) source: String,

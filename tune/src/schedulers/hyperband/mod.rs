@@ -17,7 +17,7 @@ use bracket::Bracket;
 pub struct HyperBandConfig {
     /// Key of the results that measures progress, e.g. `training_iteration`; its value must grow with every result.
     pub time_attr: String,
-    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    /// Objective by which trials are compared; `None` means the sweep's. Sweep files write it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
     /// Upper limit of the milestones, in units of `time_attr`. Must be 1 or more.
@@ -73,7 +73,7 @@ pub struct HyperBandScheduler {
     num_stopped: usize,
 }
 
-/// In what the HyperBand of BOHB differs.
+/// Variant of HyperBand: the plain one, or the one for BOHB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variant {
     Plain,
@@ -81,7 +81,7 @@ enum Variant {
 }
 
 impl Variant {
-    /// The name in messages.
+    /// Returns the name for error messages.
     fn name(self) -> &'static str {
         match self {
             Variant::Plain => "HyperBandScheduler",
@@ -89,7 +89,7 @@ impl Variant {
         }
     }
 
-    /// The name in the progress table.
+    /// Returns the name for the progress table.
     fn label(self) -> &'static str {
         match self {
             Variant::Plain => "HyperBand",
@@ -107,12 +107,12 @@ impl HyperBandScheduler {
         Self::of(Variant::Plain, config)
     }
 
-    /// HyperBand as BOHB needs it: large brackets come first, and they wait to be full.
+    /// Makes HyperBand as BOHB needs it: large brackets come first, and they wait to be full.
     ///
-    /// [Falkner et al. 2018, BOHB](https://arxiv.org/abs/1807.01774), in the form of Ray Tune: the bracket with the most
-    /// trials and the earliest milestone is filled first, and its trials are halved when it is full and all others are
-    /// paused, so that the searcher learns from the short runs before it suggests the rest. Brackets that cannot be
-    /// filled are halved once each, in the order they were made, when nothing else is left to run.
+    /// This is the algorithm of [Falkner et al. 2018, BOHB](https://arxiv.org/abs/1807.01774) in Ray Tune's form. The
+    /// bracket with the most trials and the earliest milestone is filled first. It is halved once it is full and all its
+    /// trials wait, so that the searcher learns from the short runs before it suggests the rest. Brackets that cannot be
+    /// filled are halved once each, in the order in which they were made, when nothing else is left to run.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if `max_t` or `reduction_factor` is out of range.
@@ -152,7 +152,7 @@ impl TrialScheduler for HyperBandScheduler {
         self.on_trial_remove(trial, trials)
     }
 
-    /// The bracket of a trial that ended may have waited for it alone.
+    /// Removes the trial from its bracket, which may have waited for this trial alone.
     fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial]) -> Result<Vec<Order>> {
         let mut orders = Vec::new();
         let Some(place) = self.places.remove(&trial.trial_id) else { return Ok(orders) };
@@ -163,8 +163,9 @@ impl TrialScheduler for HyperBandScheduler {
         Ok(orders)
     }
 
-    /// The first that waits for resources, bracket by bracket, in each band the one with the least progress first (for
-    /// BOHB in the order in which they were made); then those in no bracket: they were given up once and are tried again.
+    /// Returns the first pending trial that fits, bracket by bracket. In each band, the bracket with the least progress
+    /// comes first; for BOHB, brackets keep the order in which they were made. Pending trials without a bracket, which
+    /// had been given up and are tried again, come last.
     fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
         let pending: HashMap<&str, usize> = trials
             .iter()
@@ -229,7 +230,7 @@ enum AtMilestone {
     GoesOn,
 }
 
-/// Bands of brackets, filled one after the other; the common part of both schedulers.
+/// Helpers of both variants: bands of brackets, which are filled one after the other.
 impl HyperBandScheduler {
     fn of(variant: Variant, config: HyperBandConfig) -> Result<Self> {
         let name = variant.name();

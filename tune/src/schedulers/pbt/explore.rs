@@ -124,7 +124,7 @@ pub(super) fn fill(config: &mut Config, mutations: &Mutations, draws: &mut Draws
     }
 }
 
-/// How settings are resampled and perturbed.
+/// Parameters with which settings are resampled and perturbed.
 #[derive(Clone, Debug)]
 pub(super) struct Explore {
     pub(super) resample_probability: f64,
@@ -135,7 +135,8 @@ impl Explore {
     /// Returns `config` with every setting that has a mutation changed.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting is missing, or cannot be multiplied by a factor.
+    /// Returns [`Error::Missing`] if `config` lacks a setting that has a mutation, and [`Error::Config`] if a setting
+    /// cannot be multiplied by a factor.
     pub(super) fn explore(
         &self,
         config: &Config,

@@ -29,7 +29,7 @@ const NAME: &str = "PopulationBasedTraining";
 pub struct PbtConfig {
     /// Key of the results that measures progress, e.g. `time_total_s`; its value must grow with every result.
     pub time_attr: String,
-    /// What trials are compared by. `None`: the objective of the sweep. Files have it as `metric` and `mode`.
+    /// Objective by which trials are compared; `None` means the sweep's. Sweep files write it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
     /// Time between two perturbation steps of a trial, in units of `time_attr`. At each step the trial may be saved or
@@ -111,7 +111,7 @@ pub struct PopulationBasedTraining {
     num_perturbations: usize,
 }
 
-/// What the scheduler knows about one trial.
+/// State that the scheduler keeps for one trial.
 #[derive(Clone, Debug)]
 struct TrialState {
     /// Tag of the trial before any exploit.
@@ -292,7 +292,7 @@ impl PopulationBasedTraining {
         })
     }
 
-    /// Looks at each trial, the best first, once all have come to the same point.
+    /// Saves good trials and lets bad ones exploit them, the best first, once all trials have reached the same time.
     fn perturb_all(&mut self, time: f64, trials: &[Trial]) -> Result<Vec<Order>> {
         let quantiles = self.quantiles(trials);
         let (lower, upper) = &quantiles;

@@ -20,7 +20,7 @@ pub struct DistributeResources {
     /// Increment by which a trial grows. If empty, it is the last bundle with which trials started if `add_bundles` is
     /// set; otherwise 1 GPU if the trials have GPUs, else 1 CPU.
     pub increase_by: Bundle,
-    /// How often a trial grows at most. `None`: any number of times. In a file that is 0 or below.
+    /// Maximum number of increments per trial; `None` means no limit, which sweep files write as 0 or a negative number.
     #[serde(with = "limit::positive")]
     pub increase_by_times: Option<u64>,
     /// Resources that are kept back from all trials.
@@ -44,8 +44,8 @@ pub struct DistributeResourcesToTopJob {
     pub increase_by_times: Option<u64>,
     /// Resources that are kept back from all trials.
     pub reserve_resources: Bundle,
-    /// What the best trial is best at. `None`: the objective of the base scheduler, else of the sweep. Files have it as
-    /// `metric` and `mode`.
+    /// Objective by which the best trial is chosen; `None` means that of the base scheduler, or else of the sweep. Sweep
+    /// files write it as `metric` and `mode`.
     #[serde(flatten, with = "metric::pair")]
     pub objective: Option<Objective>,
 }

@@ -43,7 +43,7 @@ impl Control {
         if path.is_dir() { checkpoint::remove(&path) } else { Ok(()) }
     }
 
-    /// Queues the upload of a new checkpoint. The journal's last line must be the one about it.
+    /// Queues the upload of a new checkpoint. The last line of the journal must be the event of this checkpoint.
     pub(super) fn upload(&self, i: usize, iteration: u64) {
         let Some(remote) = &self.remote else { return };
         let path = self.sweep.runs[i].dir.join(checkpoint::name(iteration));
