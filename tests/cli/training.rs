@@ -280,13 +280,13 @@ fn a_run_is_verified_and_a_changed_weight_reward_or_setting_is_found_in_the_inte
         *bytes.last_mut().expect("a byte") ^= 1;
         bytes
     };
-    let reward = |bytes: Vec<u8>| text_of(bytes).replacen("\"reward\": ", "\"reward\": 1", 1).into_bytes();
+    let reward = |bytes: Vec<u8>| text_of(bytes).replacen("\"total_reward\": ", "\"total_reward\": 1", 1).into_bytes();
     let setting =
         |bytes: Vec<u8>| text_of(bytes).replacen("\"gamma\": 0.99", "\"gamma\": 0.98", 1).into_bytes();
     let cases: [(&str, &dyn Fn(Vec<u8>) -> Vec<u8>, &str); 3] = [
         ("policies.safetensors", &flip, "policies.safetensors differs: the array "),
         ("results.json", &reward, "results.json differs: "),
-        ("settings.json", &setting, "settings.json differs: settings.gamma is 0.98, trained again 0.99"),
+        ("settings.json", &setting, "settings.json differs: config.gamma is 0.98, trained again 0.99"),
     ];
     for (file, change, difference) in cases {
         let (_home, again) = changed(file, change);
