@@ -33,7 +33,6 @@ const CRATES: &[&str] = &[
 const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("envs/src", "error", "space", "an invalid action is reported with the space that it is not in"),
     ("envs/src", "registry", "native", "the registry starts with the built-in environments"),
-    ("envs/src", "multi_agent::registry", "native", "so does the one of multi-agent environments"),
 ];
 
 #[test]
