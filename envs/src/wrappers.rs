@@ -181,6 +181,7 @@ macro_rules! forward_vector {
 }
 
 mod action_mask;
+mod arguments;
 mod atari_preprocessing;
 pub(crate) mod by_name;
 mod clip_action;

@@ -280,7 +280,8 @@ fn a_run_is_verified_and_a_changed_weight_reward_or_setting_is_found_in_the_inte
         *bytes.last_mut().expect("a byte") ^= 1;
         bytes
     };
-    let reward = |bytes: Vec<u8>| text_of(bytes).replacen("\"total_reward\": ", "\"total_reward\": 1", 1).into_bytes();
+    let reward =
+        |bytes: Vec<u8>| text_of(bytes).replacen("\"total_reward\": ", "\"total_reward\": 1", 1).into_bytes();
     let setting =
         |bytes: Vec<u8>| text_of(bytes).replacen("\"gamma\": 0.99", "\"gamma\": 0.98", 1).into_bytes();
     let cases: [(&str, &dyn Fn(Vec<u8>) -> Vec<u8>, &str); 3] = [

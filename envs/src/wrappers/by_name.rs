@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    arguments::{Arguments, Make},
     copies_to_wrap::CopiesToWrap,
     named::{Apply, Named, find},
 };
@@ -42,8 +43,7 @@ use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 #[serde(try_from = "Value", into = "String")]
 pub struct WrapperSpec {
     named: Arc<Named>,
-    /// Values of all parameters, in order.
-    arguments: Vec<Value>,
+    arguments: Arguments,
 }
 
 impl TryFrom<Value> for WrapperSpec {
@@ -75,10 +75,11 @@ impl From<WrapperSpec> for String {
 impl fmt::Display for WrapperSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.named.name)?;
-        if self.arguments.is_empty() {
+        if self.arguments.values.is_empty() {
             return Ok(());
         }
-        let arguments: Vec<String> = self.arguments.iter().map(Value::to_string).collect();
+        let arguments: Vec<String> =
+            self.arguments.values.iter().map(|(_, value)| value.to_string()).collect();
         write!(f, "({})", arguments.join(", "))
     }
 }
@@ -130,17 +131,20 @@ impl WrapperSpec {
             return Err(format!("{name} is given {} arguments, but it takes {}", by_place.len(), takes()));
         }
         let mut by_place = by_place.into_iter();
-        let mut arguments = Vec::new();
+        let mut values = Vec::new();
         for (parameter, default) in &named.parameters {
             let given = by_name.shift_remove(parameter);
             let Some(value) = by_place.next().or(given).or_else(|| default.clone()) else {
                 return Err(format!("{name} lacks `{parameter}`; it takes {}", takes()));
             };
-            arguments.push(value);
+            values.push((parameter.clone(), value));
         }
         match by_name.keys().next() {
             Some(key) => Err(format!("{name} is given `{key}`, but it takes {}", takes())),
-            None => Ok(Self { named, arguments }),
+            None => {
+                let arguments = Arguments { wrapper: named.name.clone(), values };
+                Ok(Self { named, arguments })
+            }
         }
     }
 
@@ -153,30 +157,19 @@ impl WrapperSpec {
         &self.named.name
     }
 
+    pub(crate) fn arguments(&self) -> &Arguments {
+        &self.arguments
+    }
+
     fn is_minigrids(&self) -> bool {
         matches!(self.named.apply, Apply::MiniGrid)
-    }
-
-    /// Decodes the argument at index `at`; the error names the parameter.
-    pub(crate) fn get<T: for<'de> Deserialize<'de>>(&self, at: usize) -> Result<T> {
-        T::deserialize(&self.arguments[at]).map_err(|error| {
-            let (parameter, _) = &self.named.parameters[at];
-            let message = format!("`{parameter}` of the wrapper is {}: {error}", self.arguments[at]);
-            Error::Config { env: self.named.name.clone(), message }
-        })
-    }
-
-    /// Returns the arguments by the names of their parameters.
-    pub(super) fn table(&self) -> EnvConfig {
-        let names = self.named.parameters.iter().map(|(parameter, _)| parameter.clone());
-        names.zip(self.arguments.iter().cloned()).collect()
     }
 
     /// Makes `num_envs` copies of `env` with `make` and puts this wrapper around them.
     fn around(&self, env: &str, num_envs: usize, make: &Make<'_>) -> Result<Box<dyn AnyVectorEnv>> {
         match &self.named.apply {
-            Apply::Together(wrap) => wrap(CopiesToWrap::new(env, make(num_envs)?), self),
-            Apply::OneByOne(wrap) => wrap(self, env, num_envs, make),
+            Apply::Together(wrap) => wrap(CopiesToWrap::new(env, make(num_envs)?), &self.arguments),
+            Apply::OneByOne(wrap) => wrap(&self.arguments, env, num_envs, make),
             Apply::MiniGrid => Err(Error::Config {
                 env: self.named.name.clone(),
                 message: "it stands around another wrapper, but environments of MiniGrid apply it themselves; name it \
@@ -206,9 +199,6 @@ pub(crate) fn split_minigrid(wrappers: &[WrapperSpec]) -> (&[WrapperSpec], &[Wra
     let own = wrappers.iter().take_while(|wrapper| wrapper.is_minigrids()).count();
     wrappers.split_at(own)
 }
-
-/// Closure that makes the given number of copies.
-pub(super) type Make<'a> = dyn Fn(usize) -> Result<Box<dyn AnyVectorEnv>> + 'a;
 
 /// Makes `num_envs` copies of `env` with `make` and puts `wrappers` around them; the first wrapper is the innermost.
 pub(crate) fn wrapped(

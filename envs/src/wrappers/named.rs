@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     AtariConfig, AtariPreprocessing, ClipReward, Padding, TimeLimit,
-    by_name::{Make, WrapperSpec},
+    arguments::{Arguments, Make},
     clip_action::ClipActions,
     copies_to_wrap::{CopiesToWrap, with_scalars},
     dtype_observation::Cast,
@@ -32,8 +32,8 @@ use crate::{
     env_config::decode_config, nearest::nearest,
 };
 
-type Together = dyn Fn(CopiesToWrap, &WrapperSpec) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync;
-type OneByOne = fn(&WrapperSpec, &str, usize, &Make<'_>) -> Result<Box<dyn AnyVectorEnv>>;
+type Together = dyn Fn(CopiesToWrap, &Arguments) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync;
+type OneByOne = fn(&Arguments, &str, usize, &Make<'_>) -> Result<Box<dyn AnyVectorEnv>>;
 
 /// The way in which a wrapper is put around the copies of an environment.
 pub(super) enum Apply {
@@ -127,8 +127,8 @@ where
     };
     let parameters = defaults.into_iter().map(|(parameter, default)| (parameter, Some(default))).collect();
     let owned = name.to_owned();
-    let together = move |copies: CopiesToWrap, spec: &WrapperSpec| {
-        let arguments = decode_config(&owned, &spec.table())?;
+    let together = move |copies: CopiesToWrap, given: &Arguments| {
+        let arguments = decode_config(&owned, &given.table())?;
         wrap(copies, arguments)
     };
     let named = Named { name: name.into(), parameters, apply: Apply::Together(Arc::new(together)) };
@@ -199,9 +199,9 @@ fn built_in() -> Vec<Named> {
         named(
             "ClipReward",
             &[("min_reward", None), ("max_reward", None)],
-            together(|copies, spec| {
-                let least = spec.get(0)?;
-                let most = spec.get(1)?;
+            together(|copies, arguments| {
+                let least = arguments.get(0)?;
+                let most = arguments.get(1)?;
                 let copies = copies.into_inner();
                 with_scalars!(copies, O, A => {
                     Ok(Box::new(ClipReward::new(TypedVectorEnv::<O, A>::new(copies)?, least, most)?))
@@ -211,7 +211,7 @@ fn built_in() -> Vec<Named> {
         named(
             "DtypeObservation",
             &[("dtype", None)],
-            together(|copies, spec| match spec.get::<String>(0)?.as_str() {
+            together(|copies, arguments| match arguments.get::<String>(0)?.as_str() {
                 "uint8" => copies.wrapped(|| Ok(Cast::<u8>::default())),
                 "int64" => copies.wrapped(|| Ok(Cast::<i64>::default())),
                 "float32" => copies.wrapped(|| Ok(Cast::<f32>::default())),
@@ -225,8 +225,8 @@ fn built_in() -> Vec<Named> {
         named(
             "FilterObservation",
             &[("filter_keys", None)],
-            together(|copies, spec| {
-                let filter_keys: Vec<String> = spec.get(0)?;
+            together(|copies, arguments| {
+                let filter_keys: Vec<String> = arguments.get(0)?;
                 copies.wrapped(|| Ok(Filter::new(filter_keys.clone())))
             }),
         ),
@@ -238,8 +238,8 @@ fn built_in() -> Vec<Named> {
         named(
             "FrameStack",
             &[("stack_size", None)],
-            together(|copies, spec| {
-                let stack_size = spec.get(0)?;
+            together(|copies, arguments| {
+                let stack_size = arguments.get(0)?;
                 with_scalars!(copies, O, A => {
                     copies.wrapped_typed::<O, A, _>(|| StackFrames::new(stack_size, Padding::Reset))
                 })
@@ -249,8 +249,8 @@ fn built_in() -> Vec<Named> {
         named(
             "GrayscaleObservation",
             &[("keep_dim", Some(false.into()))],
-            together(|copies, spec| {
-                let keep_dim = spec.get(0)?;
+            together(|copies, arguments| {
+                let keep_dim = arguments.get(0)?;
                 copies.wrapped(|| Ok(Grayscale { keep_dim }))
             }),
         ),
@@ -262,46 +262,46 @@ fn built_in() -> Vec<Named> {
         named(
             "RescaleAction",
             &[("min_action", None), ("max_action", None)],
-            together(|copies, spec| {
-                let least = spec.get(0)?;
-                let most = spec.get(1)?;
+            together(|copies, arguments| {
+                let least = arguments.get(0)?;
+                let most = arguments.get(1)?;
                 copies.wrapped(|| RescaleActions::new(least, most))
             }),
         ),
         named(
             "RescaleObservation",
             &[("min_obs", None), ("max_obs", None)],
-            together(|copies, spec| {
-                let least = spec.get(0)?;
-                let most = spec.get(1)?;
+            together(|copies, arguments| {
+                let least = arguments.get(0)?;
+                let most = arguments.get(1)?;
                 copies.wrapped(|| Rescale::new(least, most))
             }),
         ),
         named(
             "ReshapeObservation",
             &[("shape", None)],
-            together(|copies, spec| {
-                let shape: Vec<usize> = spec.get(0)?;
+            together(|copies, arguments| {
+                let shape: Vec<usize> = arguments.get(0)?;
                 copies.wrapped(|| Ok(Reshape { shape: shape.clone() }))
             }),
         ),
         named(
             "ResizeObservation",
             &[("shape", None)],
-            together(|copies, spec| {
-                let shape = spec.get(0)?;
+            together(|copies, arguments| {
+                let shape = arguments.get(0)?;
                 copies.wrapped(|| Ok(Resize::new(shape)))
             }),
         ),
         named(
             "StickyAction",
             &[("repeat_action_probability", None), ("repeat_action_duration", Some(1.into()))],
-            together(|copies, spec| {
-                let probability = spec.get(0)?;
+            together(|copies, arguments| {
+                let probability = arguments.get(0)?;
                 // One number is both the minimum and the maximum.
-                let duration = match spec.get::<i64>(1) {
+                let duration = match arguments.get::<i64>(1) {
                     Ok(duration) => [duration; 2],
-                    Err(_) => spec.get(1)?,
+                    Err(_) => arguments.get(1)?,
                 };
                 with_scalars!(copies, O, A => {
                     copies.wrapped_typed::<O, A, _>(|| Sticky::new(probability, duration))
@@ -313,19 +313,19 @@ fn built_in() -> Vec<Named> {
 }
 
 fn together(
-    wrap: impl Fn(CopiesToWrap, &WrapperSpec) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync + 'static,
+    wrap: impl Fn(CopiesToWrap, &Arguments) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync + 'static,
 ) -> Apply {
     Apply::Together(Arc::new(wrap))
 }
 
 /// Lets the vector truncate episodes itself if it can; otherwise puts a [`TimeLimit`] around each copy.
 fn time_limit(
-    spec: &WrapperSpec,
+    arguments: &Arguments,
     env: &str,
     num_envs: usize,
     make: &Make<'_>,
 ) -> Result<Box<dyn AnyVectorEnv>> {
-    let limit = spec.get(0)?;
+    let limit = arguments.get(0)?;
     let mut copies = make(num_envs)?;
     if limit > 0 && copies.limit_episodes(limit) {
         return Ok(copies);
@@ -338,12 +338,12 @@ fn time_limit(
 }
 
 fn max_and_skip(
-    spec: &WrapperSpec,
+    arguments: &Arguments,
     env: &str,
     num_envs: usize,
     make: &Make<'_>,
 ) -> Result<Box<dyn AnyVectorEnv>> {
-    let skip = spec.get(0)?;
+    let skip = arguments.get(0)?;
     let first = make(1)?;
     with_scalars!(first, O, A => {
         one_by_one::<O, A, _>(env, num_envs, first, make, |copy| MaxAndSkipObservation::new(copy, skip))
@@ -351,17 +351,17 @@ fn max_and_skip(
 }
 
 fn atari_preprocessing(
-    spec: &WrapperSpec,
+    arguments: &Arguments,
     env: &str,
     num_envs: usize,
     make: &Make<'_>,
 ) -> Result<Box<dyn AnyVectorEnv>> {
     let config = AtariConfig {
-        noop_max: spec.get(0)?,
-        frame_skip: spec.get(1)?,
-        screen_size: spec.get(2)?,
-        terminal_on_life_loss: spec.get(3)?,
-        grayscale_obs: spec.get(4)?,
+        noop_max: arguments.get(0)?,
+        frame_skip: arguments.get(1)?,
+        screen_size: arguments.get(2)?,
+        terminal_on_life_loss: arguments.get(3)?,
+        grayscale_obs: arguments.get(4)?,
     };
     let first = make(1)?;
     if (first.obs_dtype(), first.act_dtype()) != (DType::U8, DType::I64) {

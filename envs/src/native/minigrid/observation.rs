@@ -64,7 +64,7 @@ impl Observer {
 
     fn image(wrapper: &WrapperSpec) -> Result<Image, String> {
         let tiles = || -> Result<Arc<Tiles>, String> {
-            let size = wrapper.get(0).map_err(|error| error.to_string())?;
+            let size = wrapper.arguments().get(0).map_err(|error| error.to_string())?;
             outside("tile_size", size, TILE_SIZES).map_or_else(|| Ok(Tiles::ready(size)), Err)
         };
         match wrapper.name() {
