@@ -48,8 +48,8 @@ impl BaseTrainer for Linear {
                 let y = batch["y"].unsqueeze(1);
                 let batch_loss = model.forward(&x).mse_loss(&y, Reduction::Mean);
                 optimizer.backward_step(&batch_loss);
-                loss = loss + batch_loss.double_value(&[]);
-                batches = batches + 1.0;
+                loss += batch_loss.double_value(&[]);
+                batches += 1.0;
             }
             let dir = tempfile::tempdir().map_err(Error::other)?;
             weights.save(dir.path().join("model.safetensors")).map_err(Error::other)?;

@@ -53,8 +53,8 @@ impl VectorEnv for Ships {
         for i in 0..self.copies.len() {
             let (x, steps, wind) = &mut self.copies[i];
             let push = (2 * actions[i] - 1) as f64 + wind.normal();
-            *x = *x + 0.1 * push as f32;
-            *steps = *steps + 1;
+            *x += 0.1 * push as f32;
+            *steps += 1;
             out.obs[i] = *x;
             out.rewards[i] = 1.0;
             out.terminated[i] = x.abs() > 1.0;

@@ -195,8 +195,8 @@ fn ratings_and_win_rates_are_those_of_the_games() {
         if let Some(player) = players.iter_mut().find(|player| Some(player.iteration) == opponent) {
             let expected = 1.0 / (1.0 + 10_f64.powf((player.elo - main) / 400.0));
             let moved = 20.0 * (score / ended as f64 - expected);
-            main = main + moved;
-            player.elo = player.elo - moved;
+            main += moved;
+            player.elo -= moved;
             player.games = 0.8 * player.games + ended as f64;
             player.score = 0.8 * player.score + score;
             counted += 1;

@@ -228,8 +228,8 @@ fn profile_ends_with_a_table_of_phases_and_a_verdict_that_names_the_longest() {
                 assert!((seconds - time).abs() < 1e-5 && (shares - share).abs() < 1.0, "{}", ran.stderr)
             }
             _ => {
-                seconds = seconds + time;
-                shares = shares + share;
+                seconds += time;
+                shares += share;
             }
         }
     }
@@ -284,7 +284,8 @@ fn a_run_is_verified_and_a_changed_weight_reward_or_setting_is_found_in_the_inte
         |bytes: Vec<u8>| text_of(bytes).replacen("\"total_reward\": ", "\"total_reward\": 1", 1).into_bytes();
     let setting =
         |bytes: Vec<u8>| text_of(bytes).replacen("\"gamma\": 0.99", "\"gamma\": 0.98", 1).into_bytes();
-    let cases: [(&str, &dyn Fn(Vec<u8>) -> Vec<u8>, &str); 3] = [
+    type Change<'a> = &'a dyn Fn(Vec<u8>) -> Vec<u8>;
+    let cases: [(&str, Change<'_>, &str); 3] = [
         ("policies.safetensors", &flip, "policies.safetensors differs: the array "),
         ("results.json", &reward, "results.json differs: "),
         ("settings.json", &setting, "settings.json differs: config.gamma is 0.98, trained again 0.99"),

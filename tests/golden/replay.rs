@@ -152,7 +152,7 @@ fn the_sum_tree_keeps_sum_minimum_and_order() {
     // 7 leaves: not a power of two. Random priorities, changed 500 times, against a plain list.
     let mut rng = Stream::new(2, "tree", 0);
     let mut tree = SumTree::new(7);
-    let mut plain = vec![0.0_f64; 7];
+    let mut plain = [0.0_f64; 7];
     for i in 0..507 {
         let leaf = if i < 7 { i } else { rng.below(7) as usize };
         plain[leaf] = rng.uniform_f64() + 0.01;

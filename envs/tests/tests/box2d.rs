@@ -317,8 +317,8 @@ fn every_body_stays_equal_to_gymnasium_over_many_seeds() {
         let mut episodes = 0;
         for seed in 0..10 {
             let played = play_live(&python, id, &serde_json::from_str(config).unwrap(), seed, 6000);
-            rows = rows + played.0;
-            episodes = episodes + played.1;
+            rows += played.0;
+            episodes += played.1;
         }
         println!("{id} {config}: {rows} rows, {episodes} episodes, all equal");
     }

@@ -87,8 +87,8 @@ impl PolicyInfo {
         for step in &self.steps {
             for (name, value) in step.names().iter().zip(step.values()) {
                 let (sum, n) = sums.entry(name).or_default();
-                *sum = *sum + value;
-                *n = *n + 1.0;
+                *sum += value;
+                *n += 1.0;
             }
         }
         sums.into_iter().map(|(name, (sum, n))| (name.to_owned(), sum / n)).collect()

@@ -64,7 +64,7 @@ impl Outer<'_> {
         let Self { dy, x, dw, db, rows, room } = self;
         let apart = stride(rows);
         let stride = apart / S::F32_LANES;
-        let blocks = rows.next_multiple_of(LANES) / LANES;
+        let blocks = rows.div_ceil(LANES);
         for (db, dy) in db.iter_mut().zip(S::as_simd_f32s(dy).0.chunks_exact(stride)) {
             let mut sums = [simd.splat_f32s(0.0); H];
             for dy in dy[..blocks * H].chunks_exact(H) {
@@ -172,6 +172,7 @@ fn weights_of<S: Simd, const M: usize, const H: usize>(
 
 /// Computes the gradients of the weights from `N` inputs to `M` outputs. The `H` vectors of a block are summed one after
 /// the other, so that the sums stay in registers.
+#[expect(clippy::needless_range_loop, reason = "an iterator over the sums would keep them in memory")]
 #[inline(always)]
 fn dots<S: Simd, const M: usize, const N: usize, const H: usize>(
     simd: S,

@@ -163,6 +163,7 @@ fn outputs<S: Simd, const V: usize>(
 }
 
 /// Computes the `M` outputs from `m` on for `V` vectors of rows, with all sums in registers.
+#[expect(clippy::needless_range_loop, reason = "an iterator over the sums would keep them in memory")]
 #[inline(always)]
 fn tile<S: Simd, const M: usize, const V: usize>(
     simd: S,

@@ -72,8 +72,8 @@ impl Encoding {
                 Space::MultiDiscrete { nvec } => {
                     for n in nvec.into_iter().map(|n| n as usize) {
                         encoding.parts.push(Part::OneHot { from, to, n, start: 0 });
-                        from = from + 1;
-                        to = to + n;
+                        from += 1;
+                        to += n;
                     }
                 }
                 _ => match encoding.parts.last_mut() {
