@@ -18,7 +18,7 @@
 //! | [`ActionMask`] | [`Env`] | PettingZoo's `{"observation", "action_mask"}` |
 //!
 //! Settings can name most of these wrappers, see [`WrapperSpec`]. To write your own, implement [`Wrapper`];
-//! [`register_wrapper`](crate::register_wrapper) gives it a name.
+//! [`register_wrapper`] gives it a name.
 //!
 //! A saved state of a wrapper holds its own state and that of the inner environment. If the inner environment cannot be
 //! saved, neither can the wrapper; a vector environment then replays the episode.

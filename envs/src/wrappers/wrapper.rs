@@ -61,7 +61,7 @@ pub trait Wrapper<O: Element, A: Element>: Send + 'static {
     /// once, before all others, so a wrapper can store properties of the inner space here.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper does not fit such an environment.
+    /// Returns [`Error::Shape`] if the wrapper does not fit such an environment.
     fn observation_space(&mut self, inner: &Space) -> Result<Space> {
         Ok(inner.clone())
     }
@@ -70,7 +70,7 @@ pub trait Wrapper<O: Element, A: Element>: Send + 'static {
     /// once, after [`observation_space`](Self::observation_space).
     ///
     /// # Errors
-    /// Returns [`Error::Shape`](crate::Error::Shape) if the wrapper does not fit such an environment.
+    /// Returns [`Error::Shape`] if the wrapper does not fit such an environment.
     fn action_space(&mut self, inner: &Space) -> Result<Space> {
         Ok(inner.clone())
     }
@@ -113,7 +113,7 @@ pub trait Wrapper<O: Element, A: Element>: Send + 'static {
     /// Restores a state made by [`save_state`](Self::save_state).
     ///
     /// # Errors
-    /// Returns [`Error::State`](crate::Error::State) if `state` is damaged or another wrapper's.
+    /// Returns [`Error::State`] if `state` is damaged or another wrapper's.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         match state.len() {
             0 => Ok(()),

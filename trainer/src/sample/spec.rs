@@ -85,7 +85,7 @@ impl WorkerSpec {
     ///
     /// # Errors
     /// Fails if a policy cannot be built, or if there are more than `multiagent.policy_map_capacity` policies and the
-    /// folder for their files cannot be made. Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) for a
+    /// folder for their files cannot be made. Returns [`Error::UnknownPolicy`] for a
     /// policy by which no agent acts.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let multi = &self.names.common.multiagent;
