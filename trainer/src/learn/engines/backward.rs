@@ -1,6 +1,7 @@
 //! The backward pass through a [`Tape`]: each operation adds to the gradients of its operands.
 
-use crate::learn::engines::tape::{LayerPlace, Made, Node, Tape, part};
+use crate::learn::engines::places::LayerPlace;
+use crate::learn::engines::tape::{Made, Node, Tape, part};
 use crate::learn::kernels;
 use crate::learn::kernels::{Left, exp};
 use crate::learn::loss::Op;

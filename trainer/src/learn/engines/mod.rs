@@ -18,6 +18,7 @@ mod fused;
 mod fused_graph;
 mod load;
 mod norm;
+mod places;
 mod quantiles;
 mod recurrence;
 mod scan;

@@ -1,6 +1,7 @@
 //! Layer normalisation on the tape, forward and backward.
 
-use crate::learn::engines::tape::{Made, Node, NormPlace, Tape};
+use crate::learn::engines::places::NormPlace;
+use crate::learn::engines::tape::{Made, Node, Tape};
 use crate::learn::kernels;
 
 /// Number that is added to the variance of a row before its root is taken (PyTorch's default).

@@ -4,6 +4,7 @@
 //! two of allocation, dispatch and graph; here it is one loop over memory that the next minibatch reuses.
 
 use crate::learn::engines::buffer::{Buffer, Spare};
+use crate::learn::engines::places::{LayerPlace, NormPlace};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
 use crate::learn::kernels;
 use crate::learn::kernels::{LANES, Left, exp, ln};
@@ -28,54 +29,6 @@ pub(crate) enum Made {
     Scan(ScanPlace),
     /// Parameters from this index of the flat buffer on, repeated for every row.
     Param(usize),
-}
-
-/// The operands of a linear layer: the node of its input, and the place of its parameters in the flat buffer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LayerPlace {
-    pub(crate) from: usize,
-    /// Set of parameters: 0 the network's, 1 the target copy's.
-    pub(crate) set: usize,
-    /// Whether the layer's parameters get a gradient.
-    pub(crate) learns: bool,
-    /// Index of the layer's first weight in the flat buffer; the biases follow the weights.
-    pub(crate) weight: usize,
-    pub(crate) inputs: usize,
-    pub(crate) out: usize,
-    pub(crate) activation: Activation,
-}
-
-impl LayerPlace {
-    pub(crate) fn weights(self) -> std::ops::Range<usize> {
-        self.weight..self.weight + self.inputs * self.out
-    }
-
-    pub(crate) fn biases(self) -> std::ops::Range<usize> {
-        let end = self.weights().end;
-        end..end + self.out
-    }
-}
-
-/// The operands of a layer normalisation on the tape.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NormPlace {
-    pub(crate) from: usize,
-    /// Set of parameters: 0 the network's, 1 the target copy's.
-    pub(crate) set: usize,
-    /// Whether the scales and shifts get a gradient.
-    pub(crate) learns: bool,
-    /// Index of the first scale in the flat buffer; the shifts follow the scales.
-    pub(crate) weight: usize,
-    pub(crate) width: usize,
-    /// Node that stores each row's mean and the inverse of its deviation for the backward pass.
-    pub(crate) moments: usize,
-}
-
-impl NormPlace {
-    /// The scales and the shifts, as slices of `flat`.
-    pub(crate) fn parameters(self, flat: &[f32]) -> (&[f32], &[f32]) {
-        flat[self.weight..self.weight + 2 * self.width].split_at(self.width)
-    }
 }
 
 /// The result of an operation: a matrix `[cols][stride]`, or one number if `cols` is 0.
