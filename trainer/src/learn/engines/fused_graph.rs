@@ -3,8 +3,8 @@
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
 use crate::learn::engines::load::{encoded, fill};
-use crate::learn::engines::recurrence::ScanPlace;
 use crate::learn::engines::places::{LayerPlace, NormPlace};
+use crate::learn::engines::recurrence::ScanPlace;
 use crate::learn::engines::tape::Tape;
 use crate::learn::kernels::{exp, ln};
 use crate::learn::loss::{Graph, Layer, MASKED, Op, ParamSet};
