@@ -232,13 +232,10 @@ impl Tape {
             // In registers, one block of rows after the other: with AVX2, a conditional pass over `max` in place has masked
             // stores, which take 12 cycles per vector on AMD's processors.
             for (i, max) in max.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-                let mut columns = a.chunks_exact(self.stride).map(|column| &column[i * LANES..][..LANES]);
                 let mut most = [f32::NEG_INFINITY; LANES];
-                if let Some(first) = columns.next() {
-                    most.copy_from_slice(first);
-                }
-                for column in columns {
-                    most.iter_mut().zip(column).for_each(|(m, &x)| *m = if x > *m { x } else { *m });
+                for column in a.chunks_exact(self.stride) {
+                    // `f32::max` drops a NaN, but the sum of the exponentials has it still.
+                    most.iter_mut().zip(&column[i * LANES..]).for_each(|(m, &x)| *m = m.max(x));
                 }
                 *max = most;
             }
