@@ -51,7 +51,7 @@ pub struct Targets {
 /// [`Error::State`](crate::Error::State) if it does not know its trajectories.
 ///
 /// # Panics
-/// Panics unless every row has a value and a ratio, and every cut has a value after it.
+/// Panics unless `values` has one number per row and one per trajectory that was cut, and `log_rhos` one per row.
 pub fn vtrace(
     batch: &SampleBatch,
     values: &BatchValues,

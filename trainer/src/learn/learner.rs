@@ -308,7 +308,7 @@ impl Learner {
         }
     }
 
-    /// The learner's own random stream, for noise that a loss needs. Draw for a whole batch, before it is cut into pieces.
+    /// The learner's own random stream, for noise that a loss needs. `NetPolicy::prepare` draws it for all rows.
     pub fn rng(&mut self) -> &mut Stream {
         &mut self.rng
     }

@@ -181,7 +181,7 @@ fn play_vector(
 pub(crate) enum EvaluationEnd {
     /// The evaluation ends after this number of episodes.
     Episodes(u64),
-    /// The evaluation ends with the episodes in which this number of environment steps is reached.
+    /// The evaluation ends when its finished episodes have this number of environment steps or more, all together.
     Timesteps(u64),
     /// The evaluation ends when the training beside it ends, but not before one episode per worker.
     TrainingEnds(Weak<()>),

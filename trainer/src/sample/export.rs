@@ -129,8 +129,8 @@ fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Spac
     }
 }
 
-/// Lower and upper bounds of a Box; `None` for other spaces. They are made before the trace, because libtorch does not
-/// record how memory was filled.
+/// Lower and upper bounds of a Box; `None` for other spaces. To be called before a policy is traced: a trace would not
+/// record how the tensors get their numbers.
 fn bounds(space: &Space) -> Option<[Tensor; 2]> {
     let Space::Box { low, high, .. } = space else { return None };
     let tensor =

@@ -79,7 +79,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Copies an action and the policy's columns, from place `i` in row 0 of the buffer `from` to row `t` of one copy.
+    /// Copies an action and the policy's columns from place `i` in row 0 of `from` to place `copy` in row `t`.
     pub(crate) fn take_choice(&mut self, (t, copy): (usize, usize), from: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;
         self.actions.part_mut(t, copy, copies).copy_from_slice(from.actions.part_mut(0, i, copies));

@@ -37,7 +37,7 @@ pub(crate) struct Sampler {
     /// Number of steps per copy in a fragment.
     steps: usize,
 
-    /// Whether the first observations of the next fragment are still in the last row, not yet in row 0.
+    /// Whether the next fragment's first observations are still in the last row of `storage`, not yet in its row 0.
     carry: bool,
     perf: SamplerPerf,
 }

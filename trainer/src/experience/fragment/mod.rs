@@ -68,8 +68,8 @@ impl Fragment<'_> {
         self.copies_of(t, self.steps, |length| length)
     }
 
-    /// The first `rows(length)` rows of every copy in the time-major `t`, copy by copy, with `length` the number of steps
-    /// that the copy took. If all copies took T steps, the result has the first `most` rows of each.
+    /// The first `rows(length)` rows of every copy in the time-major `t`, copy by copy; `length` is the number of steps
+    /// that the copy took. `most` must be `rows(T)`; it is used, and `rows` is not, if every copy took all `T` steps.
     fn copies_of(&self, t: &Tensor, most: usize, rows: impl Fn(usize) -> usize) -> Tensor {
         let Some(lengths) = self.lengths else { return env_major(&t.narrow(0, 0, most as i64)) };
         let of_copy = |(copy, &length)| (0..rows(length)).map(move |t| (t * lengths.len() + copy) as i64);

@@ -24,10 +24,10 @@ const PIECE: usize = 256;
 /// Largest number of slots of a batch. A slot is a range of its rows, cut into pieces, with a gradient of its own; slots
 /// run in parallel.
 const SLOTS: usize = 16;
-/// Least number of rows of a slot in a batch of several slots, for any network: with fewer the matrix products are slow.
+/// Least number of rows of each of several [slots](SLOTS), for any network: with fewer the matrix products are slow.
 const SLOT_ROWS: usize = 128;
-/// A slot has at least [`PIECE`] rows. Fewer are enough if their number times the network's number of parameters is this
-/// or more: waking another thread for less work costs more than it saves.
+/// Least number of rows times parameters of the network for each of several [slots](SLOTS), though [`PIECE`] rows are
+/// enough for any network: waking another thread for less work costs more than it saves.
 const SLOT_WORK: usize = PIECE << 14;
 
 /// The fused engine: its memory for each slot, and the gradients of all slots but the first.
@@ -345,8 +345,8 @@ fn slot_bounds(rows: usize, layout: &Layout) -> impl ExactSizeIterator<Item = (u
     even(rows, (rows / slot_rows).clamp(1, SLOTS))
 }
 
-/// Starts and lengths, in rows, of a batch's slots. Sequences are never cut, and a slot has at least [`LANES`] of them
-/// if the batch does.
+/// Cuts a batch into [slots](SLOTS); returns the start and the length of each, in rows. Sequences are never cut, and a
+/// slot has at least [`LANES`] of them if the batch does.
 fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     match batch.sequences() {
         None => slot_bounds(batch.rows(), layout).collect(),
@@ -354,7 +354,7 @@ fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     }
 }
 
-/// Starts and lengths, in rows, of the pieces of a slot, whose rows are `batch`.
+/// Cuts the rows of a slot, `batch`, into pieces; returns the start and the length of each, in rows.
 fn pieces_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
     match batch.sequences() {
         None => bounds(batch.rows(), PIECE).collect(),

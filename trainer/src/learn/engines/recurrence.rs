@@ -82,8 +82,8 @@ impl TapeSequences {
         &self.places[self.starts[t]..self.starts[t + 1]]
     }
 
-    /// Copies, column by column, the rows of step `t` in `from` to their sequences in `to`. Sequences that are over get
-    /// zeros.
+    /// In each column, copies the numbers of the rows of step `t` from `from` to the places of their sequences in `to`.
+    /// Sequences that are over get zeros.
     pub(crate) fn gather(&self, from: &[f32], stride: usize, t: usize, to: &mut [f32]) {
         let places = self.at(t);
         for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(self.stride)) {

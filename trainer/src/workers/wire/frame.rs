@@ -44,7 +44,7 @@ pub(crate) enum Op {
     Probe,
     /// To a learner: a step that it takes together with the trainer.
     Follow,
-    /// From a worker: a request was carried out, its environments are made, or its process lives.
+    /// From a worker: it carried out a request that has no result; also the reply to `Start` and to `Probe`.
     Done = 100,
     Sampled,
     Evaluated,
