@@ -238,8 +238,8 @@ impl AlgorithmEntry {
         refused.map(|()| resolved)
     }
 
-    /// Makes complete settings as [`resolve`](Self::resolve) does. If settings are refused, the others are checked against
-    /// the algorithm's rules in `env`, so that all errors are reported at once.
+    /// Makes complete settings as [`resolve`](Self::resolve) does. If it refuses some of them, the others are also checked
+    /// against the algorithm's rules, some of which depend on `env`, so that one error reports all mistakes.
     ///
     /// # Errors
     /// Fails whenever [`resolve`](Self::resolve) does; the error also has the rules that the other settings break.

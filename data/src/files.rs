@@ -77,9 +77,9 @@ impl Files {
 
     /// Reads CSV files (`.csv`) with a header and comma-separated values.
     ///
-    /// A column is int, float or bool (`true`, `false`) if all its values in the first block are, else text; whole numbers
-    /// beyond 64 bits are text. An empty field is NaN in a float column, the empty text in a text column, and an error in
-    /// other columns.
+    /// If all values of a column in the first block (at most 4,096 rows) are int, float or bool (`true`, `false`), so is
+    /// the column, else it is text; whole numbers beyond 64 bits are text. An empty field is NaN in a float column, the
+    /// empty text in a text column, and an error in other columns.
     pub fn csv(paths: impl Into<Paths>) -> Self {
         Files { format: Format::Csv, paths: paths.into(), types: Schema::default() }
     }

@@ -47,9 +47,9 @@ impl EnvCreator {
         Self { name: name.into().into(), make: Arc::new(make) }
     }
 
-    /// Creates copies with `make`, which gets the `env_config` as a settings struct `C`; keys that the default of `C` does
-    /// not have are refused with the nearest name. The copies are stepped one after the other. With the key `num_threads`,
-    /// which `C` need not have, that many threads share the copies, with the same results.
+    /// Creates copies with `make`, which gets the `env_config` as a settings struct `C`. A key that the default of `C` does
+    /// not have is an error, which suggests the nearest key. The copies are stepped one after the other. With the key
+    /// `num_threads`, which `C` need not have, that many threads share the copies, with the same results.
     ///
     /// ```
     /// use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator};

@@ -93,8 +93,8 @@ pub trait Env: Send + 'static {
     }
 
     /// Changes the task from the next `reset` on, for curriculum learning (RLlib's `TaskSettableEnv`). The running episode
-    /// is not affected. The environment defines what a task is. The task is part of [`save_state`](Self::save_state): an
-    /// episode that is replayed instead gets the newest task.
+    /// is not affected. The environment defines what a task is. The task is part of [`save_state`](Self::save_state). An
+    /// environment without it is restored by replaying the running episode, with the task that was set last.
     ///
     /// # Errors
     /// Returns [`Error::Unsupported`] if the environment has only one task, and any error about an unknown task.

@@ -83,7 +83,7 @@ pub enum Error {
     Python {
         /// Id of the environment.
         env: String,
-        /// The worker and its task, with the Python traceback.
+        /// What failed; for a worker that failed, its number, the request and the Python traceback.
         message: String,
     },
     /// A buffer or a space has the wrong size, alignment or form.

@@ -31,8 +31,8 @@ pub(super) struct ResumeArgs {
     /// Run the workers, in the same number, on threads, in processes (procs) or on a Ray cluster (ray) from here on
     #[arg(long, value_name = "KIND", value_parser = ["threads", "procs", "ray"])]
     workers: Option<String>,
-    /// Kind and number of learners from here on: procs:1, the trainer alone; procs:N, with N - 1 more processes; ray:N, with
-    /// those on a Ray cluster
+    /// Kind and number of learners from here on: procs:1 is the trainer alone, procs:N the trainer and N - 1 processes,
+    /// ray:N the trainer and N - 1 actors on a Ray cluster
     #[arg(long, value_name = "KIND:N")]
     learners: Option<String>,
     #[command(flatten)]

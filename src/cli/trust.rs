@@ -105,8 +105,8 @@ fn is_own_interpreter(python: &str) -> bool {
     python == own.as_deref().unwrap_or("python3")
 }
 
-/// Returns true if a part of the text could be a path outside of the directory. Parts count because a program may trim
-/// spaces, expand environment variables, or parse an option such as `--file=/etc/passwd`.
+/// Returns true if the text or a part of it could be a path outside of the directory. Parts are checked too because a
+/// program may trim spaces, expand environment variables, or parse an option such as `--file=/etc/passwd`.
 fn is_outside(text: &str) -> bool {
     let separates = |c: char| c.is_whitespace() || "\"'`=,;:|&()[]{}<>".contains(c);
     let leads_out = |part: &str| {

@@ -60,7 +60,7 @@ pub use training::Training;
 /// The fields are the settings that a sweep may change, so they are serialized. State that `setup` makes is a field with
 /// `#[serde(skip)]`.
 ///
-/// The value on which [`training`](BaseTrainer::training) is called never trains itself. Each trial decodes its own value
+/// [`training`](BaseTrainer::training) takes only the settings of its `self`. Each trial decodes a value of its own
 /// from the settings, in the thread or process where it runs, and calls `setup`, `preprocess_datasets` and
 /// `training_loop` in this order. Making a trainer should cost nothing; heavy work belongs in `setup`.
 ///

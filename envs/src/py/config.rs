@@ -38,8 +38,8 @@ pub struct PyConfig {
 
 /// How a worker of a Python environment steps its copies.
 ///
-/// Hosted vector environments are faster if they have their own threads or numpy arithmetic. They get one worker unless
-/// [`num_workers`](PyConfig::num_workers) is set, and they cannot be saved and restored in the middle of episodes.
+/// `VectorEntryPoint` and `Envpool` are faster than `Loop` if Python's vector environment has threads or uses numpy.
+/// They get one worker unless [`num_workers`](PyConfig::num_workers) is set, and no episode can be saved in its middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vectorization {

@@ -99,7 +99,7 @@ pub(super) fn first_message(id: &str, config: &PyConfig) -> Map<String, Value> {
     first_message.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Makes the request by which worker `worker` creates the copies or agents of the rows `own`.
+/// Makes the request to worker `worker` to create its part of the environment: rows `own`, one per copy or agent.
 pub(super) fn start_request(
     memory: &Memory,
     offsets: &Offsets,

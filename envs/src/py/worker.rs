@@ -203,7 +203,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Waits for bytes in the buffer.
+    /// Waits until the worker has written bytes, and reads them into the buffer; `doing` names the request in errors.
     fn fill(&mut self, doing: &str) -> Answer<()> {
         self.wait_readable(doing)?;
         match self.outbox.fill_buf().map(<[u8]>::is_empty) {

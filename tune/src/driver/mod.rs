@@ -41,7 +41,7 @@ pub struct Driver<T: Trainable> {
     run_dir: FoundRunDir,
     retention: Retention,
     remote: Option<Remote>,
-    /// Directory of the last checkpoint that was written, and its number in that directory.
+    /// Directory in which the last checkpoint was written, and the number of that checkpoint (in its `Manifest`).
     numbered: Option<(PathBuf, u64)>,
     stopped: bool,
 }

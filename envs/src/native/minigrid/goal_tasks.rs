@@ -94,7 +94,7 @@ impl Default for DynamicObstacles {
     }
 }
 
-/// Number of draws for a free field next to a ball.
+/// Largest number of draws for a free field: for a ball's first place, and in each step for its next one.
 const BALL_TRIES: usize = 101;
 
 impl Task for DynamicObstacles {

@@ -129,7 +129,7 @@ impl Control {
         }
     }
 
-    /// Decides after a replay which failed and which unfinished trials continue.
+    /// Decides, after a replay, which of the failed trials and which of the unfinished ones continue.
     pub(super) fn choose_what_goes_on(&mut self, which: Restore) -> Result<()> {
         // If the whole sweep would stop again at once, failed trials are not retried.
         let retries = (which.resume_errored || which.restart_errored)
