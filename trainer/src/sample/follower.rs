@@ -81,7 +81,7 @@ impl Follow {
 /// Connections of a learner to the other learners.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    /// Listens for connections from the request [`Follow::Listen`] to [`Follow::Meet`]; else `None`.
+    /// Listens for connections from the request `Follow::Listen` to `Follow::Meet`; else `None`.
     listener: Option<TcpListener>,
     /// Connection to the other learners, once it is made.
     together: Option<Together>,

@@ -24,9 +24,9 @@ const PIECE: usize = 256;
 /// Largest number of slots of a batch. A slot is a range of its rows, cut into pieces, with a gradient of its own; slots
 /// run in parallel.
 const SLOTS: usize = 16;
-/// Least number of rows of each of several [slots](SLOTS), for any network: with fewer the matrix products are slow.
+/// Least number of rows of each of several slots (see `SLOTS`), for any network: with fewer the matrix products are slow.
 const SLOT_ROWS: usize = 128;
-/// Least number of rows times parameters of the network for each of several [slots](SLOTS), though [`PIECE`] rows are
+/// Least number of rows times parameters of the network for each of several slots (see `SLOTS`), though [`PIECE`] rows are
 /// enough for any network: waking another thread for less work costs more than it saves.
 const SLOT_WORK: usize = PIECE << 14;
 
@@ -345,7 +345,7 @@ fn slot_bounds(rows: usize, layout: &Layout) -> impl ExactSizeIterator<Item = (u
     even(rows, (rows / slot_rows).clamp(1, SLOTS))
 }
 
-/// Cuts a batch into [slots](SLOTS); returns the start and the length of each, in rows. Sequences are never cut, and a
+/// Cuts a batch into slots (see `SLOTS`); returns the start and the length of each, in rows. Sequences are never cut, and a
 /// slot has at least [`LANES`] of them if the batch does.
 fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     match batch.sequences() {
