@@ -98,7 +98,8 @@ fn intervals(run_dir: &Path, run: &RunFile) -> anyhow::Result<Vec<Interval>> {
         let state = checkpoint::state_hash(path)?;
         if state != hash.state {
             bail!(
-                "{}: its files are not those that were written: their hash is {state}, not {}",
+                "{}: its files are not those that were written: their hash is {state}, not {}. Bring back a copy of the \
+                 checkpoint, or move it away to verify the others",
                 path.display(),
                 hash.state
             );
@@ -108,7 +109,8 @@ fn intervals(run_dir: &Path, run: &RunFile) -> anyhow::Result<Vec<Interval>> {
         let chain = checkpoint::chain(Some(&before.chain), &state);
         if chain != hash.chain {
             bail!(
-                "{}: it does not follow the checkpoint before it: the chain is {chain}, not {}",
+                "{}: it does not follow the checkpoint before it: the chain is {chain}, not {}. One of the two is of \
+                 another run; move it away to verify the others",
                 path.display(),
                 hash.chain
             );

@@ -1,4 +1,4 @@
-//! Board games of two players who place marks in turn; a straight line of one's own marks wins.
+//! Board games in which two players place marks in turn, and the first with a straight line of marks wins.
 
 use crate::{
     DType, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space,

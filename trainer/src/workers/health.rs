@@ -56,8 +56,8 @@ struct WorkerStatus {
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct PendingRequest {
-    /// Number of the request here, which stays the same when the request is sent again; `None` if nobody waits for the
-    /// answer.
+    /// Number by which the caller finds the answer; a request that is sent again keeps it. `None` if nobody waits for
+    /// the answer.
     ticket: Option<u64>,
     /// Number of the request in the transport, which is new each time it is sent; 0 while the worker waits to be
     /// replaced.
@@ -135,7 +135,7 @@ impl Health {
         Ok(self.tickets)
     }
 
-    /// Sends a request to a worker whose answer nobody waits for: it causes no event.
+    /// Sends a worker a request without waiting for the answer, which causes no event.
     pub(crate) fn tell(&mut self, worker: usize, request: Request) -> Result<()> {
         self.submit(worker, None, request)
     }

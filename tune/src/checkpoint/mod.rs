@@ -149,7 +149,7 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
             return Err(Error::checkpoint(dir, reason));
         }
     }
-    // The checks above read no content. They are done for all files first, so that no large file is read in vain.
+    // The checks above read no content. All files are checked so first: reading a large file takes long.
     for file in &manifest.files {
         let path = dir.join(&file.path);
         let found = checksum(&path).map_err(Error::io("read", &path))?;

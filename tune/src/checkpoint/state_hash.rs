@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{METADATA, ManifestFile, list, read_manifest};
+use super::{METADATA, Manifest, ManifestFile, list, read_manifest};
 use crate::files::parent;
 
 /// Hashes of a checkpoint's state, in hexadecimal digits.
@@ -29,17 +29,29 @@ impl StateHash {
     /// Hashes the files in `dir`, which will be the checkpoint `final_dir` with this number.
     pub(super) fn of(dir: &Path, files: &[ManifestFile], final_dir: &Path, number: u64) -> io::Result<Self> {
         let state = state(dir, files)?;
-        let found = list(parent(final_dir)).unwrap_or_default().into_iter();
-        // The checkpoint that this one replaces will be gone.
-        let others = found.filter(|(_, path)| path != final_dir);
-        let manifests = others.filter_map(|(_, path)| read_manifest(&path).ok());
-        let before = manifests
-            .filter(|manifest| manifest.number.is_some_and(|other| other < number))
-            .max_by_key(|manifest| manifest.number);
+        let before = written_before(final_dir, number);
         let (after, hash) = before.map_or((None, None), |manifest| (manifest.number, manifest.hash));
         let chain = chain(hash.as_ref().map(|hash| hash.chain.as_str()), &state);
         Ok(Self { state, chain, after })
     }
+}
+
+/// The manifest with the highest number below `number` beside `final_dir`, whose own manifest does not count: it will be
+/// replaced. Later iterations are read first, so that a run with many checkpoints reads one manifest per save.
+fn written_before(final_dir: &Path, number: u64) -> Option<Manifest> {
+    let mut newest: Option<Manifest> = None;
+    let found = list(parent(final_dir)).unwrap_or_default().into_iter().rev();
+    for (_, path) in found.filter(|(_, path)| path != final_dir) {
+        let Ok(manifest) = read_manifest(&path) else { continue };
+        let Some(other) = manifest.number.filter(|other| *other < number) else { continue };
+        if other + 1 == number {
+            return Some(manifest);
+        }
+        if newest.as_ref().is_none_or(|newest| newest.number < manifest.number) {
+            newest = Some(manifest);
+        }
+    }
+    newest
 }
 
 /// The hash of the state in `dir`: see [`StateHash::state`].
