@@ -63,8 +63,16 @@ fn a_sweep_of_ray_tune_whose_actor_and_driver_are_killed_leaves_no_process_and_e
     wait_for("two trials again", two);
     let before = count(home);
     wait_for("more results", || (count(home) > before).then_some(()));
-    // Ray's driver writes it in place, now and then.
-    wait_for("a whole state of the sweep", || has_state(home).then_some(()));
+    // Ray's driver writes it in place, now and then: it is looked at while the driver stands still.
+    let stopped_with_state = || {
+        signal("STOP", killed.id());
+        let whole = has_state(home);
+        if !whole {
+            signal("CONT", killed.id());
+        }
+        whole.then_some(())
+    };
+    wait_for("a whole state of the sweep", stopped_with_state);
 
     killed.kill().expect("it runs");
     killed.wait().expect("it ended");
@@ -80,13 +88,20 @@ fn parent(pid: u32) -> u32 {
     line.trim().parse().expect("a number")
 }
 
-/// Whether what Ray restores the sweep `killed` from can be read.
+/// Whether the files that Ray restores the sweep `killed` from are whole: the trials as JSON, their generator as a pickle,
+/// which ends with a dot.
 fn has_state(home: &Path) -> bool {
+    let is_json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).is_ok();
+    let is_pickle = |bytes: &[u8]| bytes.last() == Some(&b'.');
+    are_whole(home, "experiment_state", is_json) && are_whole(home, "basic-variant-state", is_pickle)
+}
+
+/// Whether there is a file of the sweep `killed` with this beginning of its name, and every one is whole.
+fn are_whole(home: &Path, beginning: &str, is_whole: impl Fn(&[u8]) -> bool) -> bool {
     let all = fs::read_dir(home.join("results/killed")).into_iter().flatten().flatten();
-    let states: Vec<_> =
-        all.filter(|file| file.file_name().to_string_lossy().starts_with("experiment_state")).collect();
-    let is_whole = |path| fs::read(path).is_ok_and(|state| serde_json::from_slice::<Value>(&state).is_ok());
-    !states.is_empty() && states.iter().all(|state| is_whole(state.path()))
+    let named = |file: &fs::DirEntry| file.file_name().to_string_lossy().starts_with(beginning);
+    let files: Vec<_> = all.filter(named).collect();
+    !files.is_empty() && files.iter().all(|file| fs::read(file.path()).is_ok_and(|bytes| is_whole(&bytes)))
 }
 
 /// How many results the trials of the sweep `killed` have.
