@@ -11,7 +11,7 @@ use super::signals;
 use super::train::stop_criteria;
 use super::trust::{self, TrustArgs};
 use crate::registry;
-use crate::tune::{RunOptions, checkpoint, storage};
+use crate::tune::{RunOptions, checkpoint, loggers, storage};
 
 /// Settings that apply only to workers on a Ray cluster.
 const FOR_A_CLUSTER: [&str; 3] =
@@ -95,6 +95,11 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     let mut driver = entry.build(run.env.as_str().into(), config, options)?;
     match newest {
         Some(newest) => {
+            for damaged in loggers::damaged_results(&run_dir)? {
+                report.say(&format!(
+                    "{damaged}; the run goes on without that result, and the line stays as it is"
+                ));
+            }
             driver.restore(&newest)?;
             report.say(&format!("resuming from {}", newest.display()));
         }

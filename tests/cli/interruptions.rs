@@ -123,6 +123,23 @@ fn a_run_in_progress_is_not_resumed_by_a_second_process() {
 }
 
 #[test]
+fn a_resume_names_a_broken_line_among_the_results_and_goes_on() {
+    let (_dir, out) = scratch();
+    run(&mut train(&out, &["--stop", "training_iteration=3"])).ok();
+    let path = out.join("result.json");
+    let results = std::fs::read_to_string(&path).expect("results");
+    let lines: Vec<&str> = results.lines().collect();
+    std::fs::write(&path, format!("{}\n{{\"a\n{}\n", lines[0], lines[2])).expect("written");
+    let resumed = pavlov(&["resume", text(&out), "--stop", "training_iteration=4"]).ok();
+    let named = "result.json: line 2 is not a JSON object: ";
+    assert!(resumed.stderr.contains(named), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("the run goes on without that result"), "{}", resumed.stderr);
+    let after = std::fs::read_to_string(&path).expect("results");
+    assert_eq!(after.lines().nth(1), Some("{\"a"), "the line stays");
+    assert_eq!(after.lines().count(), 4);
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_the_run_with_a_checkpoint_and_no_panic() {
     let (_dir, out) = scratch();
     let (child, stdout) = start_endless(&out, &[]);

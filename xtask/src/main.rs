@@ -13,6 +13,7 @@ mod python;
 mod setup;
 mod steps;
 mod test;
+mod vector_code;
 mod wheel;
 
 use std::path::Path;

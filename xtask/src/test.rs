@@ -11,6 +11,7 @@ use crate::outside::outside;
 use crate::python::python_with;
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command};
+use crate::vector_code::no_masked_stores;
 use crate::wheel::wheel;
 
 /// What is off by default, with every backend of `storage`.
@@ -69,6 +70,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
     steps.step("Python package", || wheel(root))?;
     steps.step("demo", || demo::demo(root, true))?;
+    steps.step("vector code", no_masked_stores)?;
     steps.finish();
     if !with_ray {
         println!("LEFT OUT: the tests with Ray");

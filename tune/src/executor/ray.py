@@ -34,6 +34,42 @@ FOLDER = "pavlov-ray-"
 WATCH = 5
 CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 TRIAL = "PAVLOV_TRIAL_ON_RAY"
+# The environment variable of all processes of a cluster of the run's own: the cluster's folder.
+OWN_CLUSTER = "PAVLOV_RAY_CLUSTER"
+# A process that waits for the end of this one, however it ends, and then ends all of the run's own cluster. Without it some
+# of Ray's processes go on for a minute when this one is killed.
+CLEANER = """
+import os, shutil, signal, sys, time
+
+_, name, folder = sys.argv
+mark = f"{name}={folder}".encode()
+
+
+def of_cluster(pid):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as environment:
+            return mark in environment.read().split(bytes(1))
+    except OSError:
+        return False
+
+
+def end(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+sys.stdin.buffer.read()
+for _ in range(50):
+    found = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and of_cluster(pid)]
+    for pid in found:
+        end(pid)
+    if not found:
+        break
+    time.sleep(0.1)
+shutil.rmtree(folder, ignore_errors=True)
+"""
 # Where this process is the engine of a trial on Ray: the cluster, and the trial's room there.
 TRIALS_ROOM = json.loads(os.environ.pop(TRIAL, "null"))
 ENVIRONMENT = dict(os.environ)
@@ -620,8 +656,19 @@ def folder_of_its_own(place):
     return folder
 
 
+def start_cleaner(folder):
+    """Starts the process that removes all of the cluster in this folder after the end of this one."""
+    # Nothing is written to the pipe, and its other end is open as long as this process lives.
+    reading, _ = os.pipe()
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = [sys.executable, "-c", CLEANER, OWN_CLUSTER, folder]
+    subprocess.Popen(command, stdin=reading, start_new_session=True, **quiet)
+    os.close(reading)
+    os.environ[OWN_CLUSTER] = folder
+
+
 def remove_left_over(place):
-    """Removes folders that no process has locked any more: those of engines that were killed."""
+    """Removes folders that no process has locked any more: those of engines that were killed together with their cleaner."""
     for folder in glob.glob(os.path.join(glob.escape(place), FOLDER + "*")):
         try:
             lock = open_own_folder(folder)
@@ -663,6 +710,7 @@ def connect(address, namespace=None):
     short = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
     remove_left_over(short)
     folder = folder_of_its_own(short)
+    start_cleaner(folder)
     # Ray opens the folder that it is given to all users.
     inner = os.path.join(folder, "r")
     try:

@@ -119,6 +119,23 @@ pub fn read_results(run_dir: &Path) -> Result<Vec<Metrics>> {
     Ok(results)
 }
 
+/// Returns a sentence for each line of a run's results that is not a JSON object, with its number and the reason; none if
+/// there is no file yet. An incomplete last line, left by a killed process, is not among them.
+///
+/// # Errors
+/// Returns [`Error::Io`] if the file cannot be read.
+pub fn damaged_results(run_dir: &Path) -> Result<Vec<String>> {
+    let path = run_dir.join(FILE);
+    let mut damaged = Vec::new();
+    if path.exists() {
+        visit_results(&path, |result| {
+            damaged.extend(result.err().map(|error| error.to_string()));
+            Ok(())
+        })?;
+    }
+    Ok(damaged)
+}
+
 /// Returns the last readable result of a run, searched from the end of the file; `None` if there is none, or no file.
 ///
 /// # Errors

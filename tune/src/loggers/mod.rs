@@ -15,7 +15,7 @@ mod tensorboard;
 
 pub use csv::CsvLogger;
 pub(crate) use json::FILE as RESULTS_FILE;
-pub use json::{JsonLogger, read_results};
+pub use json::{JsonLogger, damaged_results, read_results};
 pub(crate) use json::{last_result, visit_results};
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;

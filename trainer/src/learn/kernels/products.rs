@@ -178,9 +178,8 @@ fn tile<S: Simd, const M: usize, const V: usize>(
     let mut sums = [[simd.splat_f32s(0.0); V]; M];
     match left {
         Left::Weight(w, bias) => {
-            for (sums, &bias) in sums.iter_mut().zip(&bias[m..m + M]) {
-                *sums = [simd.splat_f32s(bias); V];
-            }
+            let bias: &[f32; M] = bias[m..].first_chunk().expect("a tile lies in the outputs");
+            sums = std::array::from_fn(|i| [simd.splat_f32s(bias[i]); V]);
             let w = std::array::from_fn(|i| &w[(m + i) * inputs..][..inputs]);
             add_rows::<S, M, V>(simd, w, x, at, stride, &mut sums);
         }
@@ -211,7 +210,6 @@ fn tile<S: Simd, const M: usize, const V: usize>(
     }
     if relu {
         let zero = simd.splat_f32s(0.0);
-        // By index: an iterator over the sums would keep them in memory.
         for i in 0..M {
             for v in 0..V {
                 // Not `max`: NaN must stay NaN.
@@ -220,12 +218,14 @@ fn tile<S: Simd, const M: usize, const V: usize>(
             }
         }
     }
-    for (i, sums) in sums.iter().enumerate() {
-        y[(m + i) * to_stride + at..][..V].copy_from_slice(sums);
+    for i in 0..M {
+        let to: &mut [S::f32s; V] = y[(m + i) * to_stride + at..].first_chunk_mut().expect("whole vectors");
+        *to = sums[i];
     }
 }
 
 /// Reads the sums of a tile from `y`, for a product that is added to it.
+#[expect(clippy::needless_range_loop, reason = "an iterator over the sums would keep them in memory")]
 #[inline(always)]
 fn load<V: Copy, const M: usize, const N: usize>(
     sums: &mut [[V; N]; M],
@@ -234,8 +234,8 @@ fn load<V: Copy, const M: usize, const N: usize>(
     at: usize,
     stride: usize,
 ) {
-    for (i, sums) in sums.iter_mut().enumerate() {
-        sums.copy_from_slice(&y[(m + i) * stride + at..][..N]);
+    for i in 0..M {
+        sums[i] = *y[(m + i) * stride + at..].first_chunk().expect("whole vectors");
     }
 }
 
