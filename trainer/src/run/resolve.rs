@@ -3,7 +3,7 @@
 use crate::base::{Error, Result, Spaces, catch, rules};
 use crate::run::memory::Memory;
 use crate::run::trainer::Trainer;
-use crate::settings::{Common, OPEN_KEYS, OffPolicy, REFUSED_KEYS, translate};
+use crate::settings::{Common, OPEN_KEYS, OffPolicy, translate};
 use pavlov_envs::EnvCreator;
 use pavlov_tune as tune;
 use pavlov_tune::Config;
@@ -47,7 +47,7 @@ pub fn overlay_known<T: Trainer>(defaults: &Config, layers: Vec<Layer>) -> Resul
 pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> (Resolved, Result<()>) {
     let mut checks = Vec::new();
     for layer in &mut layers {
-        checks.push(translate(&mut layer.values, defaults, &[REFUSED_KEYS, T::REFUSED_KEYS]));
+        checks.push(translate(&mut layer.values, defaults, T::REFUSED_KEYS));
     }
     let origins: Vec<String> = layers.iter().map(|layer| layer.origin.clone()).collect();
     let (mut resolved, unknown) = overlay_what_is_known(defaults, layers, OPEN_KEYS);

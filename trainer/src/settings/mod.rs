@@ -12,7 +12,6 @@ mod multi_agent;
 mod noise;
 mod other_libraries;
 mod own_defaults;
-mod refused_keys;
 mod replay;
 mod validation;
 
@@ -28,7 +27,6 @@ pub use multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode}
 pub(crate) use noise::Noise;
 pub use other_libraries::{synonym, translate};
 pub use own_defaults::OverDefaults;
-pub(crate) use refused_keys::REFUSED_KEYS;
 pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
 
 pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
