@@ -20,8 +20,8 @@ struct OtherLibraries {
     no_counterpart: BTreeMap<String, String>,
     /// Ray's keys that have no meaning here.
     refused: Vec<Refused>,
-    /// Values of refused keys that would change nothing and are dropped; null stands for all values. A text stands for
-    /// every text that contains it.
+    /// Values of refused keys that would change nothing and are dropped; null stands for all texts, lists and objects. A
+    /// text stands for every text that contains it.
     without_effect: BTreeMap<String, Option<Vec<Value>>>,
 }
 
@@ -116,7 +116,7 @@ fn is_harmless(key: &str, value: &Value) -> bool {
         return true;
     }
     match (OTHERS.without_effect.get(key), value) {
-        (Some(None), _) => true,
+        (Some(None), value) => value.is_string() || value.is_array() || value.is_object(),
         (Some(Some(values)), _) => values.iter().any(|known| is_same(known, value)),
         (None, Value::Object(inner)) if key == "multiagent" => {
             ["policies", "policy_mapping_fn"].iter().all(|key| inner.get(*key).is_none_or(asks_for_nothing))
