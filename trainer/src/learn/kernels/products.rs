@@ -225,7 +225,6 @@ fn tile<S: Simd, const M: usize, const V: usize>(
 }
 
 /// Reads the sums of a tile from `y`, for a product that is added to it.
-#[expect(clippy::needless_range_loop, reason = "an iterator over the sums would keep them in memory")]
 #[inline(always)]
 fn load<V: Copy, const M: usize, const N: usize>(
     sums: &mut [[V; N]; M],
