@@ -95,9 +95,12 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     let mut driver = entry.build(run.env.as_str().into(), config, options)?;
     match newest {
         Some(newest) => {
-            for damaged in loggers::damaged_results(&run_dir)? {
+            let damaged = loggers::damaged_results(&run_dir)?;
+            if let Some(first) = damaged.first() {
+                let count = damaged.len();
                 report.say(&format!(
-                    "{damaged}; the run goes on without that result, and the line stays as it is"
+                    "{first}; the run goes on and leaves damaged lines ({count} in all) as they are: delete them if a \
+                     program cannot read the file"
                 ));
             }
             driver.restore(&newest)?;

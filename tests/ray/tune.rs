@@ -88,8 +88,8 @@ fn parent(pid: u32) -> u32 {
     line.trim().parse().expect("a number")
 }
 
-/// Whether the files that Ray restores the sweep `killed` from are whole: the trials as JSON, their generator as a pickle,
-/// which ends with a dot.
+/// Whether Ray can restore the sweep `killed`, because no file of its state is half written. The trials are in JSON files. Their
+/// generator is in pickles, and a whole pickle ends with a dot.
 fn has_state(home: &Path) -> bool {
     let is_json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).is_ok();
     let is_pickle = |bytes: &[u8]| bytes.last() == Some(&b'.');

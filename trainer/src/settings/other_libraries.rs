@@ -7,36 +7,42 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The settings of Stable-Baselines3, RL Baselines3 Zoo, CleanRL and Ray, as the file `other_libraries.json` has them.
+/// What pavlov knows of the settings of Stable-Baselines3, RL Baselines3 Zoo, CleanRL and Ray, read from
+/// `other_libraries.json`.
 static OTHERS: LazyLock<OtherLibraries> = LazyLock::new(|| {
     serde_json::from_str(include_str!("other_libraries.json"))
         .expect("a file of this crate, which a test reads")
 });
 
+/// The content of `other_libraries.json`.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct OtherLibraries {
     synonyms: Vec<Synonym>,
-    /// Settings that do not exist here, and what to do instead.
+    /// Settings of other libraries that pavlov does not have, each with the advice what to do instead.
     no_counterpart: BTreeMap<String, String>,
-    /// Ray's keys that have no meaning here.
+    /// Settings of Ray that pavlov refuses, grouped by the reason.
     refused: Vec<Refused>,
-    /// Values of refused keys that would change nothing and are dropped; null stands for all texts, lists and objects. A
-    /// text stands for every text that contains it.
+    /// By refused setting: the values that ask for nothing, such as Ray's default, besides null, false and empty ones. Null
+    /// in place of the list allows every text, list and object.
     without_effect: BTreeMap<String, Option<Vec<Value>>>,
+    /// Refused settings for which false asks for a change, because what they turn on is on in pavlov or in Ray by default.
+    on_unless_null: Vec<String>,
 }
 
-/// Names of a setting in other libraries, and names of the same setting here, of which the first that the algorithm has
-/// is used.
+/// The names of one setting in other libraries, and its names in pavlov's algorithms.
 #[derive(Debug, Deserialize)]
 struct Synonym {
     names_there: Vec<String>,
+    /// The first of these names that the algorithm has is the one to use.
     names_here: Vec<String>,
 }
 
-/// Keys that are refused for the same reason, and the reason or advice that the error gives.
+/// Settings of Ray that pavlov refuses for one reason.
 #[derive(Debug, Deserialize)]
 struct Refused {
     keys: Vec<String>,
+    /// The reason, or what to do instead; error messages end with it.
     why: String,
 }
 
@@ -56,8 +62,8 @@ fn is_known(path: &str, defaults: &Config) -> bool {
 }
 
 /// Prepares settings for [`overlay`](pavlov_tune::config::overlay): removes Ray's keys that would change nothing, and
-/// returns an error for keys that have no meaning here and for names of other libraries. `refused` are further keys of
-/// Ray's algorithm without a meaning here, each with the reason.
+/// returns an error for keys that have no meaning here and for names of other libraries. `refused` lists
+/// the settings of Ray's algorithm of this name that pavlov refuses as well, each with the reason.
 ///
 /// Fails as [`rules::all`] does, with [`Error::Config`] for each of Ray's keys that has no meaning here and for each
 /// setting under another library's name.
@@ -95,10 +101,11 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[(&str, &str)
     rules::all(checks)
 }
 
-/// Removes a key of Ray's that has no meaning here. Its value must change nothing (`"framework": "torch"`, `"horizon": null`).
+/// Removes the refused setting `key` of Ray's from `values`, if it is there and asks for nothing, as `"framework": "torch"`
+/// and `"horizon": null` do.
 ///
 /// # Errors
-/// Returns [`Error::Config`] with the reason if the value would change something.
+/// Returns [`Error::Config`] with the reason `why` if the setting asks for something.
 fn refuse_key(values: &mut Config, key: &str, why: &str) -> Result<()> {
     let (level, name) = match key.split_once('.') {
         None => (Some(values), key),
@@ -109,28 +116,36 @@ fn refuse_key(values: &mut Config, key: &str, why: &str) -> Result<()> {
     rules::refuse_if(!is_harmless(key, &value), key, value, rule)
 }
 
-/// Whether this value of a key without a meaning here would change nothing.
+/// Whether a value of the refused setting `key` asks for nothing, so that it can be dropped without an error.
 fn is_harmless(key: &str, value: &Value) -> bool {
     // Ray marks keys that were replaced by another with -1.
     if value.is_null() || value.as_f64() == Some(-1.0) {
         return true;
     }
-    match (OTHERS.without_effect.get(key), value) {
-        (Some(None), value) => value.is_string() || value.is_array() || value.is_object(),
-        (Some(Some(values)), _) => values.iter().any(|known| is_same(known, value)),
-        (None, Value::Object(inner)) if key == "multiagent" => {
-            ["policies", "policy_mapping_fn"].iter().all(|key| inner.get(*key).is_none_or(asks_for_nothing))
-        }
-        (None, _) => asks_for_nothing(value),
-    }
+    let is_listed = match OTHERS.without_effect.get(key) {
+        Some(Some(values)) => values.iter().any(|known| is_same(known, value)),
+        Some(None) => value.is_string() || value.is_array() || value.is_object(),
+        None => false,
+    };
+    let is_empty_mapping = || {
+        let keys = ["policies", "policy_mapping_fn"];
+        key == "multiagent"
+            && keys.iter().all(|key| value.get(key).is_none_or(asks_for_nothing))
+            && value.is_object()
+    };
+    let can_be_off = OTHERS.on_unless_null.iter().all(|on| on != key);
+    is_listed || is_empty_mapping() || can_be_off && asks_for_nothing(value)
 }
 
-/// Whether the value is the `known` one: for a number the same number, for a text one that contains it, because Ray writes
-/// a class of its own as a long text.
+/// Whether a setting's value is the `known` one. Numbers are compared by their size, whatever their type. A class that Ray
+/// writes as text, such as `<class 'ray.rllib.agents.callbacks.DefaultCallbacks'>`, equals its last name.
 fn is_same(known: &Value, value: &Value) -> bool {
     match (known, value) {
         (Value::Number(known), Value::Number(value)) => known.as_f64() == value.as_f64(),
-        (Value::String(known), Value::String(value)) => value.contains(known),
+        (Value::String(known), Value::String(value)) => {
+            let class = value.trim_end_matches("'>");
+            value == known || class.rsplit_once('.').is_some_and(|(_, name)| name == known)
+        }
         _ => known == value,
     }
 }
@@ -223,7 +238,15 @@ mod tests {
             "multiagent": {"policies": {}, "policy_mapping_fn": null, "count_steps_by": "env_steps"},
         });
         assert_eq!(Value::from(values), known);
-        for asks in [json!({"log_level": "DEBUG"}), json!({"model": {"use_attention": true}})] {
+        let mut old_defaults = object(json!({"callbacks": {}, "shuffle_buffer_size": false, "vtrace": null}));
+        translate(&mut old_defaults, &Config::new(), &[("vtrace", "it is always so")]).unwrap();
+        assert!(old_defaults.is_empty(), "{old_defaults:?}");
+        for asks in [
+            json!({"log_level": "DEBUG"}),
+            json!({"model": {"use_attention": true}}),
+            json!({"input": "/data/of_a_sampler"}),
+            json!({"callbacks": "<class 'mine.MyDefaultCallbacks'>"}),
+        ] {
             assert!(translate(&mut object(asks), &Config::new(), &[]).is_err());
         }
     }

@@ -34,10 +34,10 @@ FOLDER = "pavlov-ray-"
 WATCH = 5
 CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 TRIAL = "PAVLOV_TRIAL_ON_RAY"
-# The environment variable of all processes of a cluster of the run's own: the cluster's folder.
+# Every process of a cluster that a run started for itself has this environment variable: the path of the cluster's folder.
 OWN_CLUSTER = "PAVLOV_RAY_CLUSTER"
-# A process that waits for the end of this one, however it ends, and then ends all of the run's own cluster. Without it some
-# of Ray's processes go on for a minute when this one is killed.
+# The program of a process that waits until this one has ended, even by kill -9. Then it kills what is left of the cluster and
+# removes the cluster's folder. Without it some of Ray's processes go on for a minute.
 CLEANER = """
 import os, shutil, signal, sys, time
 
@@ -657,7 +657,7 @@ def folder_of_its_own(place):
 
 
 def start_cleaner(folder):
-    """Starts the process that removes all of the cluster in this folder after the end of this one."""
+    """Starts the process that kills what is left of the cluster in this folder once this process has ended."""
     # Nothing is written to the pipe, and its other end is open as long as this process lives.
     reading, _ = os.pipe()
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -119,8 +119,9 @@ pub fn read_results(run_dir: &Path) -> Result<Vec<Metrics>> {
     Ok(results)
 }
 
-/// Returns a sentence for each line of a run's results that is not a JSON object, with its number and the reason; none if
-/// there is no file yet. An incomplete last line, left by a killed process, is not among them.
+/// Returns an error message for each damaged line of `result.json` in `run_dir`: a line that is not a JSON object. The
+/// message has the line's number. An incomplete last line, which a killed process leaves, does not count as damaged. The list
+/// is empty if the file does not exist yet.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if the file cannot be read.

@@ -233,6 +233,7 @@ fn load<V: Copy, const M: usize, const N: usize>(
     at: usize,
     stride: usize,
 ) {
+    // By index: an iterator over the sums would keep them in memory.
     for i in 0..M {
         sums[i] = *y[(m + i) * stride + at..].first_chunk().expect("whole vectors");
     }
