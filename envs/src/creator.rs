@@ -100,7 +100,7 @@ impl EnvCreator {
     /// Returns a creator that puts these wrappers around every copy; the first wrapper is the innermost.
     ///
     /// Most wrappers are put around the vector as a whole, so a native vector environment still steps all copies at once.
-    /// `AtariPreprocessing`, `MaxAndSkipObservation`, and `TimeLimit` if the vector cannot truncate episodes itself, are put
+    /// `AtariPreprocessing`, `MaxAndSkipObservation`, `RecordVideo`, and `TimeLimit` if the vector cannot truncate episodes itself, are put
     /// around each copy separately: an environment in Python then has one process per copy. Environments of MiniGrid apply
     /// MiniGrid's wrappers themselves.
     #[must_use]

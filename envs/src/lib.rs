@@ -45,6 +45,7 @@ mod element;
 mod env;
 mod env_config;
 mod error;
+mod gif;
 #[doc(hidden)]
 pub mod gymnasium_rs;
 mod info_rows;
@@ -71,6 +72,7 @@ pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
 pub use env_config::EnvConfig;
 pub use error::{Error, Result};
+pub use gif::encode_gif;
 pub use multi_agent::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv};
 pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig,
@@ -101,7 +103,7 @@ pub use wrappers::{
     ActionMask, AnyWrapper, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, CopiesToWrap,
     DtypeObservation, FilterObservation, FlattenObservation, FrameStack, GrayscaleObservation,
     MaxAndSkipObservation, NormalizeObservation, NormalizeReward, OrderEnforcing, Padding,
-    RecordEpisodeStatistics, RescaleAction, RescaleObservation, ReshapeObservation, ResizeObservation,
-    StickyAction, TimeLimit, TransformAction, TransformObservation, TransformReward, Wrapped, WrappedVector,
-    Wrapper, WrapperSpec, register_wrapper,
+    RecordEpisodeStatistics, RecordVideo, RescaleAction, RescaleObservation, ReshapeObservation,
+    ResizeObservation, StickyAction, TimeAwareConfig, TimeAwareObservation, TimeLimit, TransformAction,
+    TransformObservation, TransformReward, Wrapped, WrappedVector, Wrapper, WrapperSpec, register_wrapper,
 };

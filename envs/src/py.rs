@@ -146,6 +146,10 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
         self.bridge.info(key)
     }
 
+    fn max_episode_steps(&self) -> Option<usize> {
+        self.bridge.max_episode_steps()
+    }
+
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.bridge.limit_episodes(steps)
     }

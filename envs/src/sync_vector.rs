@@ -345,6 +345,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         self.info.get(key, self.copies.len(), |key, row| fill_info(&self.copies, key, row))
     }
 
+    fn max_episode_steps(&self) -> Option<usize> {
+        (self.max_episode_steps < usize::MAX).then_some(self.max_episode_steps)
+    }
+
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.max_episode_steps = self.max_episode_steps.min(steps);
         true

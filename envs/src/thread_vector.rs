@@ -174,6 +174,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks, key, row))
     }
 
+    fn max_episode_steps(&self) -> Option<usize> {
+        self.blocks.first()?.max_episode_steps()
+    }
+
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.blocks.iter_mut().all(|block| block.limit_episodes(steps))
     }

@@ -81,6 +81,10 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
         self.env.info(key)
     }
 
+    fn max_episode_steps(&self) -> Option<usize> {
+        self.env.max_episode_steps()
+    }
+
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.env.limit_episodes(steps)
     }

@@ -77,6 +77,11 @@ pub trait VectorEnv: Send {
         None
     }
 
+    /// Number of steps after which episodes are truncated; `None` for no limit, or if it is not known.
+    fn max_episode_steps(&self) -> Option<usize> {
+        None
+    }
+
     /// Truncates episodes after `steps` steps from now on, or earlier where a lower limit holds. Returns `false`, and
     /// changes nothing, if the environment cannot do so; [`register`](crate::register) with a limit then makes each copy
     /// separately and truncates it from outside, which is slower.
@@ -312,6 +317,7 @@ pub trait AnyVectorEnv: Send {
     fn action_masks(&self, masks: &mut [bool]) -> bool;
     fn final_action_masks(&self, masks: &mut [bool]) -> bool;
     fn info(&self, key: &str) -> Option<&[f64]>;
+    fn max_episode_steps(&self) -> Option<usize>;
     fn limit_episodes(&mut self, steps: usize) -> bool;
     fn set_autoreset(&mut self, autoreset: bool) -> bool;
     fn set_task(&mut self, task: &Value) -> Result<()>;
@@ -361,6 +367,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn info(&self, key: &str) -> Option<&[f64]> {
         VectorEnv::info(self, key)
+    }
+
+    fn max_episode_steps(&self) -> Option<usize> {
+        VectorEnv::max_episode_steps(self)
     }
 
     fn limit_episodes(&mut self, steps: usize) -> bool {

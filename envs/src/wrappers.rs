@@ -3,6 +3,7 @@
 //! | wrapper | around | Gymnasium's |
 //! |---|---|---|
 //! | [`TimeLimit`] | [`Env`] | `TimeLimit` |
+//! | [`TimeAwareObservation`], [`RecordVideo`] (GIF files) | [`Env`] | the same |
 //! | [`OrderEnforcing`] | [`Env`] | `OrderEnforcing` |
 //! | [`RecordEpisodeStatistics`] | [`Env`] | `RecordEpisodeStatistics` |
 //! | [`TransformReward`], [`ClipReward`] | [`Env`] or [`VectorEnv`](crate::VectorEnv) | the same |
@@ -125,6 +126,10 @@ macro_rules! forward_vector {
         }
     };
     (@ limit_episodes) => {
+        fn max_episode_steps(&self) -> Option<usize> {
+            self.env.max_episode_steps()
+        }
+
         fn limit_episodes(&mut self, steps: usize) -> bool {
             self.env.limit_episodes(steps)
         }
@@ -183,6 +188,7 @@ macro_rules! forward_vector {
 mod action_mask;
 mod arguments;
 mod atari_preprocessing;
+mod built_in;
 pub(crate) mod by_name;
 mod clip_action;
 mod clip_reward;
@@ -196,9 +202,11 @@ mod max_and_skip_observation;
 mod named;
 mod normalize_observation;
 mod normalize_reward;
+mod one_by_one;
 mod one_copy;
 mod order_enforcing;
 mod record_episode_statistics;
+mod record_video;
 mod rescale_action;
 mod rescale_observation;
 mod reshape_observation;
@@ -206,6 +214,7 @@ mod resize_area;
 mod resize_observation;
 mod running_mean_std;
 mod sticky_action;
+mod time_aware_observation;
 mod time_limit;
 mod transform_action;
 mod transform_observation;
@@ -231,11 +240,13 @@ pub use normalize_observation::NormalizeObservation;
 pub use normalize_reward::NormalizeReward;
 pub use order_enforcing::OrderEnforcing;
 pub use record_episode_statistics::RecordEpisodeStatistics;
+pub use record_video::RecordVideo;
 pub use rescale_action::RescaleAction;
 pub use rescale_observation::RescaleObservation;
 pub use reshape_observation::ReshapeObservation;
 pub use resize_observation::ResizeObservation;
 pub use sticky_action::StickyAction;
+pub use time_aware_observation::{TimeAwareConfig, TimeAwareObservation};
 pub use time_limit::TimeLimit;
 pub use transform_action::TransformAction;
 pub use transform_observation::TransformObservation;

@@ -10,12 +10,15 @@ import json
 import pathlib
 import struct
 import sys
+import tempfile
+import types
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers.stateful_action import StickyAction
-from gymnasium.wrappers.stateful_observation import MaxAndSkipObservation
+from gymnasium.wrappers import RecordVideo, TimeLimit
+from gymnasium.wrappers.stateful_observation import MaxAndSkipObservation, TimeAwareObservation
 from gymnasium.wrappers.transform_action import TransformAction
 from gymnasium.wrappers.transform_observation import (
     DtypeObservation,
@@ -40,6 +43,8 @@ def scalars(value):
     """The numbers of an observation or an action, parts in order of their names."""
     if isinstance(value, dict):
         return [x for name in sorted(value) for x in scalars(value[name])]
+    if isinstance(value, tuple):
+        return [x for part in value for x in scalars(part)]
     return [float(x) for x in np.ravel(value)]
 
 
@@ -58,6 +63,8 @@ class Arithmetic(gymnasium.Env):
         if isinstance(self.observation_space, spaces.Dict):
             parts = enumerate(self.observation_space.items())
             return {name: self.numbers(part, 7 * i) for i, (name, part) in parts}
+        if isinstance(self.observation_space, spaces.Tuple):
+            return tuple(self.numbers(part, 7 * i) for i, part in enumerate(self.observation_space))
         return self.numbers(self.observation_space, 0)
 
     def reset(self, *, seed=None, options=None):
@@ -147,6 +154,88 @@ def wrapped():
         yield episodes("StickyAction", Arithmetic(number), sticky, **row)
 
 
+def time_aware():
+    vectors = [spaces.Box(0, 255, (n,), np.float32) for n in [2, 1, 3]]
+    parts = spaces.Dict(dict(zip("abc", vectors)))
+    picture = spaces.Box(0, 255, (2, 2), np.uint8)
+    limited = lambda space: TimeLimit(Arithmetic(space), 20)
+    pendulum = lambda: gymnasium.make("Pendulum-v1", max_episode_steps=12)
+    cliff = lambda: gymnasium.make("CliffWalking-v1", max_episode_steps=12)
+    for env, make, key in [
+        ("pendulum", pendulum, "time"),
+        ("cliff", cliff, "time"),
+        ("picture", lambda: limited(picture), "time"),
+        # In order of their names, this part is the third of four.
+        ("dict", lambda: limited(parts), "bb"),
+        ("tuple", lambda: limited(spaces.Tuple(vectors)), "time"),
+    ]:
+        for flatten in [True, False]:
+            for normalize_time in [False, True]:
+                arguments = {"flatten": flatten, "normalize_time": normalize_time, "dict_time_key": key}
+                wrap = lambda env: TimeAwareObservation(env, **arguments)
+                yield episodes("TimeAwareObservation", make(), wrap, around=env, arguments=arguments)
+
+
+class Painter(gymnasium.Env):
+    """Episodes of 3 to 6 steps, whose only pixel shows their seed and their step."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    observation_space, action_space = spaces.Discrete(1), spaces.Discrete(1)
+    render_mode = "rgb_array"
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seed, self.t = seed, 0
+        return 0, {}
+
+    def step(self, action):
+        self.t += 1
+        return 0, 0.0, self.t == 3 + self.seed % 4, False, {}
+
+    def render(self):
+        return np.array([[[self.seed, self.t, 0]]], np.uint8)
+
+
+def videos():
+    """What RecordVideo gives to MoviePy, which need not be installed."""
+    written = []
+
+    class Clip:
+        def __init__(self, frames, fps):
+            self.frames, self.fps = frames, fps
+
+        def write_videofile(self, path, logger):
+            frames = [[int(x) for x in frame[0, 0, :2]] for frame in self.frames]
+            written.append({"name": pathlib.Path(path).stem, "fps": self.fps, "frames": frames})
+
+    modules = {name: types.ModuleType(name) for name in ["moviepy", "moviepy.video", "moviepy.video.io"]}
+    sequence = types.ModuleType("moviepy.video.io.ImageSequenceClip")
+    sequence.ImageSequenceClip = Clip
+    sys.modules.update(modules, **{sequence.__name__: sequence})
+    every = lambda n: (lambda number: number % n == 0) if n else None
+    for episode_trigger, step_trigger, video_length, fps in [
+        (None, None, 0, None),
+        (3, None, 0, 25),
+        (None, 20, 0, None),
+        (None, 20, 7, None),
+        (5, 9, 0, None),
+        (None, None, 4, None),
+    ]:
+        written.clear()
+        with tempfile.TemporaryDirectory() as folder:
+            more = {"fps": fps} if fps else {}
+            triggers = {"episode_trigger": every(episode_trigger), "step_trigger": every(step_trigger)}
+            env = RecordVideo(Painter(), folder, video_length=video_length, **triggers, **more)
+            for seed in range(30):
+                env.reset(seed=seed)
+                while not env.step(0)[2]:
+                    pass
+            env.close()
+        arguments = {"episode_trigger": episode_trigger, "step_trigger": step_trigger}
+        arguments |= {"video_length": video_length, "name_prefix": "rl-video", "fps": fps}
+        yield {"wrapper": "RecordVideo", "arguments": arguments, "videos": list(written)}
+
+
 with open(OUT / "more_wrappers.jsonl", "w") as file:
-    for row in [{"gymnasium": gymnasium.__version__, "numpy": np.__version__}, *wrapped()]:
+    for row in [{"gymnasium": gymnasium.__version__, "numpy": np.__version__}, *wrapped(), *time_aware(), *videos()]:
         file.write(json.dumps(row, separators=(",", ":")) + "\n")

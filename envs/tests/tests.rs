@@ -58,6 +58,8 @@ mod streams;
 mod threads;
 #[path = "tests/thresholds.rs"]
 mod thresholds;
+#[path = "tests/time_and_videos.rs"]
+mod time_and_videos;
 #[path = "tests/toy_text.rs"]
 mod toy_text;
 #[path = "tests/vectors.rs"]

@@ -135,6 +135,10 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
         Ok(())
     }
 
+    fn max_episode_steps(&self) -> Option<usize> {
+        (self.limit < u32::MAX).then_some(self.limit as usize)
+    }
+
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.limit = self.limit.min(u32::try_from(steps).unwrap_or(u32::MAX));
         true

@@ -26,6 +26,8 @@ pub(super) struct Bridge {
     hosted: bool,
     /// Frames per second in the environment's metadata.
     render_fps: Option<f64>,
+    /// Number of steps after which episodes are truncated, if there is a limit.
+    limit: Option<usize>,
     workers: Vec<Worker>,
     memory: Memory,
     rows: RowLayout,
@@ -88,6 +90,7 @@ impl Bridge {
         let mut bridge = Self {
             hosted: config.vectorization != Vectorization::Loop,
             render_fps: about["render_fps"].as_f64(),
+            limit: most_steps,
             workers: vec![first],
             episodes: (0..num_envs).map(|_| Episode::new(most_steps, rows.act_bytes())).collect(),
             infos: vec![f64::NAN; num_envs * rows.num_infos],
@@ -170,7 +173,12 @@ impl Bridge {
         }
         // A fault is kept, and every later call returns it.
         let _ = self.order("limit", &json!({"do": "limit", "steps": steps}));
+        self.limit = Some(self.limit.map_or(steps, |limit| limit.min(steps)));
         true
+    }
+
+    pub(super) fn max_episode_steps(&self) -> Option<usize> {
+        self.limit
     }
 
     pub(super) fn set_task(&mut self, task: &Value) -> Result<()> {

@@ -20,9 +20,14 @@ use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 /// grayscale_obs=true)`, `ClipAction`, `ClipReward(min_reward, max_reward)`, `DtypeObservation("float32")`,
 /// `FilterObservation(["a", "b"])`, `FlattenObservation`, `FrameStack(stack_size)` (in Gymnasium 1.x and here also
 /// `FrameStackObservation`), `GrayscaleObservation(keep_dim=false)`, `MaxAndSkipObservation(skip=4)`,
+/// `RecordVideo(video_folder, episode_trigger=null, step_trigger=null, video_length=0, name_prefix="rl-video", fps=null)`,
 /// `RescaleAction(min_action, max_action)`, `RescaleObservation(min_obs, max_obs)`, `ReshapeObservation([2, 3])`,
-/// `ResizeObservation([42, 42])`, `StickyAction(repeat_action_probability, repeat_action_duration=1)` and
-/// `TimeLimit(max_episode_steps)`. [`register_wrapper`](crate::register_wrapper) adds others.
+/// `ResizeObservation([42, 42])`, `StickyAction(repeat_action_probability, repeat_action_duration=1)`,
+/// `TimeAwareObservation(flatten=true, normalize_time=false, dict_time_key="time")` and `TimeLimit(max_episode_steps)`.
+/// [`register_wrapper`](crate::register_wrapper) adds others.
+///
+/// A trigger of `RecordVideo` is a whole number here: every such episode or step begins a video. Only the first of several
+/// copies is recorded; see [`RecordVideo`](crate::RecordVideo).
 ///
 /// Environments of MiniGrid also have, before all other wrappers, at most one of `FullyObsWrapper`,
 /// `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, optionally

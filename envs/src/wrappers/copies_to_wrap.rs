@@ -67,6 +67,11 @@ impl CopiesToWrap {
         self.copies.act_dtype()
     }
 
+    /// Number of steps after which episodes are truncated; `None` for no limit, or if it is not known.
+    pub fn max_episode_steps(&self) -> Option<usize> {
+        self.copies.max_episode_steps()
+    }
+
     /// Returns the copies without a wrapper, for a wrapper that is itself a [`VectorEnv`](crate::VectorEnv).
     pub fn into_inner(self) -> Box<dyn AnyVectorEnv> {
         self.copies

@@ -10,10 +10,12 @@ use crate::{
 
 const TAG: &str = "one_copy";
 
-/// A vector environment of one copy as an [`Env`]. The vector environment begins the next episode in the step that ends one;
-/// the first observation of that episode is kept until a reset without a seed.
+/// A vector environment of one copy as an [`Env`]. A vector environment that cannot leave out autoreset begins the next
+/// episode in the step that ends one; the first observation of that episode is then kept until a reset without a seed.
 pub(super) struct OneCopy<O, A> {
     env: Box<dyn AnyVectorEnv>,
+    /// Whether the copy stays at the end of an episode, where masks, info and pictures show the end.
+    stays: bool,
     next: Vec<O>,
     /// Whether the next episode has begun; then `next` is its first observation.
     begun: bool,
@@ -28,9 +30,9 @@ impl<O, A> fmt::Debug for OneCopy<O, A> {
 
 impl<O: Element, A> OneCopy<O, A> {
     /// Wraps a vector environment of one copy, whose scalar types must be `O` and `A`.
-    pub(super) fn new(env: Box<dyn AnyVectorEnv>) -> Self {
+    pub(super) fn new(mut env: Box<dyn AnyVectorEnv>) -> Self {
         let next = vec![O::default(); env.observation_space().width()];
-        Self { env, next, begun: false, of: PhantomData }
+        Self { stays: env.set_autoreset(false), env, next, begun: false, of: PhantomData }
     }
 }
 
@@ -67,11 +69,15 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
             truncated: &mut truncated,
         };
         self.env.step(bytemuck::cast_slice(action), None, out)?;
-        self.begun = terminated[0] || truncated[0];
+        self.begun = !self.stays && (terminated[0] || truncated[0]);
         if !self.begun {
             obs.copy_from_slice(&self.next);
         }
         Ok(Step { reward: f64::from(reward[0]), terminated: terminated[0], truncated: truncated[0] })
+    }
+
+    fn max_episode_steps(&self) -> Option<usize> {
+        self.env.max_episode_steps()
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {

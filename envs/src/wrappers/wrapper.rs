@@ -124,7 +124,7 @@ pub trait Wrapper<O: Element, A: Element>: Send + 'static {
     }
 }
 
-fn convert<T: Element, U: Element>(what: &'static str, from: &[T], to: &mut [U]) -> Result<()> {
+pub(super) fn convert<T: Element, U: Element>(what: &'static str, from: &[T], to: &mut [U]) -> Result<()> {
     if from.len() != to.len() {
         let expected =
             format_args!("{} wide; a wrapper that changes the width writes the row itself", to.len());

@@ -19,7 +19,12 @@ fn picture(episodes: &[Episode]) -> Replay<u8, i64> {
 
 /// Plays all recorded episodes and compares all bits of observations, of rewards and, if they were kept, of the actions that
 /// reached the environment.
-fn assert_rows<E: Env>(mut env: E, seen: Option<&Mutex<Vec<f32>>>, episodes: &[Episode], which: &str) {
+pub(crate) fn assert_rows<E: Env>(
+    mut env: E,
+    seen: Option<&Mutex<Vec<f32>>>,
+    episodes: &[Episode],
+    which: &str,
+) {
     let mut obs = vec![E::Obs::default(); env.observation_space().width()];
     let width = env.action_space().width();
     for (number, episode) in episodes.iter().enumerate() {

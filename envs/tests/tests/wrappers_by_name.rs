@@ -29,6 +29,7 @@ fn wrapped_environments_keep_the_contract() {
     for (id, wrappers) in [
         ("Pendulum-v1", json!(["RescaleObservation(-1, 1)", "DtypeObservation(\"float64\")"])),
         ("Pendulum-v1", json!(["MaxAndSkipObservation(2)", "StickyAction(0.25, [1, 3])"])),
+        ("Pendulum-v1", json!(["TimeAwareObservation(false, true)", "FlattenObservation"])),
         ("PixelPong-v0", json!(["ResizeObservation([4, 4])", "FrameStack(2)", "StickyAction(0.5)"])),
     ] {
         check_vector_env(&mut *wrapped(id, 2, wrappers)).expect("the contract");

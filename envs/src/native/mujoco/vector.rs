@@ -258,6 +258,10 @@ impl VectorEnv for MujocoVector {
         Some(&self.info[key * self.steps.len()..][..self.steps.len()])
     }
 
+    fn max_episode_steps(&self) -> Option<usize> {
+        (self.limit < u32::MAX).then_some(self.limit as usize)
+    }
+
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.limit = self.limit.min(u32::try_from(steps).unwrap_or(u32::MAX));
         true
