@@ -1,12 +1,13 @@
 //! The environment argument of a trainer: an id, a closure, or an [`EnvCreator`].
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{
-    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv,
-    ThreadVectorEnv, VectorEnv,
+    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, ResetOptions, Result,
+    SyncVectorEnv, ThreadVectorEnv, VectorEnv,
     env_config::decode_config,
     multi_agent::{GlobalState, Grouped, TimeLimit},
     type_name::short_type_name,
@@ -236,7 +237,17 @@ impl EnvCreator {
         if num_envs == 0 {
             return Err(Error::shape("`num_envs`", 0, "at least 1"));
         }
-        (self.make)(env_config, num_envs)
+        let (env_config, options) = split_options(&self.name, env_config)?;
+        let mut copies = (self.make)(&env_config, num_envs)?;
+        if let Some(options) = options {
+            match &mut copies {
+                EnvCopies::Vector(vector) => vector.set_reset_options(&options)?,
+                EnvCopies::MultiAgent(copies) => {
+                    copies.iter_mut().try_for_each(|copy| copy.set_reset_options(&options))?;
+                }
+            }
+        }
+        Ok(copies)
     }
 
     /// Makes `num_envs` copies of a single-agent environment.
@@ -346,6 +357,26 @@ pub(crate) fn split_threads<C: Default + serde::Serialize>(
         Some(threads) if threads > 0 => Ok((config, threads as usize)),
         _ => {
             let message = format!("`{KEY}` is {given}, but it must be a whole number of threads, at least 1");
+            Err(Error::Config { env: env.into(), message })
+        }
+    }
+}
+
+/// Takes the key `reset_options` out of an `env_config`; returns the other settings and the options.
+pub(crate) fn split_options<'c>(
+    env: &str,
+    config: &'c EnvConfig,
+) -> Result<(Cow<'c, EnvConfig>, Option<ResetOptions>)> {
+    const KEY: &str = "reset_options";
+    match config.get(KEY) {
+        None => Ok((Cow::Borrowed(config), None)),
+        Some(Value::Object(options)) => {
+            let mut others = config.clone();
+            others.shift_remove(KEY);
+            Ok((Cow::Owned(others), Some(options.clone())))
+        }
+        Some(other) => {
+            let message = format!("`{KEY}` is {other}, but it must be a table of options for `reset`");
             Err(Error::Config { env: env.into(), message })
         }
     }

@@ -103,6 +103,16 @@ pub trait Env: Send + 'static {
         Err(Error::one_task(&short_type_name::<Self>()))
     }
 
+    /// Sets the `options` of all later resets, as those of Gymnasium's `reset`; without entries, resets are as before.
+    /// The environment defines which options there are.
+    ///
+    /// # Errors
+    /// Returns [`Error::Unsupported`] for any option if the environment has none, and any error about an unknown option or
+    /// value.
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        refuse_options(&short_type_name::<Self>(), options)
+    }
+
     /// Number stored under `key` in Gymnasium's `info` after the last `reset` or `step`; `None` if there is none.
     fn info(&self, key: &str) -> Option<f64> {
         let _ = key;
@@ -146,6 +156,34 @@ pub trait Env: Send + 'static {
             state.len()
         )))
     }
+}
+
+/// Options of `reset` by name, the `options` of Gymnasium's `reset`. Settings give them as `reset_options` in `env_config`.
+///
+/// ```
+/// use pavlov_envs::{EnvConfig, make_vec};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let config: EnvConfig = serde_json::from_str(r#"{ "reset_options": { "low": 0.25, "high": 0.25 } }"#).unwrap();
+/// let mut env = make_vec("CartPole-v1", &config, 1)?;
+/// let mut obs = [0.0_f32; 4];
+/// env.reset(Some(&[0]), bytemuck::cast_slice_mut(&mut obs))?;
+/// assert_eq!(obs, [0.25; 4]);
+/// # Ok(())
+/// # }
+/// ```
+pub type ResetOptions = serde_json::Map<String, serde_json::Value>;
+
+/// Refuses options for an environment that has none.
+pub(crate) fn refuse_options(env: &str, options: &ResetOptions) -> Result<()> {
+    if options.is_empty() {
+        return Ok(());
+    }
+    Err(Error::unsupported(
+        env,
+        "options of `reset`",
+        "leave them out, or implement `set_reset_options` for it",
+    ))
 }
 
 /// Reward and end-of-episode flags of one step.

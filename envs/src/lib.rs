@@ -69,7 +69,7 @@ mod wrappers;
 pub use check::{check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env};
 pub use creator::{EnvCopies, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
-pub use env::{Env, Frame, Step};
+pub use env::{Env, Frame, ResetOptions, Step};
 pub use env_config::EnvConfig;
 pub use error::{Error, Result};
 pub use gif::encode_gif;

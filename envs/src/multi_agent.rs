@@ -1,6 +1,8 @@
 //! Environments with several agents: the [`MultiAgentEnv`] trait and its output rows.
 
-use crate::{Element, Error, Frame, Result, Space};
+use crate::{
+    Element, Error, Frame, ResetOptions, Result, Space, env::refuse_options, type_name::short_type_name,
+};
 
 mod any;
 mod global_state;
@@ -135,6 +137,16 @@ pub trait MultiAgentEnv: Send + 'static {
         false
     }
 
+    /// Sets the `options` of all later resets, as those of PettingZoo's `reset`; without entries, resets are as before. The
+    /// environment defines which options there are.
+    ///
+    /// # Errors
+    /// Returns [`Error::Unsupported`] for any option if the environment has none, and any error about an unknown option or
+    /// value.
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        refuse_options(&short_type_name::<Self>(), options)
+    }
+
     /// Number stored under `key` in the agent's `info` after the last `reset` or `step`; `None` if there is none.
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         let _ = (agent, key);
@@ -181,9 +193,8 @@ pub trait MultiAgentEnv: Send + 'static {
     /// Returns [`Error::InvalidAction`] if the action is invalid for the agent.
     fn check_action(&self, agent: usize, action: &[Self::Act]) -> Result<()> {
         let space = self.action_space(agent);
-        crate::vector::invalid_action(&space, action).map_or(Ok(()), |row| {
-            Err(Error::invalid_action(&crate::type_name::short_type_name::<Self>(), row, &space))
-        })
+        crate::vector::invalid_action(&space, action)
+            .map_or(Ok(()), |row| Err(Error::invalid_action(&short_type_name::<Self>(), row, &space)))
     }
 }
 

@@ -158,6 +158,10 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
         self.bridge.set_task(task)
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.bridge.set_reset_options(options)
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         self.bridge.save_state()
     }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, IntoEnvCreator, Result,
-    multi_agent::TimeLimit, native, nearest::nearest, py,
+    creator::split_options, multi_agent::TimeLimit, native, nearest::nearest, py,
 };
 
 type MakeAgents = dyn Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send + Sync;
@@ -186,13 +186,18 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
 /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if `env_config` does not fit the
 /// environment, and any error of making it ([`Error::Python`] for `pz:` ids).
 pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
-    if let Some(id) = py::pettingzoo_id(id) {
-        return py::make_multi_agent(id, env_config);
+    let (env_config, options) = split_options(id, env_config)?;
+    let mut env = match py::pettingzoo_id(id) {
+        Some(id) => py::make_multi_agent(id, &env_config)?,
+        None => match look_up(id, is_multi_agent, |entry| entry.recipe.clone())? {
+            Recipe::MultiAgent(make) => make(&env_config)?,
+            Recipe::OneAgent(_) => return Err(Error::UnknownEnv { id: id.into(), nearest: None }),
+        },
+    };
+    if let Some(options) = options {
+        env.set_reset_options(&options)?;
     }
-    match look_up(id, is_multi_agent, |entry| entry.recipe.clone())? {
-        Recipe::MultiAgent(make) => make(env_config),
-        Recipe::OneAgent(_) => Err(Error::UnknownEnv { id: id.into(), nearest: None }),
-    }
+    Ok(env)
 }
 
 /// Returns the spec of a registered environment with one agent. For a `py:` id, a Python process is asked.

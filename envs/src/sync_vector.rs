@@ -3,10 +3,13 @@
 use std::{
     cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
 };
 
+use serde_json::Value;
+
 use crate::{
-    Element, Env, Error, Frame, Result, Space, Step, StepOut, VectorEnv,
+    Element, Env, Error, Frame, ResetOptions, Result, Space, Step, StepOut, VectorEnv,
     info_rows::InfoRows,
     state::{StateReader, StateWriter},
     type_name::short_type_name,
@@ -14,6 +17,12 @@ use crate::{
 };
 
 const TAG: &str = "sync_vector";
+
+/// What a saved state holds of a copy: its actions, which are replayed; its own state; or the options of its reset and its
+/// actions.
+const REPLAYED: u64 = 0;
+const OWN_STATE: u64 = 1;
+const REPLAYED_WITH_OPTIONS: u64 = 2;
 
 /// A vector environment that steps copies of an [`Env`] in order, and truncates them at [`Env::max_episode_steps`].
 ///
@@ -32,6 +41,8 @@ pub struct SyncVectorEnv<E: Env> {
     act_width: usize,
     max_episode_steps: usize,
     autoreset: bool,
+    /// Options of later resets; `None` if there are none.
+    options: Option<Arc<ResetOptions>>,
     info: InfoRows,
     /// Whether a caller has read masks; from then on the masks of ended episodes are kept.
     masks_read: Cell<bool>,
@@ -49,6 +60,8 @@ struct Slot<E: Env> {
     /// Actions of the running episode; empty if the environment saves its own state.
     actions: Vec<E::Act>,
     keeps_actions: bool,
+    /// Options with which the running episode was started.
+    options: Option<Arc<ResetOptions>>,
 }
 
 /// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
@@ -82,7 +95,7 @@ impl<E: Env> SyncVectorEnv<E> {
         let copy = |env: E| {
             let keeps_actions = env.save_state().is_none();
             let actions = Vec::with_capacity(if keeps_actions { room } else { 0 });
-            Slot { env, seed: None, step: 0, actions, keeps_actions }
+            Slot { env, seed: None, step: 0, actions, keeps_actions, options: None }
         };
         Ok(Self {
             name: short_type_name::<E>(),
@@ -90,6 +103,7 @@ impl<E: Env> SyncVectorEnv<E> {
             act_width,
             max_episode_steps: limit.unwrap_or(usize::MAX),
             autoreset: true,
+            options: None,
             info: InfoRows::default(),
             masks_read: Cell::new(false),
             final_masks: Vec::new(),
@@ -144,6 +158,7 @@ impl<E: Env> SyncVectorEnv<E> {
         let act_width = self.act_width;
         let limit = self.max_episode_steps;
         let autoreset = self.autoreset;
+        let options = self.options.take();
         let mask_width = if self.masks_read.get() { self.action_space.flat_width() } else { 0 };
         let mut final_masks = std::mem::take(&mut self.final_masks);
         final_masks.resize(self.copies.len() * mask_width, true);
@@ -166,12 +181,13 @@ impl<E: Env> SyncVectorEnv<E> {
                     mask.fill(true);
                 }
                 if autoreset {
-                    copy.reset(reset_seeds.map(|seeds| seeds[i]), obs)?;
+                    copy.reset(reset_seeds.map(|seeds| seeds[i]), &options, obs)?;
                 }
             }
             Ok(())
         });
         self.final_masks = final_masks;
+        self.options = options;
         stepped?;
         self.refresh_info();
         Ok(())
@@ -202,7 +218,13 @@ fn fill_info<E: Env>(copies: &[Slot<E>], key: &str, row: &mut [f64]) -> bool {
 }
 
 impl<E: Env> Slot<E> {
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
+    fn reset(
+        &mut self,
+        seed: Option<u64>,
+        options: &Option<Arc<ResetOptions>>,
+        obs: &mut [E::Obs],
+    ) -> Result<()> {
+        self.options.clone_from(options);
         self.seed = seed;
         self.step = 0;
         self.actions.clear();
@@ -214,7 +236,7 @@ impl<E: Env> Slot<E> {
         state.u64(self.step as u64);
         match self.env.save_state() {
             Some(own) => {
-                state.u64(1);
+                state.u64(OWN_STATE);
                 state.bytes(&own);
             }
             None if self.seed.is_none() => {
@@ -228,7 +250,10 @@ impl<E: Env> Slot<E> {
                 ));
             }
             None => {
-                state.u64(0);
+                state.u64(if self.options.is_some() { REPLAYED_WITH_OPTIONS } else { REPLAYED });
+                if let Some(options) = &self.options {
+                    state.bytes(Value::Object((**options).clone()).to_string().as_bytes());
+                }
                 state.row(&self.actions);
             }
         }
@@ -241,6 +266,7 @@ impl<E: Env> Slot<E> {
         obs: &mut [E::Obs],
         act_width: usize,
         limit: usize,
+        options: &Option<Arc<ResetOptions>>,
     ) -> Result<()> {
         let seed = state.option()?;
         let step = state.u64()? as usize;
@@ -250,12 +276,21 @@ impl<E: Env> Slot<E> {
                 "an episode is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
             )));
         }
-        if state.u64()? == 1 {
+        let kind = state.u64()?;
+        if kind == OWN_STATE {
             self.env.load_state(state.bytes()?)?;
             self.seed = seed;
             self.step = step;
             return Ok(());
         }
+        let own_options = match kind {
+            REPLAYED_WITH_OPTIONS => {
+                let own = serde_json::from_slice::<ResetOptions>(state.bytes()?);
+                let own = own.map_err(|error| Error::state(format!("the options of a reset: {error}")))?;
+                Some(Arc::new(own))
+            }
+            _ => None,
+        };
         let actions = state.row::<E::Act>()?;
         if actions.len() != step.saturating_mul(act_width) {
             return Err(Error::state(format!(
@@ -263,7 +298,14 @@ impl<E: Env> Slot<E> {
                 actions.len()
             )));
         }
-        self.reset(seed, obs)?;
+        let none = ResetOptions::new();
+        if own_options != *options {
+            self.env.set_reset_options(own_options.as_deref().unwrap_or(&none))?;
+        }
+        self.reset(seed, &own_options, obs)?;
+        if own_options != *options {
+            self.env.set_reset_options(options.as_deref().unwrap_or(&none))?;
+        }
         for action in actions.chunks_exact(act_width) {
             self.step += 1;
             let end = self.env.step(action, obs)?;
@@ -300,7 +342,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         let width = self.obs_width;
         check_len("`obs`", obs.len(), num_envs, width)?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        self.for_each(|i, copy| copy.reset(seeds.map(|seeds| seeds[i]), &mut obs[i * width..][..width]))?;
+        let options = self.options.clone();
+        self.for_each(|i, copy| {
+            copy.reset(seeds.map(|seeds| seeds[i]), &options, &mut obs[i * width..][..width])
+        })?;
         self.refresh_info();
         Ok(())
     }
@@ -359,8 +404,14 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         true
     }
 
-    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+    fn set_task(&mut self, task: &Value) -> Result<()> {
         self.copies.iter_mut().try_for_each(|copy| copy.env.set_task(task))
+    }
+
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        self.copies.iter_mut().try_for_each(|copy| copy.env.set_reset_options(options))?;
+        self.options = (!options.is_empty()).then(|| Arc::new(options.clone()));
+        Ok(())
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
@@ -376,7 +427,8 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         let mut obs = vec![E::Obs::default(); self.obs_width];
         let act_width = self.act_width;
         let limit = self.max_episode_steps;
-        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit))?;
+        let options = self.options.clone();
+        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit, &options))?;
         self.refresh_info();
         state.finish()
     }

@@ -190,6 +190,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.blocks.iter_mut().try_for_each(|block| block.set_task(task))
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.blocks.iter_mut().try_for_each(|block| block.set_reset_options(options))
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         let mut state = StateWriter::new(TAG);
         state.u64(self.blocks.len() as u64);

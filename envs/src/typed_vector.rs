@@ -97,6 +97,10 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
         self.env.set_task(task)
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
     fn render_fps(&self) -> Option<f64> {
         self.env.render_fps()
     }

@@ -3,7 +3,10 @@
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
 use serde_json::Value;
 
-use crate::{DType, Element, Error, Frame, Result, Space, type_name::short_type_name};
+use crate::{
+    DType, Element, Error, Frame, ResetOptions, Result, Space, env::refuse_options,
+    type_name::short_type_name,
+};
 
 /// `n` copies of an environment, stepped together; they read and write the caller's rows and allocate nothing per step.
 ///
@@ -105,6 +108,15 @@ pub trait VectorEnv: Send {
     fn set_task(&mut self, task: &Value) -> Result<()> {
         let _ = task;
         Err(Error::one_task(&short_type_name::<Self>()))
+    }
+
+    /// Sets the `options` of all later resets of every copy, with autoreset too; see
+    /// [`Env::set_reset_options`](crate::Env::set_reset_options). They are no part of a saved state.
+    ///
+    /// # Errors
+    /// Returns [`Error::Unsupported`] for any option if the environment has none, and the errors of the environment.
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        refuse_options(&short_type_name::<Self>(), options)
     }
 
     /// Saves all copies in the middle of their episodes; `None` if the environment cannot be saved. The state does not hold
@@ -321,6 +333,7 @@ pub trait AnyVectorEnv: Send {
     fn limit_episodes(&mut self, steps: usize) -> bool;
     fn set_autoreset(&mut self, autoreset: bool) -> bool;
     fn set_task(&mut self, task: &Value) -> Result<()>;
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()>;
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
     fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
@@ -383,6 +396,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn set_task(&mut self, task: &Value) -> Result<()> {
         VectorEnv::set_task(self, task)
+    }
+
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        VectorEnv::set_reset_options(self, options)
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {

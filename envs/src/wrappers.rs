@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Implements the named items of [`Env`] by forwarding to the field `env: E`; `render` stands for `render`, `render_fps` and
-/// `render_ansi`. Wrappers list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets
+/// `render_ansi`, and `set_task` for `set_task` and `set_reset_options`. Wrappers list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets
 /// an item.
 macro_rules! forward {
     (@ Obs) => { type Obs = E::Obs; };
@@ -68,6 +68,10 @@ macro_rules! forward {
     (@ set_task) => {
         fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
             self.env.set_task(task)
+        }
+
+        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()> {
+            self.env.set_reset_options(options)
         }
     };
     (@ info) => {
@@ -142,6 +146,10 @@ macro_rules! forward_vector {
     (@ set_task) => {
         fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
             self.env.set_task(task)
+        }
+
+        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()> {
+            self.env.set_reset_options(options)
         }
     };
     (@ action_masks) => {

@@ -46,6 +46,8 @@ mod pixel_pictures;
 mod py;
 #[path = "tests/py_faults.rs"]
 mod py_faults;
+#[path = "tests/reset_options.rs"]
+mod reset_options;
 #[path = "tests/row_wrappers.rs"]
 mod row_wrappers;
 #[path = "tests/rows.rs"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import _native
 from .errors import ConfigError, UnsupportedError
-from .settings import encode
+from .settings import encode, encode_options
 from .spaces import Array, action_dtype, action_row, actions, batched, decode, many, one
 
 if TYPE_CHECKING:
@@ -102,12 +102,10 @@ class Env(gymnasium.Env[Any, Any]):
         self._has_masks = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode. Without a seed the random stream goes on."""
-        if options:
-            raise UnsupportedError(f"`options` of `reset` is {options!r}, but native environments have none; leave it out")
+        """Starts an episode, with the environment's own `options`. Without a seed the random stream goes on."""
         if seed is not None:
             super().reset(seed=seed)
-        self._native.reset(None if seed is None else [seed])
+        self._native.reset(None if seed is None else [seed], None, encode_options(self._id, options))
         self._know_info()
         return self._observation(), self._info()
 
@@ -197,6 +195,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
         except ValueError:
             known = ", ".join(repr(mode.value) for mode in AutoresetMode)
             raise ConfigError(f"`autoreset_mode` is {autoreset_mode!r}, but it must be one of {known}") from None
+        self._id = id
         settings = encode(id, config)
         self._native = _native.NativeVector(id, num_envs, settings, self._mode.value, threads, max_episode_steps)
         self.num_envs = num_envs
@@ -224,20 +223,17 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts episodes in all copies, or in those of `options["reset_mask"]`. Copy `i` gets the seed `seed + i`, or `seed[i]`."""
-        mask = None
-        if options:
-            unknown = [name for name in options if name != "reset_mask"]
-            if unknown:
-                raise UnsupportedError(f"`options` of `reset` has {unknown}, but native environments know `reset_mask` only")
-            mask = self._reset_mask(options["reset_mask"])
+        """Starts episodes in all copies, or in those of `options["reset_mask"]`. Copy `i` gets the seed `seed + i`, or `seed[i]`.
+        Other options are the environment's own."""
+        options = dict(options or {})
+        mask = self._reset_mask(options.pop("reset_mask")) if "reset_mask" in options else None
         seeds: Sequence[int | None] | None = None
         if isinstance(seed, (int, np.integer)):
             super().reset(seed=int(seed))
             seeds = [int(seed) + copy for copy in range(self.num_envs)]
         elif seed is not None:
             seeds = list(seed)
-        self._native.reset(seeds, mask)
+        self._native.reset(seeds, mask, encode_options(self._id, options))
         self._know_info()
         infos = self._infos()
         return self._observations(), infos

@@ -33,6 +33,11 @@ def encode(id: str, config: dict[str, Any]) -> str:
     return json.dumps(plain)
 
 
+def encode_options(id: str, options: dict[str, Any] | None) -> str | None:
+    """The `options` of `reset` as JSON; None if there are none."""
+    return json.dumps({name: _plain(id, name, value) for name, value in options.items()}) if options else None
+
+
 def _has_mujoco() -> bool:
     """Whether this Python has the library, and nobody has said that another is meant."""
     asked = os.environ.get("PAVLOV_MUJOCO") or os.environ.get("PAVLOV_PYTHON")

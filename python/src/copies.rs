@@ -1,6 +1,6 @@
 //! Copies of an environment in one row of blocks, and when those that ended start anew.
 
-use pavlov_envs::{AnyVectorEnv, DType, EnvConfig, Frame, Space, StepOut};
+use pavlov_envs::{AnyVectorEnv, DType, EnvConfig, Frame, ResetOptions, Space, StepOut};
 use rayon::prelude::*;
 
 use crate::{
@@ -123,8 +123,14 @@ impl Copies {
         self.blocks[0].render_fps()
     }
 
-    /// Starts episodes in all copies, or in those of `mask`. A copy without a seed continues its own random stream.
-    pub(crate) fn reset(&mut self, seeds: Option<&[Option<u64>]>, mask: Option<&[bool]>) -> Result<()> {
+    /// Starts episodes in all copies, or in those of `mask`. A copy without a seed continues its own random stream. The
+    /// options hold for these episodes only.
+    pub(crate) fn reset(
+        &mut self,
+        seeds: Option<&[Option<u64>]>,
+        mask: Option<&[bool]>,
+        options: &ResetOptions,
+    ) -> Result<()> {
         self.check_process()?;
         for (what, len) in [("`seed`", seeds.map(<[_]>::len)), ("`reset_mask`", mask.map(<[_]>::len))] {
             if len.is_some_and(|len| len != self.num_envs) {
@@ -164,10 +170,16 @@ impl Copies {
             let bytes = copies.start * width..copies.end * width;
             let seeds: Option<Vec<u64>> =
                 seeds.and_then(|seeds| seeds[copies.clone()].iter().copied().collect());
-            if seeds.is_none() && self.next[first] == Next::Show {
+            if seeds.is_none() && options.is_empty() && self.next[first] == Next::Show {
                 obs[bytes.clone()].copy_from_slice(&spare[bytes]);
             } else {
+                if !options.is_empty() {
+                    block.set_reset_options(options)?;
+                }
                 block.reset(seeds.as_deref(), &mut obs[bytes]).map_err(|error| shifted(error, first))?;
+                if !options.is_empty() {
+                    block.set_reset_options(&ResetOptions::new())?;
+                }
             }
             self.next[copies.clone()].fill(Next::Step);
             self.rewards.floats()[copies.clone()].fill(0.0);
@@ -375,7 +387,7 @@ impl Copies {
         reader.finish()?;
         if self.info_keys.is_empty() && !self.is_running {
             // Which numbers there are shows in a running episode.
-            self.reset(None, None)?;
+            self.reset(None, None, &ResetOptions::new())?;
         }
         self.is_running = false;
         for (i, (block, part)) in self.blocks.iter_mut().zip(parts).enumerate() {

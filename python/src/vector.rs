@@ -119,15 +119,18 @@ impl NativeVector {
         }
     }
 
-    /// Starts episodes in all copies, or in those of `mask`.
-    #[pyo3(signature = (seeds = None, mask = None))]
+    /// Starts episodes in all copies, or in those of `mask`; `options` is a JSON object.
+    #[pyo3(signature = (seeds = None, mask = None, options = None))]
     fn reset(
         &self,
         py: Python<'_>,
         seeds: Option<Vec<Option<u64>>>,
         mask: Option<Vec<bool>>,
+        options: Option<&str>,
     ) -> PyResult<()> {
-        self.with(py, |copies| copies.reset(seeds.as_deref(), mask.as_deref()))
+        let options = options.map_or_else(|| Ok(Default::default()), settings);
+        let options = options.map_err(|fault| raised(py, fault))?;
+        self.with(py, |copies| copies.reset(seeds.as_deref(), mask.as_deref(), &options))
     }
 
     /// Moves all copies; says whether an episode ended.

@@ -2,7 +2,7 @@
 
 use super::{MultiAgentEnv, MultiAgentOut};
 use crate::{
-    DType, Element, Frame, Result, Space,
+    DType, Element, Frame, ResetOptions, Result, Space,
     vector::{typed, typed_mut},
 };
 
@@ -23,6 +23,7 @@ pub trait AnyMultiAgentEnv: Send {
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()>;
     fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()>;
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()>;
     fn info(&self, agent: usize, key: &str) -> Option<f64>;
     fn render(&mut self) -> Result<Option<Frame>>;
     fn render_fps(&self) -> Option<f64>;
@@ -61,6 +62,10 @@ impl<E: MultiAgentEnv> AnyMultiAgentEnv for E {
 
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
         MultiAgentEnv::action_mask(self, agent, mask)
+    }
+
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        MultiAgentEnv::set_reset_options(self, options)
     }
 
     fn info(&self, agent: usize, key: &str) -> Option<f64> {

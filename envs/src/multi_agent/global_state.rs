@@ -96,6 +96,10 @@ impl AnyMultiAgentEnv for GlobalState {
         self.env.action_mask(agent, mask)
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         self.env.info(agent, key)
     }

@@ -223,6 +223,10 @@ impl AnyMultiAgentEnv for Grouped {
         true
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         let group = &self.groups[agent];
         (!group.is_team).then(|| self.env.info(group.members[0], key)).flatten()

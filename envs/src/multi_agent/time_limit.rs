@@ -78,6 +78,10 @@ impl AnyMultiAgentEnv for TimeLimit {
         has_mask
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         self.env.info(agent, key)
     }

@@ -82,6 +82,10 @@ impl<O: Element, A: Element> MultiAgentEnv for TypedMultiAgentEnv<O, A> {
         self.env.action_mask(agent, mask)
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         self.env.info(agent, key)
     }

@@ -2,8 +2,11 @@
 
 use std::fmt::Debug;
 
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
 use crate::{
-    Element, Env, Error, Frame, NpRandom, Result, Space, Step,
+    Element, Env, Error, Frame, NpRandom, ResetOptions, Result, Space, Step,
     state::{StateReader, StateWriter},
 };
 
@@ -28,7 +31,7 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
     fn takes(action: Self::Act) -> bool;
 
     /// Type of Gymnasium's `options` of `reset`.
-    type ResetOptions: ResetOptions;
+    type ResetOptions: StartOptions;
     /// Options of a reset without explicit options.
     const RESET_OPTIONS: Self::ResetOptions;
 
@@ -80,7 +83,7 @@ pub struct ClassicRows<'a, const S: usize, const O: usize> {
 }
 
 /// Options for the first state of an episode.
-pub trait ResetOptions: Copy + Debug + Send + 'static {
+pub trait StartOptions: Copy + Debug + Send + Serialize + DeserializeOwned + 'static {
     /// Checks that the options are valid.
     ///
     /// # Errors
@@ -88,8 +91,33 @@ pub trait ResetOptions: Copy + Debug + Send + 'static {
     fn check(&self) -> Result<()>;
 }
 
+/// Returns the default options with the values of `options` in place of their own.
+pub(super) fn start_options<D: ClassicControl<S, O>, const S: usize, const O: usize>(
+    options: &ResetOptions,
+) -> Result<D::ResetOptions> {
+    let what = "an option of `reset`";
+    let mut all = match serde_json::to_value(D::RESET_OPTIONS) {
+        Ok(Value::Object(all)) => all,
+        _ => ResetOptions::new(),
+    };
+    for (key, value) in options {
+        let Some(slot) = all.get_mut(key) else {
+            let known: Vec<&str> = all.keys().map(String::as_str).collect();
+            let expected = format_args!("one of {}: {}", D::NAME, known.join(", "));
+            return Err(Error::shape(what, format_args!("{key:?}"), expected));
+        };
+        if !value.is_number() {
+            return Err(Error::shape(what, format_args!("{value} for {key:?}"), "a number"));
+        }
+        *slot = value.clone();
+    }
+    let options: D::ResetOptions = serde_json::from_value(Value::Object(all)).map_err(Error::other)?;
+    options.check()?;
+    Ok(options)
+}
+
 /// Bounds of the first state of an episode: `low` and `high` of Gymnasium's `options` of `reset`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResetBounds {
     /// Lower bound.
     pub low: f64,
@@ -97,7 +125,7 @@ pub struct ResetBounds {
     pub high: f64,
 }
 
-impl ResetOptions for ResetBounds {
+impl StartOptions for ResetBounds {
     fn check(&self) -> Result<()> {
         let Self { low, high } = *self;
         if low.is_finite() && high.is_finite() && low <= high {
@@ -110,9 +138,11 @@ impl ResetOptions for ResetBounds {
 
 /// A single copy of a classic-control environment.
 #[derive(Clone, Debug)]
-pub(super) struct Single<D, const S: usize, const O: usize> {
+pub(super) struct Single<D: ClassicControl<S, O>, const S: usize, const O: usize> {
     pub(super) dynamics: D,
     random: NpRandom,
+    /// Options of resets without explicit ones.
+    options: D::ResetOptions,
     pub(super) state: [f64; S],
     pub(super) running: bool,
 }
@@ -120,7 +150,8 @@ pub(super) struct Single<D, const S: usize, const O: usize> {
 impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Single<D, S, O> {
     /// Creates a copy; call `reset` before the first step.
     pub(super) fn new(dynamics: D) -> Self {
-        Self { dynamics, random: NpRandom::from_entropy(), state: [0.0; S], running: false }
+        let random = NpRandom::from_entropy();
+        Self { dynamics, random, options: D::RESET_OPTIONS, state: [0.0; S], running: false }
     }
 
     pub(super) fn reset_with(
@@ -153,7 +184,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        self.reset_with(seed, D::RESET_OPTIONS, obs)
+        self.reset_with(seed, self.options, obs)
     }
 
     fn step(&mut self, action: &[D::Act], obs: &mut [f32]) -> Result<Step> {
@@ -173,6 +204,11 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
         self.running = !terminated;
         obs.copy_from_slice(&self.dynamics.observe(&self.state));
         Ok(Step { reward, terminated, truncated: false })
+    }
+
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        self.options = start_options::<D, S, O>(options)?;
+        Ok(())
     }
 
     fn render(&mut self) -> Result<Option<Frame>> {
@@ -246,8 +282,8 @@ macro_rules! classic_env {
                 self.0.state
             }
 
-            /// Starts an episode like [`reset`]($crate::Env::reset), with Gymnasium's `options` of `reset`. Wrappers
-            /// and vector environments always reset without options.
+            /// Starts an episode like [`reset`]($crate::Env::reset), with Gymnasium's `options` of `reset` for
+            /// this episode only.
             ///
             /// # Errors
             /// Returns [`Error::Shape`]($crate::Error::Shape) if a bound of `options` is out of range or not finite.
@@ -285,6 +321,10 @@ macro_rules! classic_env {
 
             fn step(&mut self, action: &[Self::Act], obs: &mut [f32]) -> $crate::Result<$crate::Step> {
                 self.0.step(action, obs)
+            }
+
+            fn set_reset_options(&mut self, options: &$crate::ResetOptions) -> $crate::Result<()> {
+                self.0.set_reset_options(options)
             }
 
             fn render(&mut self) -> $crate::Result<Option<$crate::Frame>> {

@@ -1,8 +1,8 @@
 //! Vectors of a classic-control environment, stored as a struct of arrays.
 
-use super::classic::{ClassicControl, ClassicRows, read_copy, write_copy};
+use super::classic::{ClassicControl, ClassicRows, read_copy, start_options, write_copy};
 use crate::{
-    Error, Frame, NpRandom, Result, Space, StepOut, VectorEnv,
+    Error, Frame, NpRandom, ResetOptions, Result, Space, StepOut, VectorEnv,
     state::{StateReader, StateWriter},
     vector::check_len,
 };
@@ -12,7 +12,7 @@ use crate::{
 /// Each state number has its own array. A step advances all copies in one loop and resets the few ended ones in
 /// another.
 #[derive(Clone, Debug)]
-pub struct ClassicVector<D, const S: usize, const O: usize> {
+pub struct ClassicVector<D: ClassicControl<S, O>, const S: usize, const O: usize> {
     dynamics: D,
     limit: u32,
     observation_space: Space,
@@ -22,6 +22,7 @@ pub struct ClassicVector<D, const S: usize, const O: usize> {
     steps: Vec<u32>,
     random: Vec<NpRandom>,
     autoreset: bool,
+    options: D::ResetOptions,
     /// Whether `reset` has been called.
     running: bool,
 }
@@ -38,6 +39,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
             steps: vec![0; num_envs],
             random: (0..num_envs).map(|_| NpRandom::from_entropy()).collect(),
             autoreset: true,
+            options: D::RESET_OPTIONS,
             running: false,
         }
     }
@@ -56,7 +58,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
         if let Some(seed) = seed {
             self.random[i] = NpRandom::new(seed);
         }
-        let state = self.dynamics.start(D::RESET_OPTIONS, &mut self.random[i]);
+        let state = self.dynamics.start(self.options, &mut self.random[i]);
         self.set_state(i, state);
         self.steps[i] = 0;
         *obs = self.dynamics.observe_start(&state);
@@ -147,6 +149,11 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
     fn set_autoreset(&mut self, autoreset: bool) -> bool {
         self.autoreset = autoreset;
         true
+    }
+
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        self.options = start_options::<D, S, O>(options)?;
+        Ok(())
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, ResetOptions, classic_env, symmetric_box},
+    classic::{ClassicControl, StartOptions, classic_env, symmetric_box},
     classic_vector::ClassicVector,
     draw,
     numpy_math::{square, square_f32},
@@ -32,7 +32,7 @@ impl Default for PendulumConfig {
 }
 
 /// Ranges of the first state of an episode, as in the `options` of Gymnasium's `reset`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PendulumReset {
     /// Bound of the angle, in radians: it is drawn from `-x_init..x_init`.
     pub x_init: f64,
@@ -40,7 +40,7 @@ pub struct PendulumReset {
     pub y_init: f64,
 }
 
-impl ResetOptions for PendulumReset {
+impl StartOptions for PendulumReset {
     fn check(&self) -> Result<()> {
         let Self { x_init, y_init } = *self;
         let is_bound = |x: f64| x.is_finite() && x >= 0.0;

@@ -24,7 +24,7 @@ class Agents(Slabs):
         return self.env
 
     def reset(self, seeds):
-        observations, infos = self.env.reset(seed=seeds and seeds[0])
+        observations, infos = self.env.reset(seed=seeds and seeds[0], **self.reset_arguments)
         present = set(self.env.agents)
         self.rewards[:] = self.terminated[:] = self.truncated[:] = 0
         for row, agent in enumerate(self.agents):

@@ -1,5 +1,7 @@
 //! The untyped core of [`PyVec`](super::PyVec): workers and shared memory, with rows as bytes.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -12,7 +14,7 @@ use super::{
     turns::Turns,
     worker::{Answer, Worker},
 };
-use crate::{EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut};
+use crate::{EnvConfig, EnvSpec, Error, Frame, ResetOptions, Result, Space, StepOut};
 
 mod replay;
 
@@ -43,6 +45,8 @@ pub(super) struct Bridge {
     rewards: Vec<f64>,
     /// Whether the last command came with seeds.
     resets_are_seeded: bool,
+    /// Options of later resets; `None` if there are none.
+    options: Option<Arc<ResetOptions>>,
     failure: Option<Failure>,
 }
 
@@ -99,6 +103,7 @@ impl Bridge {
             turns: (config.vectorization == Vectorization::Loop)
                 .then(|| Turns::new(offsets.callers + (num_workers - 1) * CALLER_BYTES)),
             resets_are_seeded: false,
+            options: None,
             failure: None,
             name: name.clone(),
             observation_space,
@@ -185,6 +190,19 @@ impl Bridge {
         self.order("set the task", &json!({"do": "task", "task": task}))
     }
 
+    pub(super) fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        if self.hosted {
+            if options.is_empty() {
+                return Ok(());
+            }
+            let way_out = "leave them out, or use vectorization \"loop\"";
+            return Err(Error::unsupported(&self.name, "options of `reset` as a hosted vector", way_out));
+        }
+        self.order("set the options", &json!({"do": "reset_options", "options": options}))?;
+        self.options = (!options.is_empty()).then(|| Arc::new(options.clone()));
+        Ok(())
+    }
+
     /// Sends a request to every worker, and waits until all are done.
     fn order(&mut self, doing: &str, request: &Value) -> Result<()> {
         self.healthy()?;
@@ -198,7 +216,7 @@ impl Bridge {
     pub(super) fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
         self.healthy()?;
         for (row, episode) in self.episodes.iter_mut().enumerate() {
-            episode.begin(seeds.map(|seeds| seeds[row]));
+            episode.begin(seeds.map(|seeds| seeds[row]), &self.options);
         }
         self.send_command(if seeds.is_some() { b"r" } else { b"R" }, seeds)?;
         self.wait("reset")?;
@@ -253,7 +271,7 @@ impl Bridge {
                 let at = row * obs_bytes;
                 self.memory.read(self.offsets.final_obs + at, &mut out.final_obs[at..][..obs_bytes]);
                 let seed = self.sent_seed(row);
-                self.episodes[row].begin(seed);
+                self.episodes[row].begin(seed, &self.options);
             }
         }
         Ok(())

@@ -1,12 +1,18 @@
 //! The seed and actions of a running episode, which can bring a copy back to the same point.
 
+use std::sync::Arc;
+
 use crate::{
-    Error, Result,
+    Error, ResetOptions, Result,
     state::{StateReader, StateWriter},
 };
 
 /// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
 const MOST_RESERVED_STEPS: usize = 1 << 12;
+
+/// What a saved episode holds: its seed and actions, or the options of its reset, too.
+const WITHOUT_OPTIONS: u64 = 1;
+const WITH_OPTIONS: u64 = 2;
 
 /// Seed and actions of the running episode of one copy.
 #[derive(Clone, Debug)]
@@ -15,6 +21,8 @@ pub(super) struct Episode {
     step: usize,
     /// Actions of all steps so far, as bytes, one row after the other.
     actions: Vec<u8>,
+    /// Options of the reset; `None` if there were none.
+    options: Option<Arc<ResetOptions>>,
 }
 
 /// A copy and its point in the episode, for error messages.
@@ -29,10 +37,11 @@ pub(super) struct CopyPosition {
 impl Episode {
     pub(super) fn new(most_steps: Option<usize>, act_bytes: usize) -> Self {
         let room = most_steps.unwrap_or(MOST_RESERVED_STEPS).min(MOST_RESERVED_STEPS) * act_bytes;
-        Self { seed: None, step: 0, actions: Vec::with_capacity(room) }
+        Self { seed: None, step: 0, actions: Vec::with_capacity(room), options: None }
     }
 
-    pub(super) fn begin(&mut self, seed: Option<u64>) {
+    pub(super) fn begin(&mut self, seed: Option<u64>, options: &Option<Arc<ResetOptions>>) {
+        self.options.clone_from(options);
         self.seed = seed;
         self.step = 0;
         self.actions.clear();
@@ -47,6 +56,10 @@ impl Episode {
         self.seed
     }
 
+    pub(super) fn options(&self) -> &Option<Arc<ResetOptions>> {
+        &self.options
+    }
+
     pub(super) fn step(&self) -> usize {
         self.step
     }
@@ -56,25 +69,38 @@ impl Episode {
     }
 
     pub(super) fn save(&self, state: &mut StateWriter) -> Result<()> {
-        if self.seed.is_none() {
+        let Some(seed) = self.seed else {
             return Err(Error::state(
                 "the episode was started without a seed, so it cannot be replayed; reset with seeds",
             ));
-        }
-        state.option(self.seed);
+        };
+        state.u64(if self.options.is_some() { WITH_OPTIONS } else { WITHOUT_OPTIONS });
+        state.u64(seed);
         state.u64(self.step as u64);
         state.bytes(&self.actions);
+        if let Some(options) = &self.options {
+            state.bytes(&serde_json::to_vec(&**options).map_err(Error::other)?);
+        }
         Ok(())
     }
 
     pub(super) fn load(state: &mut StateReader<'_>, act_bytes: usize) -> Result<Self> {
-        let seed = state.option()?;
+        let kind = state.u64()?;
+        let seed = Some(state.u64()?);
         let step = state.u64()? as usize;
         let actions = state.bytes()?.to_vec();
         if actions.len() != step.saturating_mul(act_bytes) {
             let found = actions.len();
             return Err(Error::state(format!("{found} bytes of actions for {step} steps of {act_bytes}")));
         }
-        Ok(Self { seed, step, actions })
+        let options = match kind {
+            WITH_OPTIONS => {
+                let options = serde_json::from_slice(state.bytes()?);
+                let damaged = |error| Error::state(format!("the options of a reset: {error}"));
+                Some(Arc::new(options.map_err(damaged)?))
+            }
+            _ => None,
+        };
+        Ok(Self { seed, step, actions, options })
     }
 }

@@ -8,6 +8,7 @@ class Slabs:
         import numpy as np
 
         first, self.num_rows = slabs["first"], slabs["rows"]
+        self.set_reset_options(None)
         offsets = slabs["offsets"]
 
         def array(name, dtype, width=1):
@@ -39,6 +40,10 @@ class Slabs:
         self.at = memoryview(memory)[at : at + 16].cast("q")
         callers = offsets["callers"] + slabs["worker"] * 24
         self.caller = memoryview(memory)[callers : callers + 24].cast("q")
+
+    def set_reset_options(self, options):
+        # An environment whose `reset` has no `options` works as long as there are none.
+        self.reset_arguments = {"options": options} if options else {}
 
     def write_infos(self, row, info):
         for path, column in self.infos:
@@ -99,7 +104,7 @@ class Loop(Slabs):
     def reset_row(self, row, seed):
         self.at[1] = 1
         self.steps[row] = 0
-        observation, info = self.envs[row].reset(seed=seed)
+        observation, info = self.envs[row].reset(seed=seed, **self.reset_arguments)
         check_shapes(self.views, observation)
         if self.masks is not None:
             self.write_mask(self.masks, row, info)
@@ -145,11 +150,14 @@ class Loop(Slabs):
             env.unwrapped.set_task(task)
         self.at[0] = NO_ROW
 
-    def replay(self, row, seed, steps, data, at):
+    def replay(self, row, seed, steps, options, data, at):
         import numpy as np
 
         self.at[0] = row
+        arguments = self.reset_arguments
+        self.set_reset_options(options)
         observation, info = self.reset_row(row, seed)
+        self.reset_arguments = arguments
         actions = np.frombuffer(data, self.actions.dtype, steps * self.actions.shape[1], at)
         env = self.envs[row]
         for step, action in enumerate(actions.reshape(steps, -1) if steps else ()):
@@ -302,7 +310,7 @@ class Hosted(Slabs):
     def set_task(self, task):
         raise NotImplementedError("a hosted vector environment takes no tasks; use vectorization \"loop\"")
 
-    def replay(self, row, seed, steps, data, at):
+    def replay(self, row, seed, steps, options, data, at):
         raise NotImplementedError("a hosted vector environment cannot be replayed")
 
     def render(self, row, mode):

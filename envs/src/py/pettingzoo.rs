@@ -1,6 +1,6 @@
 //! PettingZoo's parallel environments: one copy in one worker, whose rows are the agents.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,8 @@ use super::{
     worker::{Answer, Worker},
 };
 use crate::{
-    AnyMultiAgentEnv, DType, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space,
+    AnyMultiAgentEnv, DType, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, ResetOptions,
+    Result, Space,
     state::{StateReader, StateWriter},
     vector::invalid_action,
 };
@@ -67,6 +68,8 @@ struct Host {
     /// Whether each agent is alive, and so acts in the next step.
     alive: Vec<bool>,
     episode: Episode,
+    /// Options of later resets; `None` if there are none.
+    options: Option<Arc<ResetOptions>>,
     turns: Turns,
     failure: Option<Failure>,
 }
@@ -156,6 +159,10 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
         self.host.action_mask(agent, mask)
     }
 
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        self.host.set_reset_options(options)
+    }
+
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         self.host.info(agent, key)
     }
@@ -222,6 +229,7 @@ impl Host {
         Ok(Self {
             alive: vec![false; agents.len()],
             episode: Episode::new(None, act_bytes * rows.act_dtype.size()),
+            options: None,
             turns: Turns::new(offsets.callers),
             info_keys: config.info_keys,
             render_fps: about["render_fps"].as_f64(),
@@ -246,11 +254,20 @@ impl Host {
 
     fn reset(&mut self, seed: Option<u64>) -> Result<()> {
         self.healthy()?;
-        self.episode.begin(seed);
+        self.episode.begin(seed, &self.options);
         if let Some(seed) = seed {
             self.memory.write(self.offsets.seeds, bytemuck::bytes_of(&seed));
         }
         self.run_command(if seed.is_some() { b"r" } else { b"R" }, "reset")
+    }
+
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        self.healthy()?;
+        let told = self.worker.request(&json!({"do": "reset_options", "options": options}));
+        let done = told.and_then(|()| self.worker.read_done("set the options"));
+        self.check(done)?;
+        self.options = (!options.is_empty()).then(|| Arc::new(options.clone()));
+        Ok(())
     }
 
     /// Steps the environment; `actions` holds the actions of all agents, one row after the other.
@@ -311,7 +328,15 @@ impl Host {
         let act_bytes = self.act_width() * self.rows.act_dtype.size();
         let saved = Episode::load(&mut state, act_bytes)?;
         state.finish()?;
+        let options = self.options.clone();
+        let set = |options: &Option<Arc<ResetOptions>>| options.as_deref().cloned().unwrap_or_default();
+        if saved.options() != &options {
+            self.set_reset_options(&set(saved.options()))?;
+        }
         self.reset(saved.seed())?;
+        if saved.options() != &options {
+            self.set_reset_options(&set(&options))?;
+        }
         for (step, actions) in saved.actions().chunks_exact(act_bytes).enumerate() {
             if !self.alive.contains(&true) {
                 return Err(Error::state(format!(

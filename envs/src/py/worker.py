@@ -250,12 +250,16 @@ class Worker:
         """Hands a task to the copies, as RLlib's TaskSettableEnv takes it."""
         self.host.set_task(task)
 
+    def reset_options(self, options):
+        """Hands options to all later resets."""
+        self.host.set_reset_options(options)
+
     def replay(self, episodes, size):
-        """Brings copies back to the middle of their episodes: `[row, seed, steps]` each, then the actions."""
+        """Brings copies back to the middle of their episodes: `[row, seed, steps, options]` each, then the actions."""
         data = read_exactly(self.inbox, size)
         at = 0
-        for row, seed, steps in episodes:
-            at += self.host.replay(row, seed, steps, data, at)
+        for row, seed, steps, options in episodes:
+            at += self.host.replay(row, seed, steps, options, data, at)
 
     def render(self, row):
         frame = self.host.render(row, "rgb_array")

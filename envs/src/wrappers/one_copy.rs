@@ -88,6 +88,10 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         self.env.set_task(task)
     }
 
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
     fn info(&self, key: &str) -> Option<f64> {
         self.env.info(key).map(|row| row[0]).filter(|value| !value.is_nan())
     }

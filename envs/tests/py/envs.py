@@ -265,6 +265,19 @@ class Tasked(Fault):
         return observation, self.reward, *rest
 
 
+class Optioned(Fault):
+    """Counts from the option `at`."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = (options or {}).get("at", 0)
+        return np.array([self.count], np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        return np.array([self.count], np.float32), 1.0, False, False, {}
+
+
 class Wordy(Fault):
     observation_space = spaces.Dict({"words": spaces.Text(5)})
 
@@ -278,7 +291,7 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
 
 for env in (
     *(Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
-    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Wordy),
+    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Optioned, Wordy),
 ):
     gymnasium.register(f"{env.__name__}-v0", env)
 gymnasium.register("MujocoGl-v0", "tests.py.envs:MujocoGl")

@@ -46,6 +46,7 @@ class Party:
 
     def reset(self, seed=None, options=None):
         self.seed, self.count, self.agents = seed or 0, 0, ["ann", "bob"]
+        self.options = options or {}
         self.maybe("reset")
         return self.observations(), self.infos()
 
@@ -74,7 +75,7 @@ class Party:
         return {"ann": ann, "bob": bob, "cy": np.array([[self.count, self.count / 2]], np.float32)}
 
     def infos(self):
-        return {"ann": {"deep": {"count": self.count}}, "bob": {"action_mask": self.mask(3)}}
+        return {"ann": {"deep": {"count": self.count}, **self.options}, "bob": {"action_mask": self.mask(3)}}
 
     def mask(self, n):
         mask = np.ones(n, np.int8)

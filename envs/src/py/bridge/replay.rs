@@ -45,8 +45,12 @@ impl Bridge {
             let episodes: Vec<_> = saved[rows].iter().enumerate().collect();
             let actions: Vec<u8> =
                 episodes.iter().flat_map(|(_, episode)| episode.actions()).copied().collect();
-            let list: Vec<_> =
-                episodes.iter().map(|(row, episode)| json!([row, episode.seed(), episode.step()])).collect();
+            let list: Vec<_> = episodes
+                .iter()
+                .map(|(row, episode)| {
+                    json!([row, episode.seed(), episode.step(), episode.options().as_deref()])
+                })
+                .collect();
             let request = json!({"do": "replay", "episodes": list, "size": actions.len()});
             let worker = &mut self.workers[index];
             let written = worker.request(&request).and_then(|()| worker.write(&actions));
