@@ -125,7 +125,7 @@ impl Default for Qmix {
 /// # Errors
 /// Returns [`Error::Space`] if the agent is not a group, or its members have different spaces.
 fn members_and_actions(spaces: &Spaces) -> Result<(usize, usize)> {
-    if let (Space::Tuple(seen), Space::MultiDiscrete { nvec }) =
+    if let (Space::Tuple(seen), Space::MultiDiscrete { nvec, .. }) =
         (&spaces.observation_space, &spaces.action_space)
         && seen.len() == nvec.len()
         && seen.iter().all(|space| space == &seen[0])

@@ -14,7 +14,7 @@ pub(crate) fn env_creator(name: &str) -> EnvCreator {
         "cut CartPole" => {
             (|| TimeLimit::new(CartPole::new(CartPoleConfig::default()), 20)).into_env_creator()
         }
-        "choices" => (|| Drift::<i64>::new(Space::MultiDiscrete { nvec: vec![3, 2, 4] })).into_env_creator(),
+        "choices" => (|| Drift::<i64>::new(Space::multi_discrete(&[3, 2, 4]))).into_env_creator(),
         "components" => (|| Drift::<f32>::new(Space::boxed(-1.0, 1.0, &[3]))).into_env_creator(),
         "turns" => EnvCreator::multi_agent(Turns::new),
         id => id.into_env_creator(),

@@ -12,6 +12,7 @@ use crate::{DType, Element, Error, NpRandom, Result};
 mod bounds;
 mod flatten;
 mod layout;
+mod one_or_many;
 mod sample;
 
 pub use layout::{Layout, Leaf};
@@ -41,15 +42,19 @@ pub enum Space {
         /// Smallest integer.
         start: i64,
     },
-    /// One integer in `0..nvec[i]` for each `i`.
+    /// One integer in `start[i]..start[i] + nvec[i]` for each `i`.
     MultiDiscrete {
         /// Number of values of each integer.
         nvec: Vec<i64>,
+        /// Smallest value of each integer; empty if all are 0.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        start: Vec<i64>,
     },
-    /// `n` bytes, each 0 or 1.
+    /// Arrays of `shape` of bytes, each 0 or 1.
     MultiBinary {
-        /// Number of bits.
-        n: usize,
+        /// Sizes of the dimensions.
+        #[serde(rename = "n", with = "one_or_many")]
+        shape: Vec<usize>,
     },
     /// Named parts, sorted by name as Gymnasium sorts those of a plain dict. (Gymnasium keeps the order of parts that are
     /// given in another way.)
@@ -92,6 +97,16 @@ impl Space {
         Self::Discrete { n, start: 0 }
     }
 
+    /// Makes a multi-discrete space of one integer in `0..n` for each `n` of `nvec`.
+    pub fn multi_discrete(nvec: &[i64]) -> Self {
+        Self::MultiDiscrete { nvec: nvec.to_vec(), start: vec![] }
+    }
+
+    /// Makes a space of bits of a shape, such as `&[5]`.
+    pub fn multi_binary(shape: &[usize]) -> Self {
+        Self::MultiBinary { shape: shape.to_vec() }
+    }
+
     /// Makes a dict of parts given in any order; they are sorted by name.
     pub fn dict<K: Into<String>>(parts: impl IntoIterator<Item = (K, Space)>) -> Self {
         let mut parts: Vec<_> = parts.into_iter().map(|(name, space)| (name.into(), space)).collect();
@@ -108,10 +123,10 @@ impl Space {
         self
     }
 
-    /// Sizes of the dimensions of one member: the shape of a box, empty for a discrete space, and `[width]` for all others.
+    /// Sizes of the dimensions of one member: the shape of a box or of bits, empty for a discrete space, and `[width]` for all others.
     pub fn shape(&self) -> Vec<usize> {
         match self {
-            Self::Box { shape, .. } => shape.clone(),
+            Self::Box { shape, .. } | Self::MultiBinary { shape } => shape.clone(),
             Self::Discrete { .. } => vec![],
             _ => vec![self.width()],
         }
@@ -122,8 +137,8 @@ impl Space {
         match self {
             Self::Box { low, .. } => low.len(),
             Self::Discrete { .. } => 1,
-            Self::MultiDiscrete { nvec } => nvec.len(),
-            Self::MultiBinary { n } => *n,
+            Self::MultiDiscrete { nvec, .. } => nvec.len(),
+            Self::MultiBinary { shape } => shape.iter().product(),
             Self::Dict(parts) => parts.iter().map(|(_, part)| part.width()).sum(),
             Self::Tuple(parts) => parts.iter().map(Self::width).sum(),
         }
@@ -134,8 +149,8 @@ impl Space {
         match self {
             Self::Box { low, .. } => low.len(),
             Self::Discrete { n, .. } => *n as usize,
-            Self::MultiDiscrete { nvec } => nvec.iter().map(|&n| n as usize).sum(),
-            Self::MultiBinary { n } => *n,
+            Self::MultiDiscrete { nvec, .. } => nvec.iter().map(|&n| n as usize).sum(),
+            Self::MultiBinary { shape } => shape.iter().product(),
             Self::Dict(parts) => parts.iter().map(|(_, part)| part.flat_width()).sum(),
             Self::Tuple(parts) => parts.iter().map(Self::flat_width).sum(),
         }
@@ -234,7 +249,12 @@ impl Space {
                 }
             }
             Self::Discrete { n, .. } => positive("`n` of a discrete space", *n),
-            Self::MultiDiscrete { nvec } => {
+            Self::MultiDiscrete { nvec, start } => {
+                if !start.is_empty() && start.len() != nvec.len() {
+                    let found = format_args!("{} long", start.len());
+                    let expected = format_args!("empty, or {} long as `nvec`", nvec.len());
+                    return Err(Error::shape("`start` of a multi-discrete space", found, expected));
+                }
                 nvec.iter().try_for_each(|&n| positive("`nvec` of a multi-discrete space", n))
             }
             Self::MultiBinary { .. } => Ok(()),
@@ -280,11 +300,18 @@ impl Space {
                 outside(i, low[i], high[i])
             }
             Self::Discrete { n, start } => integer(0, *start, *n),
-            Self::MultiDiscrete { nvec } => (0..row.len()).find_map(|i| integer(i, 0, nvec[i])),
+            Self::MultiDiscrete { nvec, start } => {
+                (0..row.len()).find_map(|i| integer(i, start_at(start, i), nvec[i]))
+            }
             Self::MultiBinary { .. } => (0..row.len()).find_map(|i| integer(i, 0, 2)),
             Self::Dict(_) | Self::Tuple(_) => None,
         }
     }
+}
+
+/// Smallest value of integer `i` of a multi-discrete space.
+pub(crate) fn start_at(start: &[i64], i: usize) -> i64 {
+    start.get(i).copied().unwrap_or(0)
 }
 
 fn positive(what: &'static str, n: i64) -> Result<()> {
@@ -314,8 +341,14 @@ impl fmt::Display for Space {
             }
             Self::Discrete { n, start: 0 } => write!(f, "Discrete({n})"),
             Self::Discrete { n, start } => write!(f, "Discrete({n}, start={start})"),
-            Self::MultiDiscrete { nvec } => write!(f, "MultiDiscrete({nvec:?})"),
-            Self::MultiBinary { n } => write!(f, "MultiBinary({n})"),
+            Self::MultiDiscrete { nvec, start } if start.iter().all(|&start| start == 0) => {
+                write!(f, "MultiDiscrete({nvec:?})")
+            }
+            Self::MultiDiscrete { nvec, start } => write!(f, "MultiDiscrete({nvec:?}, start={start:?})"),
+            Self::MultiBinary { shape } => match shape[..] {
+                [n] => write!(f, "MultiBinary({n})"),
+                _ => write!(f, "MultiBinary({shape:?})"),
+            },
             Self::Dict(parts) => {
                 f.write_str("Dict(")?;
                 for (i, (name, part)) in parts.iter().enumerate() {

@@ -26,7 +26,7 @@ def decode(tree: dict[str, Any], types: dict[str, type[np.generic]] | None = Non
     if kind == "discrete":
         return spaces.Discrete(of["n"], start=of["start"])
     if kind == "multi_discrete":
-        return spaces.MultiDiscrete(of["nvec"])
+        return spaces.MultiDiscrete(of["nvec"], start=of.get("start"))
     if kind == "multi_binary":
         return spaces.MultiBinary(of["n"])
     if kind == "dict":

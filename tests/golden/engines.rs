@@ -174,7 +174,7 @@ fn ppo_case(case: u64, engine: Engine) -> (Vec<f64>, Learned) {
     let mut rng = Stream::new(case, "case", 0);
     let (space, actions, inputs) = match rng.below(3) {
         0 => (Space::discrete(3), 0, 3),
-        1 => (Space::MultiDiscrete { nvec: vec![2, 4] }, 2, 6),
+        1 => (Space::multi_discrete(&[2, 4]), 2, 6),
         _ => (Space::real(&[2]), 2, 4),
     };
     let mut ppo = Ppo {

@@ -14,7 +14,7 @@ use crate::support::{assert_close, column, floats, policy, rows, stat, weights};
 fn spaces() -> Spaces {
     Spaces {
         observation_space: Space::Tuple(vec![Space::real(&[1]), Space::real(&[1])]),
-        action_space: Space::MultiDiscrete { nvec: vec![2, 2] },
+        action_space: Space::multi_discrete(&[2, 2]),
     }
 }
 

@@ -101,7 +101,7 @@ fn dqn_and_ppo_learn_from_one_integer() {
 #[test]
 fn dqn_and_ppo_learn_from_several_integers() {
     let rows = [[0.0, 0.0], [2.0, 3.0], [0.0, 2.0], [2.0, 0.0], [1.0, 1.0], [1.0, 3.0]];
-    check::<i64>(Space::MultiDiscrete { nvec: vec![3, 4] }, rows.map(|row| row.to_vec()).to_vec());
+    check::<i64>(Space::multi_discrete(&[3, 4]), rows.map(|row| row.to_vec()).to_vec());
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn dqn_and_ppo_learn_from_dicts_and_tuples() {
     let speed = Space::boxed(-1.0, 1.0, &[2]);
     let rows = [[0.0, -1.0, 1.0], [1.0, 0.5, 0.0], [2.0, -1.0, 1.0], [3.0, 0.5, 0.0]].map(|row| row.to_vec());
     check::<f32>(Space::dict([("place", place), ("speed", speed)]), rows.to_vec());
-    let parts = vec![Space::discrete(3), Space::MultiBinary { n: 2 }];
+    let parts = vec![Space::discrete(3), Space::multi_binary(&[2])];
     let rows = [[0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [2.0, 0.0, 1.0], [0.0, 1.0, 0.0]].map(|row| row.to_vec());
     check::<i64>(Space::Tuple(parts), rows.to_vec());
 }
@@ -154,12 +154,12 @@ fn networks_read_the_numbers_of_the_flattened_space() {
     let speed = Space::boxed(-1.0, 1.0, &[2]);
     check::<f32>(&Space::boxed(-9.0, 9.0, &[2, 2]), &[vec![1.0, 2.0, -3.0, 4.5], vec![0.0; 4]]);
     check::<u8>(&Space::image(&[3]), &[vec![0.0, 7.0, 255.0]]);
-    check::<u8>(&Space::MultiBinary { n: 2 }, &[vec![0.0, 1.0], vec![1.0, 1.0]]);
+    check::<u8>(&Space::multi_binary(&[2]), &[vec![0.0, 1.0], vec![1.0, 1.0]]);
     check::<i64>(&Space::Discrete { n: 3, start: -1 }, &[vec![-1.0], vec![1.0], vec![0.0]]);
     // Outside of the space: zeros.
     check::<i64>(&Space::Discrete { n: 3, start: -1 }, &[vec![-2.0], vec![2.0]]);
-    check::<i64>(&Space::MultiDiscrete { nvec: vec![3, 2] }, &[vec![2.0, 0.0], vec![0.0, 1.0]]);
+    check::<i64>(&Space::multi_discrete(&[3, 2]), &[vec![2.0, 0.0], vec![0.0, 1.0]]);
     let parts =
-        [("a", speed.clone()), ("b", Space::discrete(3)), ("c", Space::MultiBinary { n: 1 }), ("d", speed)];
+        [("a", speed.clone()), ("b", Space::discrete(3)), ("c", Space::multi_binary(&[1])), ("d", speed)];
     check::<f32>(&Space::dict(parts), &[vec![0.5, -0.5, 2.0, 1.0, 0.25, 1.0], vec![0.0; 6]]);
 }

@@ -1,7 +1,7 @@
 //! Random seeds and actions for the checks of vector environments, and aligned byte buffers.
 
 use super::STEPS;
-use crate::{AnyVectorEnv, DType, Element, NpRandom, Space};
+use crate::{AnyVectorEnv, DType, Element, NpRandom, Space, space::start_at};
 
 /// A byte buffer aligned for every scalar type.
 #[derive(Clone, Debug)]
@@ -107,8 +107,10 @@ pub(super) fn invalid_action(space: &Space) -> Option<Vec<f64>> {
     match space {
         Space::Box { dtype, .. } => dtype.is_float().then(|| vec![f64::NAN; space.width()]),
         Space::Discrete { n, start } => Some(vec![(start + n) as f64]),
-        Space::MultiDiscrete { nvec } => Some(nvec.iter().map(|&n| n as f64).collect()),
-        Space::MultiBinary { n } => Some(vec![2.0; *n]),
+        Space::MultiDiscrete { nvec, start } => {
+            Some(nvec.iter().enumerate().map(|(i, &n)| (start_at(start, i) + n) as f64).collect())
+        }
+        Space::MultiBinary { .. } => Some(vec![2.0; space.width()]),
         Space::Dict(_) | Space::Tuple(_) => None,
     }
 }

@@ -148,9 +148,8 @@ impl AnyMultiAgentEnv for Grouped {
     fn action_space(&self, agent: usize) -> Space {
         let group = &self.groups[agent];
         if group.is_team {
-            Space::MultiDiscrete {
-                nvec: group.members.iter().map(|&agent| self.choices[agent].0 as i64).collect(),
-            }
+            let nvec: Vec<i64> = group.members.iter().map(|&agent| self.choices[agent].0 as i64).collect();
+            Space::multi_discrete(&nvec)
         } else {
             self.env.action_space(group.members[0])
         }

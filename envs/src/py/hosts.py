@@ -266,11 +266,11 @@ class Hosted(Slabs):
         self.write_masks(self.masks, info)
 
     def write_rows(self, views, observations, rows):
-        for path, _, view, start in views:
+        for path, _, view in views:
             value = observations
             for key in path:
                 value = value[key]
-            view[rows] = value[rows] if start is None else value[rows] - start
+            view[rows] = value[rows]
 
     def write_finals(self, finals, done):
         if getattr(finals, "dtype", None) == object:
@@ -338,23 +338,23 @@ class EnvPool(Hosted):
         numbers = rows.nonzero()[0].astype("i4")
         fresh, info = self.env.reset(numbers)
         # Only these rows came back: the others are what the step gave.
-        for path, _, view, start in self.views:
+        for path, _, view in self.views:
             value = fresh
             for key in path:
                 value = value[key]
-            view[np.asarray(info["env_id"])] = value if start is None else value - start
+            view[np.asarray(info["env_id"])] = value
         return self.batch(), info
 
     def batch(self):
         """All rows as they stand in the slab."""
         batch = {}
-        for path, _, view, start in self.views:
+        for path, _, view in self.views:
             if not path:
                 return view.copy()
             inner = batch
             for key in path[:-1]:
                 inner = inner.setdefault(key, {})
-            inner[path[-1]] = view.copy() if start is None else view + start
+            inner[path[-1]] = view.copy()
         return batch
 
     def render(self, row, mode):

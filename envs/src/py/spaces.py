@@ -31,6 +31,16 @@ def leaf_width(leaf):
     return width
 
 
+# Spaces whose members differ in length or form, each with what to do instead.
+REFUSED = {
+    "Text": "Text, whose members are texts; a wrapper can show each text as a number (Discrete) or its characters as a Box",
+    "Sequence": "Sequence, whose members differ in length; a wrapper can pad them to a Box of the greatest length",
+    "Graph": "Graph, whose members differ in their number of nodes; a wrapper can pad nodes and edges to Boxes of a Dict",
+    "OneOf": "OneOf, whose members belong to one of several spaces each; a wrapper can show a Tuple of the number of the space "
+    "(Discrete) and a Box for its member",
+}
+
+
 def space_json(space):
     """The space as `Space` reads it; one that it does not have is told by its type."""
     import gymnasium
@@ -44,9 +54,11 @@ def space_json(space):
     if isinstance(space, spaces.Discrete):
         return {"discrete": {"n": int(space.n), "start": int(space.start)}}
     if isinstance(space, spaces.MultiDiscrete):
-        return {"multi_discrete": {"nvec": [int(n) for n in np.ravel(space.nvec)]}}
+        start = getattr(space, "start", None)
+        start = {"start": [int(s) for s in np.ravel(start)]} if start is not None and np.any(start) else {}
+        return {"multi_discrete": {"nvec": [int(n) for n in np.ravel(space.nvec)], **start}}
     if isinstance(space, spaces.MultiBinary):
-        return {"multi_binary": {"n": leaf_width(space)}}
+        return {"multi_binary": {"n": list(leaf_shape(space))}}
     if isinstance(space, spaces.Box):
         # numpy's names: f4 and i2, say. Small integers are widened; bytes and floats stay what they are.
         kind = {"u1": "u8", "f2": "f32", "f4": "f32", "f8": "f64", "b1": "u8"}.get(space.dtype.str[1:])
@@ -55,7 +67,7 @@ def space_json(space):
         kind = kind or "i64"
         bounds = {name: box_bounds(getattr(space, name)) for name in ("low", "high")}
         return {"box": {**bounds, "shape": list(leaf_shape(space)), "dtype": kind}}
-    return {"unsupported": type(space).__name__}
+    return {"unsupported": REFUSED.get(type(space).__name__, type(space).__name__)}
 
 
 def box_bounds(bounds):
@@ -71,11 +83,9 @@ def observation_writer(space, rows):
         width = leaf_width(leaf)
         view = rows[:, at : at + width]
         view.shape = (len(rows),) + leaf_shape(leaf)  # Refuses to copy, unlike reshape.
-        start = getattr(leaf, "start", None)
-        start = start if leaf.__class__.__name__ == "MultiDiscrete" and start is not None and start.any() else None
-        views.append((path, leaf, view, start))
+        views.append((path, leaf, view))
         at += width
-    if len(views) == 1 and views[0][0] == () and views[0][3] is None:
+    if len(views) == 1 and views[0][0] == ():
         view = views[0][2]
         shape = view.shape[1:]
 
@@ -87,14 +97,14 @@ def observation_writer(space, rows):
     else:
 
         def write(row, observation):
-            for path, _, view, start in views:
+            for path, _, view in views:
                 value = observation
                 for key in path:
                     value = value[key]
                 shape = view.shape[1:]
                 if shape and getattr(value, "shape", None) != shape:
                     check_shapes(views, observation)
-                view[row] = value if start is None else value - start
+                view[row] = value
 
     return write, views
 
@@ -103,7 +113,7 @@ def check_shapes(views, observation, rows=()):
     """Refuses an observation that is not of its space's shape; numpy would stretch it silently."""
     import numpy as np
 
-    for path, leaf, _, _ in views:
+    for path, leaf, _ in views:
         value = observation
         for key in path:
             value = value[key]
@@ -133,8 +143,6 @@ def action_reader(space):
         if isinstance(space, gymnasium.spaces.Discrete):
             return (lambda row: int(row[at])), at + 1
         shape, end, dtype = leaf_shape(space), at + leaf_width(space), space.dtype
-        if isinstance(space, gymnasium.spaces.MultiDiscrete) and getattr(space, "start", None) is not None:
-            return (lambda row: row[at:end].astype(dtype).reshape(shape) + space.start), end
         return (lambda row: row[at:end].astype(dtype).reshape(shape)), end
 
     return build(space, 0)[0]
@@ -170,8 +178,6 @@ def batch_reader(space, rows):
             return (lambda: tuple(read() for read in readers.values())), end
         shape, end, dtype = (len(rows),) + leaf_shape(space), at + leaf_width(space), space.dtype
         view = rows[:, at:end]
-        if isinstance(space, gymnasium.spaces.MultiDiscrete) and getattr(space, "start", None) is not None:
-            return (lambda: view.astype(dtype).reshape(shape) + space.start), end
         return (lambda: view.astype(dtype).reshape(shape)), end
 
     return build(space, 0)[0]

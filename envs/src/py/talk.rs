@@ -122,7 +122,8 @@ pub(super) fn space(env: &str, which: &str, told: &Value) -> Result<Space> {
         |problem: String| Error::Python { env: env.into(), message: format!("its {which} space: {problem}") };
     if let Some(unsupported) = find_unsupported(told) {
         return Err(refuse(format!(
-            "{unsupported} cannot be a row of scalars; use Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them, for instance by a wrapper"
+            "it has the space {unsupported}. An environment here has Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or \
+             Tuple of them"
         )));
     }
     let space: Space = serde_json::from_value(told.clone()).map_err(|error| refuse(error.to_string()))?;

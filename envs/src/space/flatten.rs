@@ -71,11 +71,11 @@ impl Space {
     fn flatten_leaf<T: Element>(&self, row: &[T], out: &mut [f32]) {
         match self {
             Self::Discrete { start, .. } => one_hot(row[0], *start, out),
-            Self::MultiDiscrete { nvec } => {
+            Self::MultiDiscrete { nvec, start } => {
                 let mut rest = out;
-                for (&value, &n) in row.iter().zip(nvec) {
+                for (i, (&value, &n)) in row.iter().zip(nvec).enumerate() {
                     let (head, tail) = rest.split_at_mut(n as usize);
-                    one_hot(value, 0, head);
+                    one_hot(value, super::start_at(start, i), head);
                     rest = tail;
                 }
             }

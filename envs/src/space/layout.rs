@@ -93,7 +93,13 @@ fn largest_integer(leaf: &Space) -> f64 {
     match leaf {
         Space::Box { low, high, .. } => low.iter().chain(high).fold(0.0, |most, bound| bound.abs().max(most)),
         Space::Discrete { n, start } => (*start as f64).abs().max((*start as f64 + *n as f64).abs()),
-        Space::MultiDiscrete { nvec } => nvec.iter().max().map_or(0.0, |&n| n as f64),
+        Space::MultiDiscrete { nvec, start } => {
+            let ends = nvec.iter().enumerate().map(|(i, &n)| {
+                let start = super::start_at(start, i) as f64;
+                start.abs().max((start + n as f64).abs())
+            });
+            ends.fold(0.0, f64::max)
+        }
         _ => 0.0,
     }
 }

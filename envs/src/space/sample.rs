@@ -74,9 +74,10 @@ impl Space {
         match self {
             Self::Box { low, high, dtype, .. } => sample_box(low, high, *dtype, random, row),
             Self::Discrete { n, start } => row[0] = T::from_f64((*start + random.integers(0, *n)) as f64),
-            Self::MultiDiscrete { nvec } => {
-                for (out, &n) in row.iter_mut().zip(nvec) {
-                    *out = T::from_f64((random.random() * n as f64).floor());
+            Self::MultiDiscrete { nvec, start } => {
+                for (i, (out, &n)) in row.iter_mut().zip(nvec).enumerate() {
+                    let start = super::start_at(start, i) as f64;
+                    *out = T::from_f64((random.random() * n as f64).floor() + start);
                 }
             }
             Self::MultiBinary { .. } => {

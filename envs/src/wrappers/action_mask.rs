@@ -58,7 +58,7 @@ impl<E: Env> Env for ActionMask<E> {
 
     fn observation_space(&self) -> Space {
         Space::dict([
-            ("action_mask", Space::MultiBinary { n: self.mask.len() }),
+            ("action_mask", Space::multi_binary(&[self.mask.len()])),
             ("observation", self.env.observation_space()),
         ])
     }

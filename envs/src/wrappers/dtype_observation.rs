@@ -40,7 +40,7 @@ impl<O: Element, A: Element, T: Element> Wrapper<O, A> for Cast<T> {
         match inner {
             Space::Box { .. } => Ok(inner.clone().with_dtype(T::DTYPE)),
             Space::Discrete { n, start } => Ok(boxed(*start as f64, (start + n - 1) as f64, &[])),
-            Space::MultiBinary { n } => Ok(boxed(0.0, 1.0, &[*n])),
+            Space::MultiBinary { shape } => Ok(boxed(0.0, 1.0, shape)),
             other => Err(Error::shape("the observation space", other, "a box, discrete or multi-binary")),
         }
     }

@@ -3,6 +3,7 @@
 use super::{Wrapped, Wrapper};
 use crate::{
     DType, Element, Env, Error, Result, Space,
+    space::start_at,
     state::{StateReader, StateWriter},
 };
 
@@ -64,18 +65,23 @@ fn stacked(space: &Space, n: usize) -> Result<Space> {
     };
     match space {
         Space::Box { low, high, shape, dtype } => Ok(boxed(low, high, shape, *dtype)),
-        Space::Discrete { n: members, start: 0 } => Ok(Space::MultiDiscrete { nvec: vec![*members; n] }),
-        Space::MultiDiscrete { nvec } => {
-            let high: Vec<f64> = nvec.iter().map(|&n| (n - 1) as f64).collect();
-            Ok(boxed(&vec![0.0; nvec.len()], &high, &[nvec.len()], DType::I64))
+        Space::Discrete { n: members, start: 0 } => Ok(Space::multi_discrete(&vec![*members; n])),
+        Space::Discrete { n: members, start } => {
+            Ok(boxed(&[*start as f64], &[(start + members - 1) as f64], &[], DType::I64))
         }
-        Space::MultiBinary { n: bits } => {
-            Ok(boxed(&vec![0.0; *bits], &vec![1.0; *bits], &[*bits], DType::U8))
+        Space::MultiDiscrete { nvec, start } => {
+            let low: Vec<f64> = (0..nvec.len()).map(|i| start_at(start, i) as f64).collect();
+            let high: Vec<f64> = nvec.iter().zip(&low).map(|(&n, low)| low + (n - 1) as f64).collect();
+            Ok(boxed(&low, &high, &[nvec.len()], DType::I64))
+        }
+        Space::MultiBinary { shape } => {
+            let bits = space.width();
+            Ok(boxed(&vec![0.0; bits], &vec![1.0; bits], shape, DType::U8))
         }
         other => Err(Error::shape(
             "the observation space",
             other,
-            "a box or of integers from 0; wrap the environment in `FlattenObservation` first",
+            "a box or of integers; wrap the environment in `FlattenObservation` first",
         )),
     }
 }

@@ -282,6 +282,17 @@ class Wordy(Fault):
     observation_space = spaces.Dict({"words": spaces.Text(5)})
 
 
+class Strange(Fault):
+    def __init__(self, space):
+        super().__init__()
+        box = spaces.Box(0.0, 1.0, (1,), np.float32)
+        self.observation_space = {
+            "Sequence": lambda: spaces.Sequence(box),
+            "Graph": lambda: spaces.Graph(box, box),
+            "OneOf": lambda: spaces.OneOf([box, spaces.Discrete(2)]),
+        }[space]()
+
+
 def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
     def make():
         return gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps, disable_env_checker=True)
@@ -291,7 +302,7 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
 
 for env in (
     *(Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
-    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Optioned, Wordy),
+    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Optioned, Wordy, Strange),
 ):
     gymnasium.register(f"{env.__name__}-v0", env)
 gymnasium.register("MujocoGl-v0", "tests.py.envs:MujocoGl")

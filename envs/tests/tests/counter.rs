@@ -20,7 +20,7 @@ impl Env for Counter {
     type Act = i64;
 
     fn observation_space(&self) -> Space {
-        Space::MultiDiscrete { nvec: vec![1000, 1000] }
+        Space::multi_discrete(&[1000, 1000])
     }
 
     fn action_space(&self) -> Space {

@@ -53,8 +53,8 @@ fn samples_of_spaces_equal_gymnasium() {
     for row in &Fixture::open("samples.jsonl").rows {
         let space = match row["space"].as_str().unwrap() {
             "discrete" => Space::Discrete { n: 7, start: -2 },
-            "multi_discrete" => Space::MultiDiscrete { nvec: vec![2, 5, 9] },
-            "multi_binary" => Space::MultiBinary { n: 6 },
+            "multi_discrete" => Space::multi_discrete(&[2, 5, 9]),
+            "multi_binary" => Space::multi_binary(&[6]),
             "bounded" => Space::boxed(-2.0, 2.0, &[3]),
             "real" => Space::real(&[3]),
             "image" => Space::image(&[2, 2]),
@@ -80,7 +80,7 @@ fn samples_of_spaces_equal_gymnasium() {
 fn seeded_samples_and_flat_rows_of_all_spaces_equal_gymnasium() {
     let inf = f64::INFINITY;
     let half = Space::bounded(&[0.1, -inf, -inf, -1.0], &[inf, 0.7, inf, 1.0]).unwrap();
-    let lamps = Space::Tuple(vec![Space::MultiBinary { n: 2 }, Space::MultiDiscrete { nvec: vec![2, 3] }]);
+    let lamps = Space::Tuple(vec![Space::multi_binary(&[2]), Space::multi_discrete(&[2, 3])]);
     for row in &Fixture::open("composites.jsonl").rows {
         let space = match row["space"].as_str().unwrap() {
             "half" => half.clone(),

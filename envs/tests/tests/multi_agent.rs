@@ -423,7 +423,7 @@ fn a_group_sees_what_its_members_see_acts_for_each_and_gets_all_they_get() {
     let mut team = TypedMultiAgentEnv::<f32, i64>::new(team).unwrap();
     let mut rows = MultiAgentRows::new(&team);
     assert_eq!(team.agents(), ["team", "agent_1"]);
-    assert_eq!(team.action_space(0), Space::MultiDiscrete { nvec: vec![5, 5] });
+    assert_eq!(team.action_space(0), Space::multi_discrete(&[5, 5]));
     alone.reset(Some(3), of_alone.out()).unwrap();
     team.reset(Some(3), rows.out()).unwrap();
     for [first, second, third] in [[1, 2, 3], [4, 0, 1], [2, 2, 4]] {

@@ -125,17 +125,21 @@ fn composite_spaces_are_rows_in_the_order_of_names() {
     let config = config(&python, json!({"num_workers": 1}));
     let mut env = PyVec::<f32, f32>::new(&test_env("Parts"), &config, 2).unwrap();
     let arm = Space::boxed(-1.0, 1.0, &[2, 2]);
-    let gears = Space::Tuple(vec![Space::Discrete { n: 4, start: -2 }, Space::MultiBinary { n: 3 }]);
-    let turn = Space::MultiDiscrete { nvec: vec![3, 4] };
+    let gears = Space::Tuple(vec![Space::Discrete { n: 4, start: -2 }, Space::multi_binary(&[3])]);
+    let turn = Space::MultiDiscrete { nvec: vec![3, 4], start: vec![1, -1] };
     let space = Space::dict([("turn", turn), ("gears", gears), ("arm", arm)]);
     assert_eq!(VectorEnv::observation_space(&env), &space);
     let width = space.width();
     let mut rows = Rows::<f32>::new(2, width);
     VectorEnv::reset(&mut env, Some(&[1, 2]), &mut rows.obs).unwrap();
-    // arm, gear, (bits), turn less its start.
+    // arm, gear, (bits), turn.
     assert_eq!(rows.obs[..5], [0.0, 0.25, 0.5, 0.75, -2.0]);
-    assert_eq!(rows.obs[8..10], [2.0, 3.0]);
-    let actions = [[0.5, -0.5, 1.0, -1.0, 1.0, 1.0, 0.0, 1.0, 2.0, 3.0], [0.0; 10]].concat();
+    assert_eq!(rows.obs[8..10], [3.0, 2.0]);
+    let actions = [
+        [0.5, -0.5, 1.0, -1.0, 1.0, 1.0, 0.0, 1.0, 3.0, -1.0],
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+    ];
+    let actions = actions.concat();
     VectorEnv::step(&mut env, &actions, None, rows.out()).unwrap();
     assert_eq!(rows.obs, actions);
     assert_eq!(rows.rewards, [0.5, 0.5]);

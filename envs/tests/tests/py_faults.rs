@@ -203,9 +203,17 @@ fn a_missing_interpreter_package_or_environment_is_told_with_the_way_out() {
 fn spaces_that_are_no_rows_and_rows_that_are_not_of_the_space_are_refused() {
     let Some(python) = python() else { return };
     let error = make_vec(&test_env("Wordy"), &config(&python, json!({})), 1).unwrap_err();
-    assert_contains(&error, &["its observation space: Text", "use Box, Discrete"]);
+    assert_contains(&error, &["its observation space: it has the space Text", "show each text as a number"]);
+    let spaces =
+        [("Sequence", "pad them to a Box"), ("Graph", "pad nodes and edges"), ("OneOf", "show a Tuple of")];
+    for (space, way_out) in spaces {
+        let config = config(&python, json!({ "kwargs": { "space": space } }));
+        let error = make_vec(&test_env("Strange"), &config, 1).unwrap_err();
+        let space = format!("it has the space {space}, whose members");
+        assert_contains(&error, &[&space, way_out, "has Box, Discrete, MultiDiscrete, MultiBinary"]);
+    }
     let error = make_vec(&test_env("Long"), &config(&python, json!({})), 1).unwrap_err();
-    assert_contains(&error, &["its observation space: Box of float", "use Box, Discrete"]);
+    assert_contains(&error, &["it has the space Box of float", "has Box, Discrete"]);
     let mut env = make_vec(&test_env("Stretched"), &config(&python, json!({})), 1).unwrap();
     let error = env.reset(None, &mut [0; 12]).unwrap_err();
     assert_contains(&error, &["has shape (1,), but its space says (3,)"]);

@@ -122,7 +122,7 @@ impl Env for Told {
     type Act = i64;
 
     fn observation_space(&self) -> Space {
-        Space::MultiDiscrete { nvec: vec![100, 100] }
+        Space::multi_discrete(&[100, 100])
     }
 
     fn action_space(&self) -> Space {

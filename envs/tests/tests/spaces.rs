@@ -6,7 +6,7 @@ fn composite() -> Space {
     Space::dict([
         ("speed", Space::boxed(-1.0, 1.0, &[2])),
         ("gear", Space::Discrete { n: 3, start: 1 }),
-        ("lamps", Space::Tuple(vec![Space::MultiBinary { n: 2 }, Space::MultiDiscrete { nvec: vec![2, 3] }])),
+        ("lamps", Space::Tuple(vec![Space::multi_binary(&[2]), Space::multi_discrete(&[2, 3])])),
     ])
 }
 
@@ -45,7 +45,7 @@ fn integers_become_one_hot_and_reals_stay() {
 #[test]
 fn a_composite_row_has_the_narrowest_type_that_holds_every_part() {
     let of = |parts: &[Space]| Space::Tuple(parts.to_vec()).dtype();
-    let bits = Space::MultiBinary { n: 1 };
+    let bits = Space::multi_binary(&[1]);
     let small = Space::discrete(9);
     let large = Space::discrete(1 << 25);
     let real = Space::real(&[1]);
@@ -109,6 +109,41 @@ fn spaces_survive_json_with_infinite_bounds() {
     }
     let text = serde_json::to_string(&Space::real(&[1])).unwrap();
     assert_eq!(text, r#"{"box":{"low":["-inf"],"high":["inf"],"shape":[1],"dtype":"f32"}}"#);
+}
+
+#[test]
+fn integers_count_from_their_start_and_bits_have_dimensions() {
+    let wheels = Space::MultiDiscrete { nvec: vec![3, 4], start: vec![1, -1] };
+    assert!(wheels.contains(&[3_i64, 2]) && wheels.contains(&[1_i64, -1]));
+    assert_eq!(wheels.violation(&[0_i64, 0]).unwrap(), "element 0 is 0, outside 1..=3");
+    assert_eq!(wheels.violation(&[1_i64, 3]).unwrap(), "element 1 is 3, outside -1..=2");
+    let mut flat = [9.0; 7];
+    wheels.flatten_into(bytemuck::cast_slice(&[3_i64, -1]), &mut flat).unwrap();
+    assert_eq!(flat, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+    // The draws are those of the space from 0, as in `gymnasium.spaces.MultiDiscrete`.
+    let from_zero = Space::multi_discrete(&[3, 4]);
+    let [mut low, mut row] = [[0_i64; 2]; 2];
+    let [mut a, mut b] = [NpRandom::new(5), NpRandom::new(5)];
+    for _ in 0..50 {
+        from_zero.sample(&mut a, &mut low);
+        wheels.sample(&mut b, &mut row);
+        assert_eq!(row, [low[0] + 1, low[1] - 1]);
+    }
+    let bits = Space::multi_binary(&[2, 3]);
+    assert_eq!((bits.width(), bits.flat_width(), bits.shape()), (6, 6, vec![2, 3]));
+    assert_eq!(format!("{wheels} {bits}"), "MultiDiscrete([3, 4], start=[1, -1]) MultiBinary([2, 3])");
+    for (space, json) in [
+        (wheels, r#"{"multi_discrete":{"nvec":[3,4],"start":[1,-1]}}"#),
+        (from_zero, r#"{"multi_discrete":{"nvec":[3,4]}}"#),
+        (bits, r#"{"multi_binary":{"n":[2,3]}}"#),
+        (Space::multi_binary(&[4]), r#"{"multi_binary":{"n":4}}"#),
+    ] {
+        assert_eq!(serde_json::to_string(&space).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Space>(json).unwrap(), space);
+    }
+    let short = Space::MultiDiscrete { nvec: vec![3, 4], start: vec![1] };
+    let message = short.validate().unwrap_err().to_string();
+    assert!(message.contains("is 1 long, but it must be empty, or 2 long as `nvec`"), "{message}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ impl Masks {
     pub(crate) fn new(space: &Space, rows: usize, copies: usize) -> Result<Self> {
         let choices = match space {
             Space::Discrete { n, .. } => vec![*n as usize],
-            Space::MultiDiscrete { nvec } => nvec.iter().map(|&n| n as usize).collect(),
+            Space::MultiDiscrete { nvec, .. } => nvec.iter().map(|&n| n as usize).collect(),
             other => {
                 let rule = format!("it needs a Discrete or MultiDiscrete action space, not {other}");
                 return Err(Error::config("mask_actions", true, rule));

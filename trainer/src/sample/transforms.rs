@@ -47,9 +47,9 @@ impl EnvToPolicy {
 /// Converts the policy's actions to the environment's form.
 #[derive(Debug)]
 pub(crate) enum PolicyToEnv {
-    /// Discrete actions: `start`, the first value of the space, is added. `sizes` has the number of actions of each
+    /// Discrete actions: `start`, the first value of each choice, is added; it is empty if all are 0. `sizes` has the number of actions of each
     /// choice.
-    Int { start: i64, sizes: Vec<usize>, buffer: Vec<i64> },
+    Int { start: Vec<i64>, sizes: Vec<usize>, buffer: Vec<i64> },
     /// Continuous actions: scaled from [-1, 1] to the bounds, clipped to the bounds, or unchanged, as `how` says.
     Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
 }
@@ -78,10 +78,13 @@ impl PolicyToEnv {
                     return refuse("discrete actions of type i64 (`type Act = i64`)");
                 }
                 let (start, sizes) = match space {
-                    Space::Discrete { n, start } => (*start, vec![*n as usize]),
-                    Space::MultiDiscrete { nvec } => (0, nvec.iter().map(|&n| n as usize).collect()),
-                    other => (0, vec![2; other.width()]),
+                    Space::Discrete { n, start } => (vec![*start], vec![*n as usize]),
+                    Space::MultiDiscrete { nvec, start } => {
+                        (start.clone(), nvec.iter().map(|&n| n as usize).collect())
+                    }
+                    other => (vec![], vec![2; other.width()]),
                 };
+                let start = if start.iter().all(|&start| start == 0) { vec![] } else { start };
                 Ok(Self::Int { start, sizes, buffer: vec![0; n * space.width()] })
             }
             Space::Box { low, high, .. } => {
@@ -140,10 +143,11 @@ impl PolicyToEnv {
     /// Converts stored actions, given as bytes, to the environment's form.
     pub(crate) fn apply<'a>(&'a mut self, actions: &'a mut [u8]) -> &'a [u8] {
         match self {
-            Self::Int { start: 0, .. } => actions,
+            Self::Int { start, .. } if start.is_empty() => actions,
             Self::Int { start, buffer, .. } => {
                 let actions: &[i64] = bytemuck::cast_slice(actions);
-                buffer.iter_mut().zip(actions).for_each(|(to, a)| *to = a + *start);
+                let starts = start.iter().cycle();
+                buffer.iter_mut().zip(actions).zip(starts).for_each(|((to, a), start)| *to = a + start);
                 bytemuck::cast_slice(buffer)
             }
             Self::Float { how: FloatActions::Keep, .. } => actions,

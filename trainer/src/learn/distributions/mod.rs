@@ -48,10 +48,10 @@ impl ActionDist {
     pub fn for_space(space: &Space) -> Result<Self> {
         match space {
             Space::Discrete { n, .. } => Ok(Self::Categorical { n: *n as usize }),
-            Space::MultiDiscrete { nvec } => {
+            Space::MultiDiscrete { nvec, .. } => {
                 Ok(Self::MultiCategorical { nvec: nvec.iter().map(|&n| n as usize).collect() })
             }
-            Space::MultiBinary { n } => Ok(Self::MultiCategorical { nvec: vec![2; *n] }),
+            Space::MultiBinary { .. } => Ok(Self::MultiCategorical { nvec: vec![2; space.width()] }),
             Space::Box { .. } if space.shape().len() <= 1 => Ok(Self::DiagGaussian { dim: space.width() }),
             other => Err(Error::Space {
                 who: "a stochastic policy".into(),

@@ -69,9 +69,10 @@ impl Encoding {
                 Space::Discrete { n, start } => {
                     encoding.parts.push(Part::OneHot { from, to, n: n as usize, start })
                 }
-                Space::MultiDiscrete { nvec } => {
-                    for n in nvec.into_iter().map(|n| n as usize) {
-                        encoding.parts.push(Part::OneHot { from, to, n, start: 0 });
+                Space::MultiDiscrete { nvec, start } => {
+                    for (i, n) in nvec.into_iter().map(|n| n as usize).enumerate() {
+                        let start = start.get(i).copied().unwrap_or(0);
+                        encoding.parts.push(Part::OneHot { from, to, n, start });
                         from += 1;
                         to += n;
                     }
