@@ -4,6 +4,7 @@ use crate::{DType, Element, Env, Error, NpRandom, Result, Space, Step};
 
 pub(crate) mod inputs;
 pub(crate) mod multi_agent;
+pub(crate) mod speed;
 mod vector;
 
 pub use multi_agent::{check_any_multi_agent_env, check_multi_agent_env};

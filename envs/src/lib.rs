@@ -40,40 +40,28 @@
 struct Readme;
 
 mod check;
-mod creator;
-mod element;
-mod env;
-mod env_config;
-mod error;
-mod gif;
+mod contract;
 #[doc(hidden)]
 pub mod gymnasium_rs;
-mod info_rows;
-mod multi_agent;
 mod native;
-mod nearest;
 mod np_random;
-mod py;
+mod python;
 mod registry;
-mod space;
-mod spec;
-mod speed;
-mod state;
-mod sync_vector;
-mod thread_vector;
-mod type_name;
-mod typed_vector;
-mod vector;
+mod render;
+mod running;
 mod wrappers;
 
+pub use check::speed::{Speed, measure_multi_agent_speed, measure_speed};
 pub use check::{check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env};
-pub use creator::{EnvCopies, EnvCreator, IntoEnvCreator};
-pub use element::{DType, Element};
-pub use env::{Env, Frame, ResetOptions, Step};
-pub use env_config::EnvConfig;
-pub use error::{Error, Result};
-pub use gif::encode_gif;
-pub use multi_agent::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv};
+pub use contract::element::{DType, Element};
+pub use contract::env::{Env, Frame, ResetOptions, Step};
+pub use contract::error::{Error, Result};
+pub use contract::multi_agent::{
+    AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv,
+};
+pub use contract::space::{Layout, Leaf, Space, SpaceSampler};
+pub use contract::typed_vector::TypedVectorEnv;
+pub use contract::vector::{AnyVectorEnv, StepOut, VectorEnv};
 pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig,
     BoardGame, BodyState, CartPole, CartPoleConfig, CartPoleVector, ClassicVector, CliffWalking,
@@ -88,17 +76,16 @@ pub use native::{
     TwoStepGame,
 };
 pub use np_random::NpRandom;
-pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};
-pub use registry::{
+pub use python::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};
+pub use registry::creator::{EnvCopies, EnvCreator, IntoEnvCreator};
+pub use registry::env_config::EnvConfig;
+pub use registry::ids::{
     ids, make_multi_agent, make_vec, multi_agent_ids, multi_agent_spec, register, register_multi_agent, spec,
 };
-pub use space::{Layout, Leaf, Space, SpaceSampler};
-pub use spec::EnvSpec;
-pub use speed::{Speed, measure_multi_agent_speed, measure_speed};
-pub use sync_vector::SyncVectorEnv;
-pub use thread_vector::ThreadVectorEnv;
-pub use typed_vector::TypedVectorEnv;
-pub use vector::{AnyVectorEnv, StepOut, VectorEnv};
+pub use registry::spec::EnvSpec;
+pub use render::gif::encode_gif;
+pub use running::sync_vector::SyncVectorEnv;
+pub use running::thread_vector::ThreadVectorEnv;
 pub use wrappers::{
     ActionMask, AnyWrapper, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, CopiesToWrap,
     DtypeObservation, FilterObservation, FlattenObservation, FrameStack, GrayscaleObservation,

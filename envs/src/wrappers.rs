@@ -26,7 +26,7 @@
 
 use crate::{
     Env, Result,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 
 /// Implements the named items of [`Env`] by forwarding to the field `env: E`; `render` stands for `render`, `render_fps` and

@@ -1,7 +1,7 @@
 //! Random seeds and actions for the checks of vector environments, and aligned byte buffers.
 
 use super::STEPS;
-use crate::{AnyVectorEnv, DType, Element, NpRandom, Space, space::start_at};
+use crate::{AnyVectorEnv, DType, Element, NpRandom, Space, contract::space::start_at};
 
 /// A byte buffer aligned for every scalar type.
 #[derive(Clone, Debug)]

@@ -3,11 +3,11 @@
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{classic::ClassicControl, classic_vector::ClassicVector};
+use super::classic_control::{classic::ClassicControl, classic_vector::ClassicVector};
 use crate::{
     AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, TimeLimit,
-    creator::{split_threads, stepped},
-    env_config::decode_config,
+    registry::creator::{split_threads, stepped},
+    registry::env_config::decode_config,
 };
 
 /// Registry entry of a single-agent environment.

@@ -29,7 +29,7 @@ pub use simple_tag::{SimpleTag, SimpleTagConfig};
 pub use simple_world_comm::{SimpleWorldComm, SimpleWorldCommConfig};
 
 use super::entry::{MultiAgentEntry, spec};
-use crate::{AnyMultiAgentEnv, EnvConfig, Result, env_config::decode_config};
+use crate::{AnyMultiAgentEnv, EnvConfig, Result, registry::env_config::decode_config};
 use scenario::Scenario;
 
 pub(super) fn entries() -> Vec<MultiAgentEntry> {

@@ -28,7 +28,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::entry::{Entry, spec};
-use crate::{EnvConfig, EnvCreator, Error, Result, env_config::decode_config};
+use crate::{EnvConfig, EnvCreator, Error, Result, registry::env_config::decode_config};
 use task::Task;
 
 /// The built-in MuJoCo environments, with Gymnasium's time limits and reward thresholds.

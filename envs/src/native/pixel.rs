@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::entry::{Entry, single};
 use crate::{
     Env, Error, Frame, NpRandom, Result, Space, Step,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 use screen::{SIDE, Screen};
 

@@ -3,8 +3,8 @@
 use super::{Wrapped, Wrapper};
 use crate::{
     DType, Element, Env, Error, Result, Space,
-    space::start_at,
-    state::{StateReader, StateWriter},
+    contract::space::start_at,
+    contract::state::{StateReader, StateWriter},
 };
 
 const TAG: &str = "frame_stack";

@@ -14,7 +14,7 @@ use super::{
     built_in::built_in,
     copies_to_wrap::CopiesToWrap,
 };
-use crate::{AnyVectorEnv, Error, Result, env_config::decode_config, nearest::nearest};
+use crate::{AnyVectorEnv, Error, Result, registry::env_config::decode_config, registry::nearest::nearest};
 
 type Together = dyn Fn(CopiesToWrap, &Arguments) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync;
 type OneByOne = fn(&Arguments, &str, usize, &Make<'_>) -> Result<Box<dyn AnyVectorEnv>>;

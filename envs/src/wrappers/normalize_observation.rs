@@ -3,8 +3,8 @@
 use super::running_mean_std::RunningMeanStd;
 use crate::{
     Element, Error, Result, Space, StepOut, VectorEnv,
-    state::{StateReader, StateWriter},
-    vector::check_len,
+    contract::state::{StateReader, StateWriter},
+    contract::vector::check_len,
 };
 
 const TAG: &str = "normalize_observation";

@@ -3,7 +3,7 @@
 use super::{normalize_observation::check_epsilon, running_mean_std::RunningMeanStd};
 use crate::{
     DType, Error, Result, StepOut, VectorEnv,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 
 const TAG: &str = "normalize_reward";

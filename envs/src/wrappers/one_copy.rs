@@ -5,7 +5,7 @@ use std::{fmt, marker::PhantomData};
 
 use crate::{
     AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 
 const TAG: &str = "one_copy";

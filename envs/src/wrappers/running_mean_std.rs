@@ -2,7 +2,7 @@
 
 use crate::{
     DType, Element, Error, Result,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 
 /// Running mean and variance of every column; rounded to single precision after every operation where numpy computes in it.

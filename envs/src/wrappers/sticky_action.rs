@@ -3,7 +3,7 @@
 use super::{Wrapped, Wrapper};
 use crate::{
     Element, Env, Error, NpRandom, Result,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 
 const TAG: &str = "sticky_action";

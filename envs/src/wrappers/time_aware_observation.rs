@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Wrapped, Wrapper, wrapper::convert};
 use crate::{
     DType, Element, Env, Error, Result, Space,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 
 const TAG: &str = "time_aware";

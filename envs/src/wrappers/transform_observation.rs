@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Element, Env, Result, Space, Step, sync_vector::check_space};
+use crate::{Element, Env, Result, Space, Step, running::sync_vector::check_space};
 
 /// Replaces every observation by the one that `func` writes, which has its own space and scalar type.
 ///

@@ -1,7 +1,7 @@
 //! The adapter that puts a [`Wrapper`] around one copy of an environment.
 
 use super::{Wrapper, load, save};
-use crate::{Env, Frame, Result, Space, Step, sync_vector::check_space};
+use crate::{Env, Frame, Result, Space, Step, running::sync_vector::check_space};
 
 const TAG: &str = "wrapped";
 

@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::Wrapper;
 use crate::{
     Error, Result, Space, StepOut, VectorEnv,
-    state::{StateReader, StateWriter},
-    sync_vector::check_space,
-    type_name::short_type_name,
-    vector::{check_actions, check_len},
+    contract::state::{StateReader, StateWriter},
+    contract::type_name::short_type_name,
+    contract::vector::{check_actions, check_len},
+    running::sync_vector::check_space,
 };
 
 const TAG: &str = "wrapped_vector";

@@ -71,7 +71,7 @@ fn options_in_settings_hold_for_every_episode_in_wrappers_too() {
         serde_json::from_value(json!(["FlattenObservation", "MaxAndSkipObservation(2)", "TimeLimit(1)"]))
             .unwrap();
     let made = || CartPole::new(Default::default());
-    for creator in [EnvCreator::from("CartPole-v1"), EnvCreator::from("StatelessCartPole-v0")] {
+    for creator in [EnvCreator::from("CartPole-v1"), EnvCreator::from("StatelessCartPole-v1")] {
         for wrappers in [&wrappers, &around] {
             let creator = creator.wrapped(wrappers);
             let mut env = creator.make_vec(&settings(json!({ "low": 0.25, "high": 0.25 })), 2).unwrap();

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     AnyVectorEnv, Env, EnvConfig, EnvCreator, EnvSpec, Error, Frame, NpRandom, Result, Space, Step,
-    creator::{split_threads, stepped},
     native::entry::Entry,
+    registry::creator::{split_threads, stepped},
 };
 
 /// A MiniGrid environment (`MiniGrid-*`), bit for bit equal to MiniGrid 3.2.

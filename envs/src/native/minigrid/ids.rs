@@ -14,7 +14,9 @@ use super::{
     settings::{Common, Settings},
     task::Task,
 };
-use crate::{EnvConfig, EnvSpec, Error, Result, env_config::decode_config, nearest::nearest};
+use crate::{
+    EnvConfig, EnvSpec, Error, Result, registry::env_config::decode_config, registry::nearest::nearest,
+};
 
 /// A task and the common settings, decoded for one id.
 pub(super) type Decoded = (Arc<dyn Task>, Common);

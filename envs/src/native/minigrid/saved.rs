@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    state::{StateReader, StateWriter},
+    contract::state::{StateReader, StateWriter},
 };
 
 fn write_pos(out: &mut StateWriter, (x, y): Pos) {

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result, Space,
-    state::{StateReader, StateWriter},
-    vector::invalid_action,
+    contract::state::{StateReader, StateWriter},
+    contract::vector::invalid_action,
 };
 
 /// A multi-agent particle environment: agents in a plane move, push each other and talk. Its scenario is one of

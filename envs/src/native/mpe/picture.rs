@@ -2,7 +2,7 @@
 //! words of agents are not shown.
 
 use super::world::World;
-use crate::{Frame, native::draw};
+use crate::{Frame, render::draw};
 
 /// Draws a world; `zoom` scales the size of bodies, not their distances.
 pub(super) fn draw(world: &World, zoom: f64) -> Option<Frame> {

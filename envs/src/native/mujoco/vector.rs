@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     AnyVectorEnv, DType, Error, Frame, NpRandom, Result, Space, StepOut, ThreadVectorEnv, VectorEnv,
-    state::{StateReader, StateWriter},
-    vector::check_actions,
+    contract::state::{StateReader, StateWriter},
+    contract::vector::check_actions,
 };
 
 /// Largest width and height of a picture, in pixels.

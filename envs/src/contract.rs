@@ -1,0 +1,11 @@
+//! What environments promise: the traits for one copy, for many and for several agents, their spaces, errors and states.
+
+pub(crate) mod element;
+pub(crate) mod env;
+pub(crate) mod error;
+pub(crate) mod multi_agent;
+pub(crate) mod space;
+pub(crate) mod state;
+pub(crate) mod type_name;
+pub(crate) mod typed_vector;
+pub(crate) mod vector;

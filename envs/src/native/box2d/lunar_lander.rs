@@ -1,0 +1,459 @@
+//! LunarLander: land between two flags with a main engine and two side engines.
+
+use std::f64::consts::PI;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::entry::{Entry, spec};
+use super::engine::{
+    BodyDef, BodyState, Edge, FixtureDef, Polygon, RevoluteJointDef, Saved, Shape, Vec2, World,
+};
+use crate::{
+    DType, Env, EnvCreator, Error, Frame, NpRandom, Result, Space, Step, TimeLimit,
+    contract::state::{StateReader, StateWriter},
+    registry::creator::{split_threads, stepped},
+    registry::env_config::decode_config,
+    render::draw::Canvas,
+};
+
+mod action;
+
+pub use action::LunarLanderAction;
+
+const FPS: f64 = 50.0;
+/// Pixels per meter.
+const SCALE: f64 = 30.0;
+const WIDTH: f64 = 600.0 / SCALE;
+const HEIGHT: f64 = 400.0 / SCALE;
+const MAIN_ENGINE_POWER: f64 = 13.0;
+const SIDE_ENGINE_POWER: f64 = 0.6;
+const MAIN_ENGINE_Y: f64 = 4.0;
+const SIDE_ENGINE_HEIGHT: f64 = 14.0;
+const SIDE_ENGINE_AWAY: f64 = 12.0;
+/// Largest strength of the random push at the start, in newtons in either direction.
+const FIRST_PUSH: f64 = 1000.0;
+const LANDER: [(f64, f64); 6] =
+    [(-14.0, 17.0), (-17.0, 0.0), (-17.0, -10.0), (17.0, -10.0), (17.0, 0.0), (14.0, 17.0)];
+const LEG_AWAY: f64 = 20.0;
+const LEG_DOWN: f64 = 18.0;
+/// Half the width and height of a leg, in pixels.
+const LEG_SIZE: (f64, f64) = (2.0, 8.0);
+const LEG_TORQUE: f64 = 40.0;
+const HELIPAD_Y: f64 = HEIGHT / 4.0;
+/// Number of fixtures: the pieces of the ground and one below, the hull and two legs.
+const FIXTURES: usize = CHUNKS + 3;
+/// Number of points of the ground, one more than it has pieces.
+const CHUNKS: usize = 11;
+/// Indices of the bodies, in the order of their creation.
+const MOON: usize = 0;
+const HULL: usize = 1;
+const LEGS: [usize; 2] = [2, 3];
+const TAG: &str = "lunar_lander";
+const PURPLE: [u8; 3] = [128, 102, 230];
+const DARK: [u8; 3] = [77, 77, 128];
+const YELLOW: [u8; 3] = [204, 204, 0];
+const WHITE: [u8; 3] = [255; 3];
+
+/// Settings of LunarLander; the defaults are those of `LunarLander-v3`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LunarLanderConfig {
+    /// Whether actions are engine throttles; otherwise an action chooses the engine that fires.
+    pub continuous: bool,
+    /// Gravity in m/s^2, between -12 and 0.
+    pub gravity: f64,
+    /// Whether wind pushes and turns the lander until a leg touches the ground.
+    pub enable_wind: bool,
+    /// Largest force of the wind; 0 to 20 is recommended.
+    pub wind_power: f64,
+    /// Largest torque of the wind; 0 to 2 is recommended.
+    pub turbulence_power: f64,
+}
+
+impl Default for LunarLanderConfig {
+    fn default() -> Self {
+        Self {
+            continuous: false,
+            gravity: -10.0,
+            enable_wind: false,
+            wind_power: 15.0,
+            turbulence_power: 1.5,
+        }
+    }
+}
+
+/// A LunarLander environment, equal to Gymnasium's `LunarLander-v3`.
+///
+/// | | |
+/// |---|---|
+/// | observation | x and y from the pad, both velocities, angle, angular velocity, whether each leg touches the ground |
+/// | action of `LunarLander<i64>` | 0 nothing, 1 left engine, 2 main engine, 3 right engine |
+/// | action of `LunarLander<f32>` | throttle of the main engine (off up to 0), throttle of the side engines (off within 0.5 of 0) |
+/// | reward | improvement in distance, speed and angle, minus fuel; -100 for a crash, 100 for coming to rest |
+/// | start | at the top, pushed at random |
+/// | terminated | the body touches the ground, the lander leaves the picture sideways, or it comes to rest |
+#[derive(Clone, Debug)]
+pub struct LunarLander<A: LunarLanderAction = i64> {
+    config: LunarLanderConfig,
+    random: NpRandom,
+    world: World,
+    /// Positions in the patterns of the wind's force and of its torque.
+    wind: [i64; 2],
+    game_over: bool,
+    leg_contact: [bool; 2],
+    shaping: Option<f64>,
+    /// Whether `reset` has been called.
+    started: bool,
+    running: bool,
+    action: std::marker::PhantomData<A>,
+}
+
+impl<A: LunarLanderAction> LunarLander<A> {
+    /// Creates a lander; call `reset` before the first step.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if `gravity` is not between -12 and 0, if a power of the wind is not finite, or if
+    /// `continuous` does not match the action type.
+    pub fn new(config: LunarLanderConfig) -> Result<Self> {
+        let LunarLanderConfig { continuous, gravity, wind_power, turbulence_power, .. } = config;
+        let refuse = |message: String| Err(Error::Config { env: "LunarLander".into(), message });
+        if !(gravity > -12.0 && gravity < 0.0) {
+            return refuse(format!("`gravity` is {gravity}, but it must be between -12 and 0"));
+        }
+        for (name, power) in [("wind_power", wind_power), ("turbulence_power", turbulence_power)] {
+            if !power.is_finite() {
+                return refuse(format!("`{name}` is {power}, but it must be finite"));
+            }
+        }
+        if continuous != A::CONTINUOUS {
+            let (here, other) = if A::CONTINUOUS { ("f32", "i64") } else { ("i64", "f32") };
+            return refuse(format!(
+                "`continuous` is {continuous}, but LunarLander<{here}> has the other kind; use LunarLander<{other}>"
+            ));
+        }
+        Ok(Self {
+            config,
+            random: NpRandom::new(0),
+            world: World::new(Vec2::new(0.0, gravity as f32)),
+            wind: [0; 2],
+            game_over: false,
+            leg_contact: [false; 2],
+            shaping: None,
+            started: false,
+            running: false,
+            action: std::marker::PhantomData,
+        })
+    }
+
+    /// Returns the bodies in Box2D's order: the ground, the lander, its right leg, its left leg; none before the first
+    /// reset.
+    pub fn bodies(&self) -> impl Iterator<Item = BodyState> {
+        self.world.states()
+    }
+
+    fn build(&mut self) {
+        let mut height: [f64; CHUNKS + 1] = std::array::from_fn(|_| self.random.uniform(0.0, HEIGHT / 2.0));
+        let chunk_x: [f64; CHUNKS] = std::array::from_fn(|i| WIDTH / (CHUNKS - 1) as f64 * i as f64);
+        height[CHUNKS / 2 - 2..=CHUNKS / 2 + 2].fill(HELIPAD_Y);
+        // The point before the first is the last, because index -1 in Python is the last element.
+        let smooth_y: [f64; CHUNKS] = std::array::from_fn(|i| {
+            let before = if i == 0 { height[CHUNKS] } else { height[i - 1] };
+            0.33 * (before + height[i] + height[i + 1])
+        });
+        let world = &mut self.world;
+        world.clear();
+        world.reserve(FIXTURES);
+        world.create_body(BodyDef { is_dynamic: false, position: Vec2::default(), angle: 0.0 });
+        world.create_fixture(FixtureDef::new(Shape::Edge(Edge::new(point(0.0, 0.0), point(WIDTH, 0.0)))));
+        for i in 0..CHUNKS - 1 {
+            let edge = Edge::new(point(chunk_x[i], smooth_y[i]), point(chunk_x[i + 1], smooth_y[i + 1]));
+            world.create_fixture(FixtureDef { friction: 0.1, ..FixtureDef::new(Shape::Edge(edge)) });
+        }
+        let x = WIDTH / 2.0;
+        let y = HEIGHT;
+        world.create_body(BodyDef { is_dynamic: true, position: point(x, y), angle: 0.0 });
+        let corners = LANDER.map(|(x, y)| point(x / SCALE, y / SCALE));
+        world.create_fixture(FixtureDef {
+            shape: Shape::Polygon(Polygon::hull(&corners)),
+            density: 5.0,
+            friction: 0.1,
+            category: 0x10,
+            mask: 0x1,
+        });
+        let mut push = || self.random.uniform(-FIRST_PUSH, FIRST_PUSH);
+        let push = point(push(), push());
+        world.body_mut(HULL).apply_force_to_center(push);
+        if self.config.enable_wind {
+            self.wind = [(); 2].map(|()| self.random.integers(-9999, 9999));
+        }
+        for i in [-1.0, 1.0] {
+            let position = point(x - i * LEG_AWAY / SCALE, y);
+            let leg = world.create_body(BodyDef { is_dynamic: true, position, angle: (i * 0.05) as f32 });
+            let shape = Polygon::rectangle((LEG_SIZE.0 / SCALE) as f32, (LEG_SIZE.1 / SCALE) as f32);
+            world.create_fixture(FixtureDef {
+                density: 1.0,
+                category: 0x20,
+                mask: 0x1,
+                ..FixtureDef::new(Shape::Polygon(shape))
+            });
+            let (lower, upper) = if i < 0.0 { (0.9 - 0.5, 0.9) } else { (-0.9, -0.9 + 0.5) };
+            world.create_joint(RevoluteJointDef {
+                bodies: [HULL, leg],
+                local_anchors: [Vec2::default(), point(i * LEG_AWAY / SCALE, LEG_DOWN / SCALE)],
+                lower_angle: lower as f32,
+                upper_angle: upper as f32,
+                max_motor_torque: LEG_TORQUE as f32,
+                motor_speed: (0.3 * i) as f32,
+            });
+        }
+    }
+
+    fn blow(&mut self) {
+        let strength = |index: i64, power: f64| {
+            let index = index as f64;
+            ((0.02 * index).sin() + (PI * 0.01 * index).sin()).tanh() * power
+        };
+        let [push, torque] = self.wind;
+        let lander = self.world.body_mut(HULL);
+        lander.apply_force_to_center(point(strength(push, self.config.wind_power), 0.0));
+        lander.apply_torque(strength(torque, self.config.turbulence_power) as f32);
+        self.wind = [push.wrapping_add(1), torque.wrapping_add(1)];
+    }
+
+    /// Fires the engines; returns the power of the main engine and of the side engine.
+    fn fire(&mut self, action: &[A]) -> (f64, f64) {
+        let lander = self.world.body_mut(HULL);
+        let angle = f64::from(lander.angle());
+        let tip = (angle.sin(), angle.cos());
+        let side = (-tip.1, tip.0);
+        let dispersion = [(); 2].map(|()| self.random.uniform(-1.0, 1.0) / SCALE);
+        let position = lander.position();
+        let x = f64::from(position.x);
+        let y = f64::from(position.y);
+        let main = A::main_power(action);
+        if main > 0.0 {
+            let down = MAIN_ENGINE_Y / SCALE + 2.0 * dispersion[0];
+            let ox = tip.0 * down + side.0 * dispersion[1];
+            let oy = -tip.1 * down - side.1 * dispersion[1];
+            let impulse = point(-ox * MAIN_ENGINE_POWER * main, -oy * MAIN_ENGINE_POWER * main);
+            lander.apply_linear_impulse(impulse, point(x + ox, y + oy));
+        }
+        let (direction, power) = A::side_power(action);
+        if power > 0.0 {
+            let away = 3.0 * dispersion[1] + direction * SIDE_ENGINE_AWAY / SCALE;
+            let ox = tip.0 * dispersion[0] + side.0 * away;
+            let oy = -tip.1 * dispersion[0] - side.1 * away;
+            // 17 and 14 are Gymnasium's numbers: the engine moves a little when the lander turns.
+            let at = point(x + ox - tip.0 * 17.0 / SCALE, y + oy + tip.1 * SIDE_ENGINE_HEIGHT / SCALE);
+            let impulse = point(-ox * SIDE_ENGINE_POWER * power, -oy * SIDE_ENGINE_POWER * power);
+            lander.apply_linear_impulse(impulse, at);
+        }
+        (main, power)
+    }
+
+    fn hear_contacts(&mut self) {
+        for event in self.world.events() {
+            self.game_over |= event.began && event.bodies.contains(&HULL);
+            for (contact, leg) in self.leg_contact.iter_mut().zip(LEGS) {
+                if event.bodies.contains(&leg) {
+                    *contact = event.began;
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, action: &[A], obs: &mut [f32]) -> Step {
+        if self.config.enable_wind && !self.leg_contact.contains(&true) {
+            self.blow();
+        }
+        let (main, side) = self.fire(action);
+        self.world.step((1.0 / FPS) as f32, 180, 60);
+        self.hear_contacts();
+        let lander = self.world.body(HULL);
+        let position = lander.position();
+        let velocity = lander.linear_velocity();
+        let leg = self.leg_contact.map(|contact| if contact { 1.0 } else { 0.0 });
+        let state = [
+            (f64::from(position.x) - WIDTH / 2.0) / (WIDTH / 2.0),
+            (f64::from(position.y) - (HELIPAD_Y + LEG_DOWN / SCALE)) / (HEIGHT / 2.0),
+            f64::from(velocity.x) * (WIDTH / 2.0) / FPS,
+            f64::from(velocity.y) * (HEIGHT / 2.0) / FPS,
+            f64::from(lander.angle()),
+            20.0 * f64::from(lander.angular_velocity()) / FPS,
+            leg[0],
+            leg[1],
+        ];
+        let shaping = -100.0 * (state[0] * state[0] + state[1] * state[1]).sqrt()
+            - 100.0 * (state[2] * state[2] + state[3] * state[3]).sqrt()
+            - 100.0 * state[4].abs()
+            + 10.0 * state[6]
+            + 10.0 * state[7];
+        let mut reward = self.shaping.map_or(0.0, |before| shaping - before);
+        self.shaping = Some(shaping);
+        reward -= main * 0.30;
+        reward -= side * 0.03;
+        let mut terminated = false;
+        if self.game_over || state[0].abs() >= 1.0 {
+            terminated = true;
+            reward = -100.0;
+        }
+        if !lander.is_awake() {
+            terminated = true;
+            reward = 100.0;
+        }
+        for (obs, value) in obs.iter_mut().zip(state) {
+            *obs = value as f32;
+        }
+        Step { reward, terminated, truncated: false }
+    }
+}
+
+impl<A: LunarLanderAction> Env for LunarLander<A> {
+    type Obs = f32;
+    type Act = A;
+
+    fn observation_space(&self) -> Space {
+        let high = [2.5, 2.5, 10.0, 10.0, 2.0 * PI, 10.0].map(|high| f64::from(high as f32));
+        let low = high.iter().map(|high| -high).chain([-0.0, -0.0]).collect();
+        let high = high.into_iter().chain([1.0, 1.0]).collect();
+        Space::Box { low, high, shape: vec![8], dtype: DType::F32 }
+    }
+
+    fn action_space(&self) -> Space {
+        A::space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        match seed {
+            Some(seed) => self.random = NpRandom::new(seed),
+            // Seeded here, not in `new`, so that clones do not share a random stream.
+            None if !self.started => self.random = NpRandom::from_entropy(),
+            None => {}
+        }
+        self.started = true;
+        self.running = true;
+        self.game_over = false;
+        self.leg_contact = [false; 2];
+        self.shaping = None;
+        self.build();
+        self.advance(A::NOTHING, obs);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[A], obs: &mut [f32]) -> Result<Step> {
+        if !A::is_valid(action) {
+            return Err(Error::invalid_action("LunarLander", action, &self.action_space()));
+        }
+        if !self.running {
+            return Err(Error::other("LunarLander was stepped outside an episode; call `reset` first"));
+        }
+        let step = self.advance(action, obs);
+        self.running = !step.terminated;
+        Ok(step)
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        Ok(self.draw())
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        Some(FPS)
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        let mut out = StateWriter::new(TAG);
+        out.random(&self.random);
+        self.wind.iter().for_each(|&index| out.u64(index as u64));
+        out.option(self.shaping.map(f64::to_bits));
+        [self.game_over, self.leg_contact[0], self.leg_contact[1], self.started, self.running]
+            .iter()
+            .for_each(|flag| flag.save(&mut out));
+        self.world.save(&mut out);
+        Some(out.finish())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut input = StateReader::new(TAG, state)?;
+        let random = input.random()?;
+        let wind = [input.u64()? as i64, input.u64()? as i64];
+        let shaping = input.option()?.map(f64::from_bits);
+        let [game_over, left, right, started, running] = Saved::load(&mut input)?;
+        let world = World::load(&mut input)?;
+        input.finish()?;
+        if world.states().count() != if started { LEGS[1] + 1 } else { 0 } {
+            return Err(Error::state("it holds another number of bodies; it is damaged"));
+        }
+        self.random = random;
+        self.wind = wind;
+        self.shaping = shaping;
+        self.world = world;
+        self.game_over = game_over;
+        self.leg_contact = [left, right];
+        self.started = started;
+        self.running = running;
+        Ok(())
+    }
+}
+
+impl<A: LunarLanderAction> LunarLander<A> {
+    /// Draws Gymnasium's picture, without the sparks of the engines.
+    fn draw(&self) -> Option<Frame> {
+        let mut canvas = Canvas::new(600, 400)?;
+        let scaled = |point: Vec2| (point.x * SCALE as f32, point.y * SCALE as f32);
+        let top = 400.0;
+        if !self.started {
+            return Some(canvas.into_frame());
+        }
+        // The first piece of the ground lies below all others.
+        for piece in self.world.outlines(MOON).skip(1) {
+            let ends: Vec<_> = piece.map(scaled).collect();
+            canvas.polygon(&[ends[0], ends[1], (ends[1].0, top), (ends[0].0, top)], [0; 3]);
+        }
+        for body in [HULL, LEGS[0], LEGS[1]] {
+            for outline in self.world.outlines(body) {
+                let mut corners: Vec<_> = outline.map(scaled).collect();
+                canvas.polygon(&corners, PURPLE);
+                corners.push(corners[0]);
+                canvas.line(&corners, 1.0, DARK);
+            }
+        }
+        let flag_y = (HELIPAD_Y * SCALE) as f32;
+        for chunk in [CHUNKS / 2 - 1, CHUNKS / 2 + 1] {
+            let x = (WIDTH / (CHUNKS - 1) as f64 * chunk as f64 * SCALE) as f32;
+            let top = flag_y + 50.0;
+            canvas.line(&[(x, flag_y), (x, top)], 1.0, WHITE);
+            canvas.polygon(&[(x, top), (x, top - 10.0), (x + 25.0, top - 5.0)], YELLOW);
+        }
+        Some(canvas.into_frame())
+    }
+}
+
+fn point(x: f64, y: f64) -> Vec2 {
+    Vec2::new(x as f32, y as f32)
+}
+
+/// Returns the registry entries of LunarLander.
+pub(super) fn entries() -> Vec<Entry> {
+    let summary = "land between two flags with little fuel";
+    vec![
+        entry("LunarLander-v3", summary, false),
+        entry("LunarLanderContinuous-v3", "land between two flags with engines that have throttles", true),
+    ]
+}
+
+fn entry(id: &'static str, summary: &str, continuous: bool) -> Entry {
+    const LIMIT: usize = 1000;
+    let creator = EnvCreator::new(id, move |config, num_envs| {
+        let (mut config, num_threads) = split_threads::<LunarLanderConfig>(id, config)?;
+        config.entry("continuous").or_insert_with(|| continuous.into());
+        let config: LunarLanderConfig = decode_config(id, &config)?;
+        if config.continuous {
+            let env = LunarLander::<f32>::new(config)?;
+            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
+        } else {
+            let env = LunarLander::<i64>::new(config)?;
+            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
+        }
+    });
+    (spec(id, summary, Some(LIMIT), Some(200.0)), creator)
+}

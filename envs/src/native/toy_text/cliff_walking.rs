@@ -1,0 +1,143 @@
+//! CliffWalking: walk along a cliff to the goal without falling.
+
+use serde::{Deserialize, Serialize};
+
+use super::table::{Outcome, Table, Walk};
+use crate::render::board::{self, Board};
+use crate::{Env, Frame, Result, Space, Step};
+
+const ROWS: usize = 4;
+const COLUMNS: usize = 12;
+const START: usize = (ROWS - 1) * COLUMNS;
+const GOAL: usize = ROWS * COLUMNS - 1;
+
+/// Settings of CliffWalking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CliffWalkingConfig {
+    /// Whether a step goes to either side with a probability of 1/3 each.
+    pub is_slippery: bool,
+}
+
+/// A CliffWalking environment: example 6.6 of Sutton and Barto's book, 4 rows of 12 fields, without a time limit.
+///
+/// | | |
+/// |---|---|
+/// | observation | the number of the field, 12 * row + column |
+/// | actions | 0 up, 1 right, 2 down, 3 left |
+/// | reward | -1 per step; -100 for a fall, which returns the agent to the start |
+/// | start | the field at the bottom left |
+/// | terminated | at the goal, the field at the bottom right |
+///
+/// `info("prob")` is the probability of the last transition.
+#[derive(Clone, Debug)]
+pub struct CliffWalking {
+    walk: Walk,
+}
+
+impl CliffWalking {
+    /// Creates an environment; call `reset` before the first step.
+    pub fn new(config: CliffWalkingConfig) -> Self {
+        let starts: [bool; ROWS * COLUMNS] = std::array::from_fn(|state| state == START);
+        let table = Table::new(4, &starts, |state, action| {
+            let moves = if config.is_slippery {
+                vec![(action + 3) % 4, action, (action + 1) % 4]
+            } else {
+                vec![action]
+            };
+            let probability = 1.0 / moves.len() as f64;
+            moves.into_iter().map(move |action| {
+                let state = neighbour(state, action);
+                if is_cliff(state) {
+                    Outcome { probability, state: START, reward: -100.0, terminated: false }
+                } else {
+                    Outcome { probability, state, reward: -1.0, terminated: state == GOAL }
+                }
+            })
+        });
+        Self { walk: Walk::new("CliffWalking", "cliff_walking", table) }
+    }
+}
+
+fn neighbour(state: usize, action: usize) -> usize {
+    let row = state / COLUMNS;
+    let column = state % COLUMNS;
+    let (row, column) = match action {
+        0 => (row.saturating_sub(1), column),
+        1 => (row, (column + 1).min(COLUMNS - 1)),
+        2 => ((row + 1).min(ROWS - 1), column),
+        _ => (row, column.saturating_sub(1)),
+    };
+    row * COLUMNS + column
+}
+
+fn is_cliff(state: usize) -> bool {
+    START < state && state < GOAL
+}
+
+impl Env for CliffWalking {
+    type Obs = i64;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.walk.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.walk.action_space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
+        self.walk.reset(seed, obs);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
+        self.walk.step(action, obs)
+    }
+
+    fn info(&self, key: &str) -> Option<f64> {
+        self.walk.info(key)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        Some(4.0)
+    }
+
+    /// Draws 768 x 256 pixels, Gymnasium's size, in pavlov's own style.
+    fn render(&mut self) -> Result<Option<Frame>> {
+        let Some(mut board) = Board::new(ROWS, COLUMNS, (64, 64)) else { return Ok(None) };
+        for state in 0..ROWS * COLUMNS {
+            let color = if is_cliff(state) { [94, 63, 52] } else { [139, 172, 80] };
+            board.tile((state / COLUMNS, state % COLUMNS), color);
+        }
+        board.flag((GOAL / COLUMNS, GOAL % COLUMNS));
+        if let Some(state) = self.walk.state {
+            board.disc((state / COLUMNS, state % COLUMNS), 0.3, board::AGENT);
+        }
+        Ok(Some(board.into_frame()))
+    }
+
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        let Some(here) = self.walk.state else { return Ok(None) };
+        let letter = |state| match state {
+            _ if state == here => "x",
+            GOAL => "T",
+            _ if is_cliff(state) => "C",
+            _ => "o",
+        };
+        let row = |row| {
+            let letters: Vec<_> = (row * COLUMNS..(row + 1) * COLUMNS).map(letter).collect();
+            letters.join("  ") + "\n"
+        };
+        Ok(Some((0..ROWS).map(row).collect::<String>() + "\n"))
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        Some(self.walk.save().finish())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.walk.load(state)?.finish()
+    }
+}

@@ -1,0 +1,106 @@
+//! The seed and actions of a running episode, which can bring a copy back to the same point.
+
+use std::sync::Arc;
+
+use crate::{
+    Error, ResetOptions, Result,
+    contract::state::{StateReader, StateWriter},
+};
+
+/// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
+const MOST_RESERVED_STEPS: usize = 1 << 12;
+
+/// What a saved episode holds: its seed and actions, or the options of its reset, too.
+const WITHOUT_OPTIONS: u64 = 1;
+const WITH_OPTIONS: u64 = 2;
+
+/// Seed and actions of the running episode of one copy.
+#[derive(Clone, Debug)]
+pub(super) struct Episode {
+    seed: Option<u64>,
+    step: usize,
+    /// Actions of all steps so far, as bytes, one row after the other.
+    actions: Vec<u8>,
+    /// Options of the reset; `None` if there were none.
+    options: Option<Arc<ResetOptions>>,
+}
+
+/// A copy and its point in the episode, for error messages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CopyPosition {
+    pub(super) row: usize,
+    pub(super) seed: Option<u64>,
+    /// Number of the step, from 1; 0 during the reset.
+    pub(super) step: usize,
+}
+
+impl Episode {
+    pub(super) fn new(most_steps: Option<usize>, act_bytes: usize) -> Self {
+        let room = most_steps.unwrap_or(MOST_RESERVED_STEPS).min(MOST_RESERVED_STEPS) * act_bytes;
+        Self { seed: None, step: 0, actions: Vec::with_capacity(room), options: None }
+    }
+
+    pub(super) fn begin(&mut self, seed: Option<u64>, options: &Option<Arc<ResetOptions>>) {
+        self.options.clone_from(options);
+        self.seed = seed;
+        self.step = 0;
+        self.actions.clear();
+    }
+
+    pub(super) fn act(&mut self, action: &[u8]) {
+        self.step += 1;
+        self.actions.extend_from_slice(action);
+    }
+
+    pub(super) fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    pub(super) fn options(&self) -> &Option<Arc<ResetOptions>> {
+        &self.options
+    }
+
+    pub(super) fn step(&self) -> usize {
+        self.step
+    }
+
+    pub(super) fn actions(&self) -> &[u8] {
+        &self.actions
+    }
+
+    pub(super) fn save(&self, state: &mut StateWriter) -> Result<()> {
+        let Some(seed) = self.seed else {
+            return Err(Error::state(
+                "the episode was started without a seed, so it cannot be replayed; reset with seeds",
+            ));
+        };
+        state.u64(if self.options.is_some() { WITH_OPTIONS } else { WITHOUT_OPTIONS });
+        state.u64(seed);
+        state.u64(self.step as u64);
+        state.bytes(&self.actions);
+        if let Some(options) = &self.options {
+            state.bytes(&serde_json::to_vec(&**options).map_err(Error::other)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn load(state: &mut StateReader<'_>, act_bytes: usize) -> Result<Self> {
+        let kind = state.u64()?;
+        let seed = Some(state.u64()?);
+        let step = state.u64()? as usize;
+        let actions = state.bytes()?.to_vec();
+        if actions.len() != step.saturating_mul(act_bytes) {
+            let found = actions.len();
+            return Err(Error::state(format!("{found} bytes of actions for {step} steps of {act_bytes}")));
+        }
+        let options = match kind {
+            WITH_OPTIONS => {
+                let options = serde_json::from_slice(state.bytes()?);
+                let damaged = |error| Error::state(format!("the options of a reset: {error}"));
+                Some(Arc::new(options.map_err(damaged)?))
+            }
+            _ => None,
+        };
+        Ok(Self { seed, step, actions, options })
+    }
+}

@@ -1,0 +1,393 @@
+//! The environment argument of a trainer: an id, a closure, or an [`EnvCreator`].
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{
+    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, ResetOptions, Result,
+    SyncVectorEnv, ThreadVectorEnv, VectorEnv,
+    contract::type_name::short_type_name,
+    registry::env_config::decode_config,
+    running::agents::{GlobalState, Grouped, TimeLimit},
+    wrappers::{WrapperSpec, by_name},
+};
+
+/// Copies of one environment that are ready to be stepped.
+#[derive(Debug)]
+pub enum EnvCopies {
+    /// Single-agent copies, stepped together.
+    Vector(Box<dyn AnyVectorEnv>),
+    /// Multi-agent copies, stepped one by one.
+    MultiAgent(Vec<Box<dyn AnyMultiAgentEnv>>),
+}
+
+type Make = dyn Fn(&EnvConfig, usize) -> Result<EnvCopies> + Send + Sync;
+
+/// Makes copies of one environment. Clones share the closure that makes them.
+#[derive(Clone)]
+pub struct EnvCreator {
+    name: Arc<str>,
+    make: Arc<Make>,
+}
+
+impl EnvCreator {
+    /// Creates copies with `make_vec`, which gets the `env_config` and the number of copies.
+    pub fn new(
+        name: impl Into<String>,
+        make_vec: impl Fn(&EnvConfig, usize) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_copies(name, move |config, num_envs| make_vec(config, num_envs).map(EnvCopies::Vector))
+    }
+
+    pub(crate) fn of_copies(
+        name: impl Into<String>,
+        make: impl Fn(&EnvConfig, usize) -> Result<EnvCopies> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into().into(), make: Arc::new(make) }
+    }
+
+    /// Creates copies with `make`, which gets the `env_config` as a settings struct `C`. A key that the default of `C` does
+    /// not have is an error, which suggests the nearest key. The copies are stepped one after the other. With the key
+    /// `num_threads`, which `C` need not have, that many threads share the copies, with the same results.
+    ///
+    /// ```
+    /// use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator};
+    ///
+    /// let creator = EnvCreator::configured(|config: CartPoleConfig| Ok(CartPole::new(config)));
+    /// ```
+    pub fn configured<C, E: Env>(make: impl Fn(C) -> Result<E> + Send + Sync + 'static) -> Self
+    where
+        C: Default + Clone + serde::Serialize + DeserializeOwned,
+    {
+        let name = short_type_name::<E>();
+        Self::new(name.clone(), move |config, num_envs| {
+            let (config, num_threads) = split_threads::<C>(&name, config)?;
+            let config: C = decode_config(&name, &config)?;
+            stepped(num_envs, num_threads, || make(config.clone()))
+        })
+    }
+
+    /// Creates a vector environment that steps all its copies itself: `EnvCreator::vector(MyVectorEnv::new)`.
+    pub fn vector<V: VectorEnv + 'static>(make: impl Fn(usize) -> V + Send + Sync + 'static) -> Self {
+        let name = short_type_name::<V>();
+        Self::new(name.clone(), move |config, num_envs| {
+            refuse_config(&name, config, "EnvCreator::new")?;
+            Ok(Box::new(make(num_envs)))
+        })
+    }
+
+    /// Creates multi-agent copies; `make` makes one of them.
+    ///
+    /// ```
+    /// use pavlov_envs::{BoardGame, EnvConfig, EnvCopies, EnvCreator};
+    ///
+    /// # fn main() -> pavlov_envs::Result<()> {
+    /// let creator = EnvCreator::multi_agent(BoardGame::tictactoe);
+    /// assert!(matches!(creator.make(&EnvConfig::new(), 2)?, EnvCopies::MultiAgent(copies) if copies.len() == 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_agent<E: MultiAgentEnv>(make: impl Fn() -> E + Send + Sync + 'static) -> Self {
+        let name = short_type_name::<E>();
+        Self::of_copies(name.clone(), move |config, num_envs| {
+            refuse_config(&name, config, "register_multi_agent")?;
+            let copy = |_| -> Box<dyn AnyMultiAgentEnv> { Box::new(make()) };
+            Ok(EnvCopies::MultiAgent((0..num_envs).map(copy).collect()))
+        })
+    }
+
+    /// Returns a creator that puts these wrappers around every copy; the first wrapper is the innermost.
+    ///
+    /// Most wrappers are put around the vector as a whole, so a native vector environment still steps all copies at once.
+    /// `AtariPreprocessing`, `MaxAndSkipObservation`, `RecordVideo`, and `TimeLimit` if the vector cannot truncate episodes itself, are put
+    /// around each copy separately: an environment in Python then has one process per copy. Environments of MiniGrid apply
+    /// MiniGrid's wrappers themselves.
+    #[must_use]
+    pub fn wrapped(&self, wrappers: &[WrapperSpec]) -> Self {
+        let (own, wrappers) = by_name::split_minigrid(wrappers);
+        let inner = if own.is_empty() { self.clone() } else { self.with_minigrid_wrappers(own) };
+        if wrappers.is_empty() {
+            return inner;
+        }
+        let wrappers = wrappers.to_vec();
+        Self::of_copies(self.name(), move |config, num_envs| {
+            let make = |copies| match inner.make(config, copies)? {
+                EnvCopies::Vector(copies) => Ok(copies),
+                EnvCopies::MultiAgent(_) => {
+                    let way_out =
+                        "it has several agents: change it where it is made, and leave `wrappers` out";
+                    Err(Error::unsupported(inner.name(), "wrappers", way_out))
+                }
+            };
+            by_name::wrapped(inner.name(), &wrappers, num_envs, &make).map(EnvCopies::Vector)
+        })
+    }
+
+    fn with_minigrid_wrappers(&self, wrappers: &[WrapperSpec]) -> Self {
+        let inner = self.clone();
+        let wrappers = wrappers.to_vec();
+        Self::of_copies(self.name(), move |config, num_envs| {
+            let mut names = wrappers.iter().map(WrapperSpec::to_string);
+            if !inner.name().starts_with("MiniGrid-") {
+                let name = names.next().unwrap_or_default();
+                let message =
+                    format!("the wrapper {name} stands around environments of MiniGrid only (`MiniGrid-*`)");
+                return Err(Error::Config { env: inner.name().into(), message });
+            }
+            let mut config = config.clone();
+            if config.contains_key("wrappers") {
+                let message =
+                    "`wrappers` of MiniGrid stand in `env_config` and beside it; keep one of the two".into();
+                return Err(Error::Config { env: inner.name().into(), message });
+            }
+            config.insert("wrappers".into(), names.collect());
+            inner.make(&config, num_envs)
+        })
+    }
+
+    /// Returns a creator of the same multi-agent environment whose agents observe `Dict(obs, state)`: `obs` is the
+    /// agent's own observation, and `state` is the tuple of all agents' observations.
+    #[must_use]
+    pub fn with_global_state(&self) -> Self {
+        let inner = self.clone();
+        Self::of_copies(self.name(), move |config, num_envs| match inner.make(config, num_envs)? {
+            EnvCopies::MultiAgent(copies) => {
+                let with_state = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(GlobalState::new(copy)) };
+                Ok(EnvCopies::MultiAgent(copies.into_iter().map(with_state).collect()))
+            }
+            EnvCopies::Vector(_) => {
+                let way_out = "it has one agent, whose observation is all there is; leave it out";
+                Err(Error::unsupported(inner.name(), "global state", way_out))
+            }
+        })
+    }
+
+    /// Returns a creator of the same multi-agent environment in which each group of agents is one agent. A group
+    /// observes the tuple of its members' observations, chooses one action per member, and gets the sum of their
+    /// rewards. `group_of` maps an agent's name to the name of its group; `None` leaves the agent ungrouped.
+    ///
+    /// ```
+    /// use pavlov_envs::{EnvConfig, EnvCopies, EnvCreator};
+    ///
+    /// # fn main() -> pavlov_envs::Result<()> {
+    /// let team = EnvCreator::from("simple_spread_v3").with_agent_groups(|_| Some("team".into()));
+    /// let EnvCopies::MultiAgent(copies) = team.make(&EnvConfig::new(), 1)? else { unreachable!() };
+    /// assert_eq!(copies[0].agents(), ["team"]);
+    /// assert_eq!(copies[0].action_space(0).to_string(), "MultiDiscrete([5, 5, 5])");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_agent_groups(
+        &self,
+        group_of: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let inner = self.clone();
+        Self::of_copies(self.name(), move |config, num_envs| match inner.make(config, num_envs)? {
+            EnvCopies::MultiAgent(copies) => {
+                let grouped = copies.into_iter().map(|copy| -> Result<Box<dyn AnyMultiAgentEnv>> {
+                    Ok(Box::new(Grouped::new(inner.name(), copy, &group_of)?))
+                });
+                Ok(EnvCopies::MultiAgent(grouped.collect::<Result<_>>()?))
+            }
+            EnvCopies::Vector(_) => {
+                let way_out = "it has one agent; take an environment of several, or an algorithm for one";
+                Err(Error::unsupported(inner.name(), "group of agents", way_out))
+            }
+        })
+    }
+
+    /// Returns a creator whose episodes are truncated after `steps` steps, by the vector environment itself or else by a
+    /// [`TimeLimit`](crate::TimeLimit) wrapper around each copy.
+    pub(crate) fn limited(self, steps: usize) -> Self {
+        let by_wrapper = self.wrapped(&[WrapperSpec::time_limit(steps)]);
+        Self::of_copies(self.name().to_owned(), move |config, num_envs| {
+            let mut copies = self.make(config, num_envs)?;
+            match &mut copies {
+                EnvCopies::Vector(vector) => {
+                    if vector.limit_episodes(steps) {
+                        return Ok(copies);
+                    }
+                }
+                EnvCopies::MultiAgent(copies) => {
+                    let cut = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(TimeLimit::new(copy, steps)) };
+                    return Ok(EnvCopies::MultiAgent(std::mem::take(copies).into_iter().map(cut).collect()));
+                }
+            }
+            drop(copies);
+            let env = self.name();
+            tracing::info!(env, "made copy by copy: together they cannot be truncated after {steps} steps");
+            by_wrapper.make(config, num_envs)
+        })
+    }
+
+    /// Returns the id of the environment, or the name of its type if a closure makes it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes `num_envs` copies of a single-agent or a multi-agent environment.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if `env_config` does not fit the
+    /// environment, [`Error::Shape`] if `num_envs` is 0, and any error of the environment.
+    pub fn make(&self, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
+        if num_envs == 0 {
+            return Err(Error::shape("`num_envs`", 0, "at least 1"));
+        }
+        let (env_config, options) = split_options(&self.name, env_config)?;
+        let mut copies = (self.make)(&env_config, num_envs)?;
+        if let Some(options) = options {
+            match &mut copies {
+                EnvCopies::Vector(vector) => vector.set_reset_options(&options)?,
+                EnvCopies::MultiAgent(copies) => {
+                    copies.iter_mut().try_for_each(|copy| copy.set_reset_options(&options))?;
+                }
+            }
+        }
+        Ok(copies)
+    }
+
+    /// Makes `num_envs` copies of a single-agent environment.
+    ///
+    /// # Errors
+    /// Returns [`Error::Unsupported`] if the environment has several agents, [`Error::UnknownEnv`] if the id is not
+    /// registered, [`Error::Config`] if `env_config` does not fit the environment, [`Error::Shape`] if `num_envs` is 0,
+    /// and any error of the environment.
+    pub fn make_vec(&self, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
+        match self.make(env_config, num_envs)? {
+            EnvCopies::Vector(copies) => Ok(copies),
+            EnvCopies::MultiAgent(_) => {
+                let way_out = "it has several agents: make its copies with `EnvCreator::make`";
+                Err(Error::unsupported(&self.name, "vector of copies", way_out))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for EnvCreator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnvCreator").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Types that can be used as an environment: an id, a closure that makes one copy, or an [`EnvCreator`].
+///
+/// ```no_run
+/// # use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator, IntoEnvCreator};
+/// fn build(env: impl IntoEnvCreator) -> EnvCreator {
+///     env.into_env_creator()
+/// }
+/// build("CartPole-v1");
+/// build(|| CartPole::new(CartPoleConfig::default()));
+/// ```
+pub trait IntoEnvCreator {
+    /// Converts the value into an [`EnvCreator`].
+    fn into_env_creator(self) -> EnvCreator;
+}
+
+impl IntoEnvCreator for EnvCreator {
+    fn into_env_creator(self) -> EnvCreator {
+        self
+    }
+}
+
+impl IntoEnvCreator for &EnvCreator {
+    fn into_env_creator(self) -> EnvCreator {
+        self.clone()
+    }
+}
+
+impl IntoEnvCreator for &str {
+    fn into_env_creator(self) -> EnvCreator {
+        self.into()
+    }
+}
+
+impl IntoEnvCreator for String {
+    fn into_env_creator(self) -> EnvCreator {
+        self.into()
+    }
+}
+
+impl IntoEnvCreator for &String {
+    fn into_env_creator(self) -> EnvCreator {
+        self.as_str().into()
+    }
+}
+
+impl<E: Env, F: Fn() -> E + Send + Sync + 'static> IntoEnvCreator for F {
+    fn into_env_creator(self) -> EnvCreator {
+        let name = short_type_name::<E>();
+        EnvCreator::new(name.clone(), move |config, num_envs| {
+            let (config, num_threads) = split_threads::<()>(&name, config)?;
+            refuse_config(&name, &config, "EnvCreator::configured")?;
+            stepped(num_envs, num_threads, || Ok(self()))
+        })
+    }
+}
+
+/// Makes `num_envs` copies with `make`, stepped in one loop, or on threads in `num_threads` blocks (at most one per copy) if
+/// there are at least two.
+pub(crate) fn stepped<E: Env>(
+    num_envs: usize,
+    num_threads: usize,
+    make: impl FnMut() -> Result<E>,
+) -> Result<Box<dyn AnyVectorEnv>> {
+    match num_threads.min(num_envs) {
+        0 | 1 => Ok(Box::new(SyncVectorEnv::new(num_envs, make)?)),
+        blocks => Ok(Box::new(ThreadVectorEnv::of_env(num_envs, blocks, make)?)),
+    }
+}
+
+/// Takes the key `num_threads` out of an `env_config`; returns the other settings and the number. The number is 1, and
+/// nothing is taken out, if the key is absent or if the settings `C` of the environment have a key of this name themselves.
+pub(crate) fn split_threads<C: Default + serde::Serialize>(
+    env: &str,
+    config: &EnvConfig,
+) -> Result<(EnvConfig, usize)> {
+    const KEY: &str = "num_threads";
+    let mut config = config.clone();
+    let is_own = || serde_json::to_value(C::default()).is_ok_and(|own| own.get(KEY).is_some());
+    let Some(given) = config.get(KEY).filter(|_| !is_own()).cloned() else { return Ok((config, 1)) };
+    config.shift_remove(KEY);
+    match given.as_u64() {
+        Some(threads) if threads > 0 => Ok((config, threads as usize)),
+        _ => {
+            let message = format!("`{KEY}` is {given}, but it must be a whole number of threads, at least 1");
+            Err(Error::Config { env: env.into(), message })
+        }
+    }
+}
+
+/// Takes the key `reset_options` out of an `env_config`; returns the other settings and the options.
+pub(crate) fn split_options<'c>(
+    env: &str,
+    config: &'c EnvConfig,
+) -> Result<(Cow<'c, EnvConfig>, Option<ResetOptions>)> {
+    const KEY: &str = "reset_options";
+    match config.get(KEY) {
+        None => Ok((Cow::Borrowed(config), None)),
+        Some(Value::Object(options)) => {
+            let mut others = config.clone();
+            others.shift_remove(KEY);
+            Ok((Cow::Owned(others), Some(options.clone())))
+        }
+        Some(other) => {
+            let message = format!("`{KEY}` is {other}, but it must be a table of options for `reset`");
+            Err(Error::Config { env: env.into(), message })
+        }
+    }
+}
+
+fn refuse_config(env: &str, config: &EnvConfig, way_out: &str) -> Result<()> {
+    let Some(key) = config.keys().next() else { return Ok(()) };
+    Err(Error::Config {
+        env: env.into(),
+        message: format!(
+            "`{key}` is given, but this environment is made by a closure without settings; use `{way_out}`"
+        ),
+    })
+}

@@ -1,0 +1,121 @@
+//! A wrapper that adds all agents' observations to each agent's own, for centralized critics.
+
+use std::ops::Range;
+
+use crate::{AnyMultiAgentEnv, DType, Error, Frame, MultiAgentOut, Result, Space};
+
+/// A multi-agent environment whose agents observe `Dict(obs, state)`: `obs` is the agent's own observation, and `state`
+/// is the tuple of all agents' observations, with zeros for absent agents.
+pub(crate) struct GlobalState {
+    env: Box<dyn AnyMultiAgentEnv>,
+    /// Byte range of each agent's own observation in `all`.
+    own: Vec<Range<usize>>,
+    /// Observations of all agents; `u64` words are aligned for every scalar type.
+    all: Vec<u64>,
+}
+
+impl GlobalState {
+    pub(crate) fn new(env: Box<dyn AnyMultiAgentEnv>) -> Self {
+        let mut end = 0;
+        let own: Vec<Range<usize>> = (0..env.agents().len())
+            .map(|agent| {
+                let start = end;
+                end += env.observation_space(agent).width() * env.obs_dtype().size();
+                start..end
+            })
+            .collect();
+        Self { env, own, all: vec![0; end.div_ceil(8)] }
+    }
+
+    /// Number of bytes of all agents' observations together.
+    fn bytes(&self) -> usize {
+        self.own.last().map_or(0, |own| own.end)
+    }
+
+    fn call(
+        &mut self,
+        mut out: MultiAgentOut<'_, u8>,
+        f: impl FnOnce(&mut dyn AnyMultiAgentEnv, MultiAgentOut<'_, u8>) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = self.bytes();
+        let wanted = bytes + self.own.len() * bytes;
+        if out.obs.len() != wanted {
+            let [found, wanted] = [out.obs.len(), wanted].map(|n| format!("{n} bytes"));
+            return Err(Error::shape("`obs`", found, wanted));
+        }
+        let all = &mut bytemuck::cast_slice_mut(&mut self.all)[..bytes];
+        f(self.env.as_mut(), MultiAgentOut { obs: &mut *all, ..out.reborrow() })?;
+        let mut rows = out.obs;
+        for (agent, own) in self.own.iter().enumerate() {
+            let (row, rest) = rows.split_at_mut(own.len() + bytes);
+            if out.alive[agent] || out.terminated[agent] || out.truncated[agent] {
+                let (front, behind) = row.split_at_mut(own.len());
+                front.copy_from_slice(&all[own.clone()]);
+                behind.copy_from_slice(all);
+            } else {
+                row.fill(0);
+            }
+            rows = rest;
+        }
+        Ok(())
+    }
+}
+
+impl AnyMultiAgentEnv for GlobalState {
+    fn agents(&self) -> Vec<String> {
+        self.env.agents()
+    }
+
+    fn observation_space(&self, agent: usize) -> Space {
+        let all = (0..self.own.len()).map(|agent| self.env.observation_space(agent)).collect();
+        Space::dict([("obs", self.env.observation_space(agent)), ("state", Space::Tuple(all))])
+    }
+
+    fn action_space(&self, agent: usize) -> Space {
+        self.env.action_space(agent)
+    }
+
+    fn obs_dtype(&self) -> DType {
+        self.env.obs_dtype()
+    }
+
+    fn act_dtype(&self) -> DType {
+        self.env.act_dtype()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
+        self.call(out, |env, out| env.reset(seed, out))
+    }
+
+    fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()> {
+        self.call(out, |env, out| env.step(actions, out))
+    }
+
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        self.env.action_mask(agent, mask)
+    }
+
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
+    fn info(&self, agent: usize, key: &str) -> Option<f64> {
+        self.env.info(agent, key)
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        self.env.render()
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        self.env.save_state()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.env.load_state(state)
+    }
+}

@@ -1,0 +1,248 @@
+//! A wrapper that makes teams of agents: one policy observes and moves a team, for one reward.
+
+use std::ops::Range;
+
+use crate::{AnyMultiAgentEnv, DType, Error, Frame, MultiAgentOut, Result, Space};
+
+/// A multi-agent environment in which each group of agents is one agent.
+///
+/// A group observes the `Tuple` of its members' observations, chooses an action for every member (`MultiDiscrete`), and
+/// gets the sum of their rewards. It acts while any member acts, and ends with its last member. Agents without a group
+/// are unchanged.
+pub(crate) struct Grouped {
+    env: Box<dyn AnyMultiAgentEnv>,
+    groups: Vec<Group>,
+    /// Byte range of each agent's observation among those of all agents.
+    obs_ranges: Vec<Range<usize>>,
+    action_ranges: Vec<Range<usize>>,
+    /// Number and first value of each member's discrete actions; unused for agents without a group.
+    choices: Vec<(usize, i64)>,
+    /// Observations of all agents; `u64` words are aligned for every scalar type.
+    obs: Vec<u64>,
+    actions: Vec<u64>,
+    rewards: Vec<f64>,
+    /// Flags by agent: terminated, truncated, alive, acting.
+    flags: [Vec<bool>; 4],
+}
+
+#[derive(Debug)]
+struct Group {
+    name: String,
+    /// Indices of the members among the agents.
+    members: Vec<usize>,
+    /// True for a group; false for a single agent without one.
+    is_team: bool,
+}
+
+impl Grouped {
+    /// Groups the agents of `env`; `group_of` returns the group of an agent, if it has one.
+    pub(crate) fn new(
+        name: &str,
+        env: Box<dyn AnyMultiAgentEnv>,
+        group_of: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let agents = env.agents();
+        let mut groups: Vec<Group> = Vec::new();
+        for (agent, own) in agents.iter().enumerate() {
+            let team = group_of(own);
+            let is_team = team.is_some();
+            let name = team.unwrap_or_else(|| own.clone());
+            match groups.iter_mut().find(|group| is_team && group.is_team && group.name == name) {
+                Some(group) => group.members.push(agent),
+                None => groups.push(Group { name, members: vec![agent], is_team }),
+            }
+        }
+        let mut choices = vec![(0, 0); agents.len()];
+        for &agent in groups.iter().filter(|group| group.is_team).flat_map(|group| &group.members) {
+            match env.action_space(agent) {
+                Space::Discrete { n, start } => choices[agent] = (n as usize, start),
+                _ => {
+                    let way_out = "members of a group need Discrete actions; leave its agents ungrouped";
+                    return Err(Error::unsupported(name, "group of agents with such actions", way_out));
+                }
+            }
+        }
+        let ranges = |bytes: &dyn Fn(usize) -> usize| -> Vec<Range<usize>> {
+            let ranges = (0..agents.len()).scan(0, |end, agent| {
+                let start = *end;
+                *end += bytes(agent);
+                Some(start..*end)
+            });
+            ranges.collect()
+        };
+        let obs_ranges = ranges(&|agent| env.observation_space(agent).width() * env.obs_dtype().size());
+        let action_ranges = ranges(&|agent| env.action_space(agent).width() * env.act_dtype().size());
+        let words = |ranges: &[Range<usize>]| vec![0; end(ranges).div_ceil(8)];
+        Ok(Self {
+            obs: words(&obs_ranges),
+            actions: words(&action_ranges),
+            rewards: vec![0.0; agents.len()],
+            flags: std::array::from_fn(|_| vec![false; agents.len()]),
+            env,
+            groups,
+            obs_ranges,
+            action_ranges,
+            choices,
+        })
+    }
+
+    fn call(
+        &mut self,
+        out: MultiAgentOut<'_, u8>,
+        f: impl FnOnce(&mut dyn AnyMultiAgentEnv, &[u8], MultiAgentOut<'_, u8>) -> Result<()>,
+    ) -> Result<()> {
+        let Self { env, groups, obs_ranges, action_ranges, obs, actions, rewards, flags, .. } = self;
+        let wanted = end(obs_ranges);
+        if out.obs.len() != wanted {
+            let [found, wanted] = [out.obs.len(), wanted].map(|n| format!("{n} bytes"));
+            return Err(Error::shape("`obs`", found, wanted));
+        }
+        let obs = &mut bytemuck::cast_slice_mut(obs)[..wanted];
+        let actions = &bytemuck::cast_slice(actions)[..end(action_ranges)];
+        let [terminated, truncated, alive, acting] = flags;
+        f(
+            env.as_mut(),
+            actions,
+            MultiAgentOut { obs: &mut *obs, rewards, terminated, truncated, alive, acting },
+        )?;
+        let mut rest = out.obs;
+        for (i, Group { members, .. }) in groups.iter().enumerate() {
+            for &agent in members {
+                let own = &obs[obs_ranges[agent].clone()];
+                let (row, behind) = rest.split_at_mut(own.len());
+                row.copy_from_slice(own);
+                rest = behind;
+            }
+            let any = |flags: &[bool]| members.iter().any(|&agent| flags[agent]);
+            out.rewards[i] = members.iter().map(|&agent| rewards[agent]).sum();
+            out.alive[i] = any(alive);
+            out.acting[i] = any(acting);
+            let cut = members.iter().any(|&agent| truncated[agent] && !terminated[agent]);
+            out.truncated[i] = !out.alive[i] && cut;
+            out.terminated[i] = !out.alive[i] && any(terminated) && !out.truncated[i];
+        }
+        Ok(())
+    }
+}
+
+fn end(ranges: &[Range<usize>]) -> usize {
+    ranges.last().map_or(0, |last| last.end)
+}
+
+impl AnyMultiAgentEnv for Grouped {
+    fn agents(&self) -> Vec<String> {
+        self.groups.iter().map(|group| group.name.clone()).collect()
+    }
+
+    fn observation_space(&self, agent: usize) -> Space {
+        let group = &self.groups[agent];
+        let of = |&agent: &usize| self.env.observation_space(agent);
+        if group.is_team {
+            Space::Tuple(group.members.iter().map(of).collect())
+        } else {
+            of(&group.members[0])
+        }
+    }
+
+    fn action_space(&self, agent: usize) -> Space {
+        let group = &self.groups[agent];
+        if group.is_team {
+            let nvec: Vec<i64> = group.members.iter().map(|&agent| self.choices[agent].0 as i64).collect();
+            Space::multi_discrete(&nvec)
+        } else {
+            self.env.action_space(group.members[0])
+        }
+    }
+
+    fn obs_dtype(&self) -> DType {
+        self.env.obs_dtype()
+    }
+
+    fn act_dtype(&self) -> DType {
+        self.env.act_dtype()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
+        self.call(out, |env, _, out| env.reset(seed, out))
+    }
+
+    fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()> {
+        let wanted = end(&self.action_ranges);
+        if actions.len() != wanted {
+            let [found, wanted] = [actions.len(), wanted].map(|n| format!("{n} bytes"));
+            return Err(Error::shape("`actions`", found, wanted));
+        }
+        let own: &mut [u8] = bytemuck::cast_slice_mut(&mut self.actions);
+        let mut rest = actions;
+        for Group { members, is_team, .. } in &self.groups {
+            for &agent in members {
+                let to = &mut own[self.action_ranges[agent].clone()];
+                let (from, behind) = rest.split_at(to.len());
+                to.copy_from_slice(from);
+                if *is_team {
+                    let action: &mut [i64] = bytemuck::cast_slice_mut(to);
+                    // The actions of a group's `MultiDiscrete` space start at 0.
+                    action[0] = action[0].wrapping_add(self.choices[agent].1);
+                }
+                rest = behind;
+            }
+        }
+        self.call(out, |env, actions, out| env.step(actions, out))
+    }
+
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        let Group { members, is_team, .. } = &self.groups[agent];
+        if !is_team {
+            return self.env.action_mask(members[0], mask);
+        }
+        if mask.len() != members.iter().map(|&agent| self.choices[agent].0).sum::<usize>() {
+            return false;
+        }
+        let mut rest = &mut *mask;
+        for &agent in members {
+            let (own, behind) = rest.split_at_mut(self.choices[agent].0);
+            if !self.env.action_mask(agent, own) {
+                return false;
+            }
+            rest = behind;
+        }
+        if !mask.contains(&true) {
+            return true;
+        }
+        // Actions of members that are not acting are ignored, so all are legal.
+        let mut rest = mask;
+        for &agent in members {
+            let (own, behind) = rest.split_at_mut(self.choices[agent].0);
+            if !own.contains(&true) {
+                own.fill(true);
+            }
+            rest = behind;
+        }
+        true
+    }
+
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
+    fn info(&self, agent: usize, key: &str) -> Option<f64> {
+        let group = &self.groups[agent];
+        (!group.is_team).then(|| self.env.info(group.members[0], key)).flatten()
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        self.env.render()
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        self.env.save_state()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.env.load_state(state)
+    }
+}

@@ -1,0 +1,112 @@
+//! The wrapper that truncates the episodes of an environment with several agents.
+
+use crate::{
+    AnyMultiAgentEnv, DType, Frame, MultiAgentOut, Result, Space,
+    contract::state::{StateReader, StateWriter},
+};
+
+const TAG: &str = "agents_time_limit";
+
+/// Truncates every agent that is still in the episode after `limit` steps, also one that terminates in the last of them.
+pub(crate) struct TimeLimit {
+    env: Box<dyn AnyMultiAgentEnv>,
+    limit: usize,
+    step: usize,
+}
+
+impl TimeLimit {
+    pub(crate) fn new(env: Box<dyn AnyMultiAgentEnv>, limit: usize) -> Self {
+        Self { env, limit, step: 0 }
+    }
+
+    fn is_over(&self) -> bool {
+        self.step >= self.limit
+    }
+}
+
+impl AnyMultiAgentEnv for TimeLimit {
+    fn agents(&self) -> Vec<String> {
+        self.env.agents()
+    }
+
+    fn observation_space(&self, agent: usize) -> Space {
+        self.env.observation_space(agent)
+    }
+
+    fn action_space(&self, agent: usize) -> Space {
+        self.env.action_space(agent)
+    }
+
+    fn obs_dtype(&self) -> DType {
+        self.env.obs_dtype()
+    }
+
+    fn act_dtype(&self) -> DType {
+        self.env.act_dtype()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
+        self.step = 0;
+        self.env.reset(seed, out)
+    }
+
+    fn step(&mut self, actions: &[u8], mut out: MultiAgentOut<'_, u8>) -> Result<()> {
+        if self.is_over() {
+            return Err(crate::Error::other(format!(
+                "the episode was cut after {} steps; call `reset` before the next `step`",
+                self.limit
+            )));
+        }
+        self.env.step(actions, out.reborrow())?;
+        self.step += 1;
+        if self.is_over() {
+            for agent in 0..out.alive.len() {
+                out.truncated[agent] |= out.alive[agent] || out.terminated[agent];
+            }
+            out.alive.fill(false);
+            out.acting.fill(false);
+        }
+        Ok(())
+    }
+
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        let has_mask = self.env.action_mask(agent, mask);
+        if has_mask && self.is_over() {
+            mask.fill(false);
+        }
+        has_mask
+    }
+
+    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
+        self.env.set_reset_options(options)
+    }
+
+    fn info(&self, agent: usize, key: &str) -> Option<f64> {
+        self.env.info(agent, key)
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        self.env.render()
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        let inner = self.env.save_state()?;
+        let mut state = StateWriter::new(TAG);
+        state.u64(self.step as u64);
+        state.bytes(&inner);
+        Some(state.finish())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut state = StateReader::new(TAG, state)?;
+        let step = state.u64()? as usize;
+        self.env.load_state(state.bytes()?)?;
+        state.finish()?;
+        self.step = step;
+        Ok(())
+    }
+}
