@@ -3,7 +3,7 @@
 //! Shows `evaluation_interval`, `restore_policies` (weights alone, without the rest of a run), `play` and
 //! `compute_single_action`. Run it with `cargo run --example evaluate`.
 
-use pavlov::envs::{CartPole, CartPoleConfig};
+use pavlov::envs::native::{CartPole, CartPoleConfig};
 use pavlov::prelude::*;
 use pavlov::trainer::settings::EvaluationDuration;
 

@@ -3,7 +3,7 @@
 //! Shows `pavlov::load`, which needs no settings, environment or workers, and `export`, whose function takes observations
 //! as the environment writes them: the observation filter is inside. Run it with `cargo run --example load`.
 
-use pavlov::envs::{CartPole, CartPoleConfig};
+use pavlov::envs::native::{CartPole, CartPoleConfig};
 use pavlov::prelude::*;
 use pavlov::torch::{CModule, Tensor};
 use pavlov::trainer::settings::ObservationFilter;

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use pavlov::envs::{BoardGame, MultiAgentEnv, MultiAgentRows};
+use pavlov::envs::{MultiAgentEnv, MultiAgentRows, native::BoardGame};
 use pavlov::prelude::*;
 use pavlov::trainer::prelude::{Activation, Piecewise};
 use pavlov::trainer::{Session, rng::Stream};

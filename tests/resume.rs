@@ -11,7 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Once;
 use std::time::Duration;
 
-use pavlov::envs::{self, CartPole, CartPoleConfig, EnvSpec};
+use pavlov::envs::{
+    self, EnvSpec,
+    native::{CartPole, CartPoleConfig},
+};
 use pavlov::prelude::*;
 use pavlov::registry::{self, AnyAlgorithm};
 use pavlov::trainer::rng::Stream;

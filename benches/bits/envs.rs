@@ -2,7 +2,9 @@
 
 use pavlov::{
     envs::{
-        self, CartPole, CartPoleConfig, Element, IntoEnvCreator, MultiAgentEnv, MultiAgentOut, TimeLimit,
+        self, Element, IntoEnvCreator, MultiAgentEnv, MultiAgentOut,
+        native::{CartPole, CartPoleConfig},
+        wrappers::TimeLimit,
     },
     prelude::*,
 };

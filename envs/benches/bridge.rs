@@ -16,7 +16,7 @@ use std::{
     time::Instant,
 };
 
-use pavlov_envs::{AnyVectorEnv, Element, EnvConfig, NpRandom, PyVec};
+use pavlov_envs::{AnyVectorEnv, Element, EnvConfig, NpRandom, python::PyVec};
 use serde_json::{Value, json};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;

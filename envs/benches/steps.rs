@@ -15,9 +15,10 @@ use std::{
 
 use counting::allocations_of_process;
 use pavlov_envs::{
-    BipedalWalker, BipedalWalkerConfig, CartPole, CartPoleConfig, CartPoleVector, Element, Env, EnvConfig,
-    LunarLander, NpRandom, SpaceSampler, StepOut, SyncVectorEnv, ThreadVectorEnv, TimeLimit, TypedVectorEnv,
+    Element, Env, EnvConfig, NpRandom, SpaceSampler, StepOut, SyncVectorEnv, ThreadVectorEnv, TypedVectorEnv,
     VectorEnv, make_vec,
+    native::{BipedalWalker, BipedalWalkerConfig, CartPole, CartPoleConfig, CartPoleVector, LunarLander},
+    wrappers::TimeLimit,
 };
 use rustix::time::{ClockId, clock_gettime};
 

@@ -13,8 +13,12 @@ use std::{
 };
 
 use pavlov_envs::{
-    Acrobot, Blackjack, CartPole, CliffWalking, Element, Env, EnvConfig, Error, FrozenLake, MiniGrid,
-    MiniGridObs, MountainCar, MountainCarContinuous, Pendulum, Result, Step, Taxi, make_vec, spec,
+    Element, Env, EnvConfig, Error, Result, Step, make_vec,
+    native::{
+        Acrobot, Blackjack, CartPole, CliffWalking, FrozenLake, MiniGrid, MiniGridObs, MountainCar,
+        MountainCarContinuous, Pendulum, Taxi,
+    },
+    spec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

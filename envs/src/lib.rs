@@ -2,16 +2,17 @@
 //!
 //! * [`Env`] is what an author writes: one copy. [`check_env`] tests it.
 //! * [`VectorEnv`] steps many copies at once: [`SyncVectorEnv`] in a loop, [`ThreadVectorEnv`] on
-//!   rayon's threads, [`ClassicVector`] as a struct of arrays. [`check_vector_env`] tests them.
+//!   rayon's threads, [`ClassicVector`](native::ClassicVector) as a struct of arrays. [`check_vector_env`] tests them.
 //! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
 //!   [`EnvCreator`] by id or closure.
-//! * Wrappers such as [`TimeLimit`], [`FrameStack`] or [`NormalizeObservation`] change one thing each of an [`Env`] or a
-//!   [`VectorEnv`]; with [`TypedVectorEnv`] they fit around a registered one. To write your own, implement [`Wrapper`];
-//!   [`register_wrapper`] gives it a name.
-//! * [`PyVec`] is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
+//! * [`wrappers`] change one thing each of an [`Env`] or a [`VectorEnv`], for example
+//!   [`FrameStack`](wrappers::FrameStack); with [`TypedVectorEnv`] they fit around a registered one. To write your own,
+//!   implement [`Wrapper`]; [`register_wrapper`] gives it a name.
+//! * [`PyVec`](python::PyVec) is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
 //! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and
-//!   [`check_multi_agent_env`] tests it. [`PyMultiAgentEnv`] is a PettingZoo environment, by ids such as
-//!   `pz:mpe2.simple_spread_v3`.
+//!   [`check_multi_agent_env`] tests it. [`PyMultiAgentEnv`](python::PyMultiAgentEnv) is a PettingZoo environment, by ids
+//!   such as `pz:mpe2.simple_spread_v3`.
+//! * [`native`] has the types and settings of the environments that are written in Rust.
 //! * [`Space`] describes observations and actions; both are flat rows of scalars.
 //!
 //! Three rules hold everywhere. An episode is a function of its seed and its actions, so it can be replayed.
@@ -20,7 +21,7 @@
 //! [`MultiAgentEnv::check_action`].
 //!
 //! ```
-//! use pavlov_envs::{CartPole, CartPoleConfig, Env};
+//! use pavlov_envs::{Env, native::{CartPole, CartPoleConfig}};
 //!
 //! # fn main() -> pavlov_envs::Result<()> {
 //! let mut env = CartPole::new(CartPoleConfig::default());
@@ -43,13 +44,13 @@ mod check;
 mod contract;
 #[doc(hidden)]
 pub mod gymnasium_rs;
-mod native;
+pub mod native;
 mod np_random;
-mod python;
+pub mod python;
 mod registry;
 mod render;
 mod running;
-mod wrappers;
+pub mod wrappers;
 
 pub use check::speed::{Speed, measure_multi_agent_speed, measure_speed};
 pub use check::{check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env};
@@ -62,21 +63,7 @@ pub use contract::multi_agent::{
 pub use contract::space::{Layout, Leaf, Space, SpaceSampler};
 pub use contract::typed_vector::TypedVectorEnv;
 pub use contract::vector::{AnyVectorEnv, StepOut, VectorEnv};
-pub use native::{
-    Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig,
-    BoardGame, BodyState, CartPole, CartPoleConfig, CartPoleVector, ClassicVector, CliffWalking,
-    CliffWalkingConfig, FrozenLake, FrozenLakeConfig, Go, GoConfig, LunarLander, LunarLanderAction,
-    LunarLanderConfig, MiniGrid, MiniGridObs, MountainCar, MountainCarConfig, MountainCarContinuous,
-    MountainCarContinuousConfig, MountainCarContinuousVector, MountainCarVector, ParticleAction, ParticleEnv,
-    Pendulum, PendulumConfig, PendulumReset, PendulumVector, PixelBreakout, PixelConfig, PixelFreeway,
-    PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds, Simple, SimpleAdversary,
-    SimpleAdversaryConfig, SimpleConfig, SimpleCrypto, SimpleCryptoConfig, SimplePush, SimplePushConfig,
-    SimpleReference, SimpleReferenceConfig, SimpleSpeakerListener, SimpleSpeakerListenerConfig, SimpleSpread,
-    SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig, Taxi, TaxiConfig,
-    TwoStepGame,
-};
 pub use np_random::NpRandom;
-pub use python::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};
 pub use registry::creator::{EnvCopies, EnvCreator, IntoEnvCreator};
 pub use registry::env_config::EnvConfig;
 pub use registry::ids::{
@@ -86,11 +73,4 @@ pub use registry::spec::EnvSpec;
 pub use render::gif::encode_gif;
 pub use running::sync_vector::SyncVectorEnv;
 pub use running::thread_vector::ThreadVectorEnv;
-pub use wrappers::{
-    ActionMask, AnyWrapper, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, CopiesToWrap,
-    DtypeObservation, FilterObservation, FlattenObservation, FrameStack, GrayscaleObservation,
-    MaxAndSkipObservation, NormalizeObservation, NormalizeReward, OrderEnforcing, Padding,
-    RecordEpisodeStatistics, RecordVideo, RescaleAction, RescaleObservation, ReshapeObservation,
-    ResizeObservation, StickyAction, TimeAwareConfig, TimeAwareObservation, TimeLimit, TransformAction,
-    TransformObservation, TransformReward, Wrapped, WrappedVector, Wrapper, WrapperSpec, register_wrapper,
-};
+pub use wrappers::{CopiesToWrap, Wrapped, WrappedVector, Wrapper, WrapperSpec, register_wrapper};

@@ -63,7 +63,7 @@ pub(crate) const PREFIX: &str = "py:";
 /// call returns the same error.
 ///
 /// ```no_run
-/// use pavlov_envs::{EnvConfig, PyVec, VectorEnv};
+/// use pavlov_envs::{EnvConfig, VectorEnv, python::PyVec};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let mut env = PyVec::<f32, i64>::new("py:CartPole-v1", &EnvConfig::new(), 8)?;

@@ -4,12 +4,17 @@ mod counting;
 
 use counting::allocations_of_thread;
 use pavlov_envs::{
-    Acrobot, AnyVectorEnv, BoardGame, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
-    EnvCopies, EnvCreator, FlattenObservation, FrameStack, Go, GoConfig, MountainCar, MountainCarContinuous,
-    MultiAgentEnv, MultiAgentRows, NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding,
-    Pendulum, PendulumConfig, RecordEpisodeStatistics, RescaleAction, Result, SimpleCrypto, SimpleSpread,
-    SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, Space, Step, StepOut, SyncVectorEnv,
-    ThreadVectorEnv, TimeLimit, TransformReward, TwoStepGame, TypedMultiAgentEnv, WrapperSpec, make_vec,
+    AnyVectorEnv, Env, EnvConfig, EnvCopies, EnvCreator, MultiAgentEnv, MultiAgentRows, NpRandom, Result,
+    Space, Step, StepOut, SyncVectorEnv, ThreadVectorEnv, TypedMultiAgentEnv, WrapperSpec, make_vec,
+    native::{
+        Acrobot, BoardGame, CartPole, CartPoleConfig, Go, GoConfig, MountainCar, MountainCarContinuous,
+        Pendulum, PendulumConfig, SimpleCrypto, SimpleSpread, SimpleSpreadConfig, SimpleTag, SimpleTagConfig,
+        SimpleWorldComm, TwoStepGame,
+    },
+    wrappers::{
+        ClipAction, ClipReward, FlattenObservation, FrameStack, NormalizeObservation, NormalizeReward,
+        OrderEnforcing, Padding, RecordEpisodeStatistics, RescaleAction, TimeLimit, TransformReward,
+    },
 };
 
 /// CartPole as most users would write it: without a saved state, so that its actions are kept.
@@ -207,7 +212,7 @@ fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
 mod python {
     use std::io::Write;
 
-    use pavlov_envs::{EnvConfig, PyVec, StepOut, TypedVectorEnv, VectorEnv, make_vec};
+    use pavlov_envs::{EnvConfig, StepOut, TypedVectorEnv, VectorEnv, make_vec, python::PyVec};
     use serde_json::json;
 
     use super::allocations_of_thread;

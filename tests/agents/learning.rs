@@ -1,7 +1,9 @@
 //! What is learned from several agents, by one policy or by several.
 
 use pavlov::envs::{
-    self, CartPole, CartPoleConfig, Env, EnvCreator, MultiAgentEnv, MultiAgentOut, Space, TimeLimit,
+    self, Env, EnvCreator, MultiAgentEnv, MultiAgentOut, Space,
+    native::{CartPole, CartPoleConfig},
+    wrappers::TimeLimit,
 };
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;

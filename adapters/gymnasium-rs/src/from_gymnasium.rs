@@ -14,7 +14,7 @@ use crate::{Native, native};
 /// * Their seeds are 31 bits wide: a seed below 2^31 stays as it is, in others the upper bits are folded in.
 /// * An end with both flags keeps both, as in Gymnasium.
 /// * The numbers of their `info` are found under [`Env::info`].
-/// * There is no limit on steps; [`pavlov_envs::TimeLimit`] adds one.
+/// * There is no limit on steps; [`pavlov_envs::wrappers::TimeLimit`] adds one.
 /// * Dropping it calls their `close`.
 #[derive(Debug)]
 pub struct FromGymnasium<E, Obs: Native, Act: Native>

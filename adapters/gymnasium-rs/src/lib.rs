@@ -7,7 +7,7 @@
 //! Both speak what the crate itself uses: `ndarray::Array1<f32>` for a `Box` and `i32` for a `Discrete` ([`Native`]).
 //! For other types, forks and later versions there is [`pavlov_envs::gymnasium_rs_env!`], which needs no adapter.
 //!
-//! The crate's own `CartPole` is not Gymnasium's: its physics and rewards differ. Take [`pavlov_envs::CartPole`].
+//! The crate's own `CartPole` is not Gymnasium's: its physics and rewards differ. Take [`pavlov_envs::native::CartPole`].
 
 mod from_gymnasium;
 mod native;

@@ -18,7 +18,7 @@ use crate::Native;
 ///
 /// ```
 /// use gymnasium_rs::core::Env;
-/// use pavlov_envs::CartPole;
+/// use pavlov_envs::native::CartPole;
 /// use pavlov_gymnasium_rs::ToGymnasium;
 ///
 /// # fn main() -> pavlov_envs::Result<()> {

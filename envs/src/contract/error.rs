@@ -78,7 +78,7 @@ pub enum Error {
         /// Message of the panic.
         message: String,
     },
-    /// A Python environment or the process it runs in failed; see [`PyVec`](crate::PyVec).
+    /// A Python environment or the process it runs in failed; see [`PyVec`](crate::python::PyVec).
     #[error("{env}: {message}")]
     Python {
         /// Id of the environment.

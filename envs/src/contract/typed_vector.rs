@@ -9,7 +9,7 @@ use crate::{AnyVectorEnv, Element, Error, Frame, Result, Space, StepOut, VectorE
 /// A type-erased vector environment with its scalar types restored: `O` for observations, `A` for actions.
 ///
 /// ```
-/// use pavlov_envs::{EnvConfig, NormalizeReward, TypedVectorEnv, make_vec};
+/// use pavlov_envs::{EnvConfig, TypedVectorEnv, make_vec, wrappers::NormalizeReward};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let copies = make_vec("Pendulum-v1", &EnvConfig::new(), 8)?;

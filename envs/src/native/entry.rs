@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use super::classic_control::{classic::ClassicControl, classic_vector::ClassicVector};
 use crate::{
-    AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, TimeLimit,
+    AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result,
     registry::creator::{split_threads, stepped},
     registry::env_config::decode_config,
+    wrappers::TimeLimit,
 };
 
 /// Registry entry of a single-agent environment.

@@ -37,7 +37,7 @@ pub(crate) const PREFIX: &str = "pz:";
 /// later call returns the same error.
 ///
 /// ```no_run
-/// use pavlov_envs::{EnvConfig, MultiAgentEnv, MultiAgentRows, PyMultiAgentEnv};
+/// use pavlov_envs::{EnvConfig, MultiAgentEnv, MultiAgentRows, python::PyMultiAgentEnv};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let mut env = PyMultiAgentEnv::<f32, i64>::new("pz:mpe2.simple_spread_v3", &EnvConfig::new())?;

@@ -53,7 +53,7 @@ impl EnvCreator {
     /// `num_threads`, which `C` need not have, that many threads share the copies, with the same results.
     ///
     /// ```
-    /// use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator};
+    /// use pavlov_envs::{EnvCreator, native::{CartPole, CartPoleConfig}};
     ///
     /// let creator = EnvCreator::configured(|config: CartPoleConfig| Ok(CartPole::new(config)));
     /// ```
@@ -81,7 +81,7 @@ impl EnvCreator {
     /// Creates multi-agent copies; `make` makes one of them.
     ///
     /// ```
-    /// use pavlov_envs::{BoardGame, EnvConfig, EnvCopies, EnvCreator};
+    /// use pavlov_envs::{EnvConfig, EnvCopies, EnvCreator, native::BoardGame};
     ///
     /// # fn main() -> pavlov_envs::Result<()> {
     /// let creator = EnvCreator::multi_agent(BoardGame::tictactoe);
@@ -200,7 +200,7 @@ impl EnvCreator {
     }
 
     /// Returns a creator whose episodes are truncated after `steps` steps, by the vector environment itself or else by a
-    /// [`TimeLimit`](crate::TimeLimit) wrapper around each copy.
+    /// [`TimeLimit`](crate::wrappers::TimeLimit) wrapper around each copy.
     pub(crate) fn limited(self, steps: usize) -> Self {
         let by_wrapper = self.wrapped(&[WrapperSpec::time_limit(steps)]);
         Self::of_copies(self.name().to_owned(), move |config, num_envs| {
@@ -276,7 +276,7 @@ impl fmt::Debug for EnvCreator {
 /// Types that can be used as an environment: an id, a closure that makes one copy, or an [`EnvCreator`].
 ///
 /// ```no_run
-/// # use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator, IntoEnvCreator};
+/// # use pavlov_envs::{EnvCreator, IntoEnvCreator, native::{CartPole, CartPoleConfig}};
 /// fn build(env: impl IntoEnvCreator) -> EnvCreator {
 ///     env.into_env_creator()
 /// }

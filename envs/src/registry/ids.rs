@@ -41,7 +41,7 @@ fn registry() -> RwLockReadGuard<'static, BTreeMap<String, Entry>> {
 /// `spec.max_episode_steps`.
 ///
 /// ```
-/// use pavlov_envs::{CartPole, CartPoleConfig, EnvConfig, EnvSpec, make_vec, register};
+/// use pavlov_envs::{EnvConfig, EnvSpec, make_vec, register, native::{CartPole, CartPoleConfig}};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let spec = EnvSpec {
@@ -72,7 +72,7 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
 /// `spec.max_episode_steps`.
 ///
 /// ```
-/// use pavlov_envs::{BoardGame, EnvConfig, EnvSpec, make_multi_agent, register_multi_agent};
+/// use pavlov_envs::{EnvConfig, EnvSpec, make_multi_agent, register_multi_agent, native::BoardGame};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let spec = EnvSpec {
@@ -127,7 +127,7 @@ fn add(spec: EnvSpec, recipe: Recipe) -> Result<()> {
 }
 
 /// Makes `num_envs` copies of a registered environment, or of a Gymnasium environment in Python: `py:LunarLander-v3`
-/// (see [`PyVec`](crate::PyVec)).
+/// (see [`PyVec`](crate::python::PyVec)).
 ///
 /// # Errors
 /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Unsupported`] if the environment has several agents,
@@ -170,7 +170,7 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
 }
 
 /// Makes a registered environment with several agents, or a PettingZoo environment in Python: `pz:mpe2.simple_spread_v3`
-/// (see [`PyMultiAgentEnv`](crate::PyMultiAgentEnv)).
+/// (see [`PyMultiAgentEnv`](crate::python::PyMultiAgentEnv)).
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, make_multi_agent};

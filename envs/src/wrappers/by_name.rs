@@ -27,7 +27,7 @@ use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 /// [`register_wrapper`](crate::register_wrapper) adds others.
 ///
 /// A trigger of `RecordVideo` is a whole number here: every such episode or step begins a video. Only the first of several
-/// copies is recorded; see [`RecordVideo`](crate::RecordVideo).
+/// copies is recorded; see [`RecordVideo`](crate::wrappers::RecordVideo).
 ///
 /// Environments of MiniGrid also have, before all other wrappers, at most one of `FullyObsWrapper`,
 /// `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, optionally

@@ -13,7 +13,7 @@ const TAG: &str = "normalize_reward";
 ///
 /// This is Gymnasium's vector wrapper in the mode `SAME_STEP`, up to rounding: Gymnasium has rewards in double precision and
 /// sums in single, pavlov the other way round. Results differ by about one millionth of their size. While the statistics are
-/// updated, copies are not independent, as with [`NormalizeObservation`](crate::NormalizeObservation).
+/// updated, copies are not independent, as with [`NormalizeObservation`](crate::wrappers::NormalizeObservation).
 #[derive(Clone, Debug)]
 pub struct NormalizeReward<V> {
     env: V,

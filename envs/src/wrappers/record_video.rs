@@ -32,7 +32,7 @@ type Trigger = Box<dyn Fn(u64) -> bool + Send>;
 /// is being recorded when a state is loaded is not written.
 ///
 /// ```
-/// use pavlov_envs::{CartPole, Env, RecordVideo};
+/// use pavlov_envs::{Env, native::CartPole, wrappers::RecordVideo};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ pub type TimeAwareObservation<E, T = f32> = Wrapped<E, TimeAware<T>>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TimeAwareConfig {
-    /// Whether an observation becomes one row of numbers, as by [`FlattenObservation`](crate::FlattenObservation).
+    /// Whether an observation becomes one row of numbers, as by [`FlattenObservation`](crate::wrappers::FlattenObservation).
     pub flatten: bool,
     /// Whether the number of steps is divided by the limit on steps; otherwise it is an integer.
     pub normalize_time: bool,

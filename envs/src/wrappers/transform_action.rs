@@ -8,7 +8,7 @@ use crate::{Element, Env, Result, Space};
 /// Accepts actions of another space; `func` converts each to an action of the inner environment.
 ///
 /// ```
-/// use pavlov_envs::{Env, Pendulum, Space, TransformAction};
+/// use pavlov_envs::{Env, Space, native::Pendulum, wrappers::TransformAction};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// // A share of the greatest torque.

@@ -7,7 +7,7 @@ use crate::{Element, Env, Result, Space, Step, running::sync_vector::check_space
 /// Replaces every observation by the one that `func` writes, which has its own space and scalar type.
 ///
 /// ```
-/// use pavlov_envs::{Env, Pendulum, Space, TransformObservation};
+/// use pavlov_envs::{Env, Space, native::Pendulum, wrappers::TransformObservation};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// // The angle instead of its cosine and sine.

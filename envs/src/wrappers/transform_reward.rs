@@ -7,7 +7,7 @@ use crate::{Env, Result, Step, StepOut, VectorEnv};
 /// Replaces every reward of an [`Env`] or a [`VectorEnv`] by `func(reward)`.
 ///
 /// ```
-/// use pavlov_envs::{Env, Pendulum, TransformReward};
+/// use pavlov_envs::{Env, native::Pendulum, wrappers::TransformReward};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let mut env = TransformReward::new(Pendulum::new(Default::default()), |reward| reward / 16.0);

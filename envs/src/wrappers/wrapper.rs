@@ -11,7 +11,7 @@ use crate::{Element, Error, Result, Space};
 /// [`register_wrapper`](crate::register_wrapper) gives it a name for settings.
 ///
 /// ```
-/// use pavlov_envs::{CartPole, Element, Env, Result, Space, Wrapped, Wrapper};
+/// use pavlov_envs::{Element, Env, Result, Space, Wrapped, Wrapper, native::CartPole};
 ///
 /// /// Pays a tenth.
 /// struct Tenth;

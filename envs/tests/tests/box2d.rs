@@ -7,7 +7,8 @@ use std::{
 };
 
 use pavlov_envs::{
-    BipedalWalker, BodyState, Element, Env, LunarLander, LunarLanderAction, NpRandom, Space, SpaceSampler,
+    Element, Env, NpRandom, Space, SpaceSampler,
+    native::{BipedalWalker, BodyState, LunarLander, LunarLanderAction},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

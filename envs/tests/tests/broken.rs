@@ -346,16 +346,20 @@ fn every_registered_environment_keeps_the_contract() {
 
 #[test]
 fn the_scalar_environments_keep_the_contract() {
-    check_env(&mut pavlov_envs::CartPole::new(Default::default())).unwrap();
-    check_env(&mut pavlov_envs::TimeLimit::new(pavlov_envs::CartPole::new(Default::default()), 15)).unwrap();
-    check_env(&mut pavlov_envs::MountainCar::new(Default::default())).unwrap();
-    check_env(&mut pavlov_envs::MountainCarContinuous::new(Default::default())).unwrap();
-    check_env(&mut pavlov_envs::Pendulum::new(Default::default())).unwrap();
-    check_env(&mut pavlov_envs::Acrobot::new(Default::default())).unwrap();
-    check_env(&mut pavlov_envs::FrozenLake::new(Default::default()).unwrap()).unwrap();
-    check_env(&mut pavlov_envs::Taxi::new(Default::default()).unwrap()).unwrap();
-    check_env(&mut pavlov_envs::CliffWalking::new(Default::default())).unwrap();
-    check_env(&mut pavlov_envs::Blackjack::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::native::CartPole::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::wrappers::TimeLimit::new(
+        pavlov_envs::native::CartPole::new(Default::default()),
+        15,
+    ))
+    .unwrap();
+    check_env(&mut pavlov_envs::native::MountainCar::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::native::MountainCarContinuous::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::native::Pendulum::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::native::Acrobot::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::native::FrozenLake::new(Default::default()).unwrap()).unwrap();
+    check_env(&mut pavlov_envs::native::Taxi::new(Default::default()).unwrap()).unwrap();
+    check_env(&mut pavlov_envs::native::CliffWalking::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::native::Blackjack::new(Default::default())).unwrap();
 }
 
 /// Errs when it is given an action that its mask forbids: the step decides which of three is legal.

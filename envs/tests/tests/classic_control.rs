@@ -4,10 +4,13 @@
 //! is set; elsewhere they may differ by what other sines make of one step, or of an episode.
 
 use pavlov_envs::{
-    Acrobot, AcrobotConfig, AcrobotVector, CartPole, CartPoleConfig, CartPoleVector, Element, Env, EnvConfig,
-    MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, NpRandom, Pendulum, PendulumConfig, PendulumReset,
-    PendulumVector, ResetBounds, StepOut, SyncVectorEnv, TimeLimit, VectorEnv,
+    Element, Env, EnvConfig, NpRandom, StepOut, SyncVectorEnv, VectorEnv,
+    native::{
+        Acrobot, AcrobotConfig, AcrobotVector, CartPole, CartPoleConfig, CartPoleVector, MountainCar,
+        MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
+        MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector, ResetBounds,
+    },
+    wrappers::TimeLimit,
 };
 use serde_json::Value;
 

@@ -1,9 +1,11 @@
 //! Environments by id, by closure and by settings.
 
 use pavlov_envs::{
-    BoardGame, CartPole, CartPoleConfig, CartPoleVector, ClipReward, DType, EnvConfig, EnvCreator, EnvSpec,
-    IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv, WrapperSpec, make_multi_agent, make_vec,
+    DType, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv,
+    WrapperSpec, make_multi_agent, make_vec,
+    native::{BoardGame, CartPole, CartPoleConfig, CartPoleVector},
     register, register_multi_agent, spec,
+    wrappers::ClipReward,
 };
 use serde_json::json;
 

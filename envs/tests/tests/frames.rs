@@ -1,7 +1,8 @@
 //! Pictures against Gymnasium's, by the means of square blocks.
 
 use pavlov_envs::{
-    Acrobot, CartPole, Env, EnvConfig, Frame, MountainCar, MountainCarContinuous, Pendulum, make_vec,
+    Env, EnvConfig, Frame, make_vec,
+    native::{Acrobot, CartPole, MountainCar, MountainCarContinuous, Pendulum},
 };
 use serde_json::Value;
 

@@ -1,7 +1,8 @@
 //! Go as PettingZoo plays it: recorded games, captures, ko, and what is refused.
 
 use pavlov_envs::{
-    EnvConfig, Go, GoConfig, MultiAgentEnv, MultiAgentRows, check_multi_agent_env, make_multi_agent,
+    EnvConfig, MultiAgentEnv, MultiAgentRows, check_multi_agent_env, make_multi_agent,
+    native::{Go, GoConfig},
 };
 use serde_json::{Value, json};
 

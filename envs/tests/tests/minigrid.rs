@@ -3,8 +3,8 @@
 use std::{io::Write, path::Path, process::Command};
 
 use pavlov_envs::{
-    Element, Env, EnvConfig, EnvCreator, Frame, MiniGrid, MiniGridObs, NpRandom, StepOut, WrapperSpec,
-    check_vector_env, make_vec,
+    Element, Env, EnvConfig, EnvCreator, Frame, NpRandom, StepOut, WrapperSpec, check_vector_env, make_vec,
+    native::{MiniGrid, MiniGridObs},
 };
 use serde_json::{Value, json};
 

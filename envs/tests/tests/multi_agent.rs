@@ -1,9 +1,10 @@
 //! The contract of multi-agent environments: each rule catches what breaks it, and no sound environment.
 
 use pavlov_envs::{
-    BoardGame, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, MultiAgentEnv, MultiAgentOut,
-    MultiAgentRows, Result, SimpleSpread, SimpleSpreadConfig, Space, TwoStepGame, TypedMultiAgentEnv,
-    check_any_multi_agent_env, check_multi_agent_env, make_multi_agent, multi_agent_ids, multi_agent_spec,
+    EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, MultiAgentEnv, MultiAgentOut, MultiAgentRows, Result,
+    Space, TypedMultiAgentEnv, check_any_multi_agent_env, check_multi_agent_env, make_multi_agent,
+    multi_agent_ids, multi_agent_spec,
+    native::{BoardGame, SimpleSpread, SimpleSpreadConfig, TwoStepGame},
     register, register_multi_agent,
 };
 

@@ -1,7 +1,8 @@
 //! mpe2's and PettingZoo's episodes, as `record_pettingzoo.py` recorded them from the real ones.
 
 use pavlov_envs::{
-    BoardGame, Element, MultiAgentEnv, MultiAgentRows, ParticleAction, SimpleSpread, SimpleSpreadConfig,
+    Element, MultiAgentEnv, MultiAgentRows,
+    native::{BoardGame, ParticleAction, SimpleSpread, SimpleSpreadConfig},
 };
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! mpe2's particle environments, as `record_pettingzoo.py` recorded them, and what they refuse.
 
 use pavlov_envs::{
-    EnvConfig, Error, MultiAgentEnv, MultiAgentRows, ParticleAction, SimpleTag, SimpleTagConfig,
-    SimpleWorldComm, SimpleWorldCommConfig, TypedMultiAgentEnv, check_any_multi_agent_env, make_multi_agent,
-    multi_agent_spec,
+    EnvConfig, Error, MultiAgentEnv, MultiAgentRows, TypedMultiAgentEnv, check_any_multi_agent_env,
+    make_multi_agent, multi_agent_spec,
+    native::{ParticleAction, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig},
 };
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use pavlov_envs::{
-    Element, EnvConfig, Error, MultiAgentEnv, MultiAgentOut, MultiAgentRows, NpRandom, PyMultiAgentEnv,
-    Result, Space, check_multi_agent_env, make_multi_agent, multi_agent_spec,
+    Element, EnvConfig, Error, MultiAgentEnv, MultiAgentOut, MultiAgentRows, NpRandom, Result, Space,
+    check_multi_agent_env, make_multi_agent, multi_agent_spec, python::PyMultiAgentEnv,
 };
 use serde_json::{Value, json};
 

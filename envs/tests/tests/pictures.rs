@@ -1,6 +1,9 @@
 //! [`AtariPreprocessing`] against Gymnasium's on a game of arithmetic pictures.
 
-use pavlov_envs::{AtariConfig, AtariPreprocessing, Env, Result, Space, Step, check_env};
+use pavlov_envs::{
+    Env, Result, Space, Step, check_env,
+    wrappers::{AtariConfig, AtariPreprocessing},
+};
 use serde_json::Value;
 
 use crate::fixture::{Fixture, f32s};

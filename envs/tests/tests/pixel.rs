@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use pavlov_envs::{
-    Env, NpRandom, PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze,
-    Step, TimeLimit,
+    Env, NpRandom, Step,
+    native::{PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze},
+    wrappers::TimeLimit,
 };
 
 pub(crate) const SIDE: usize = 42;

@@ -1,8 +1,8 @@
 //! The games in pixels: what they draw, save and refuse.
 
 use pavlov_envs::{
-    Env, EnvConfig, Frame, NpRandom, PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong,
-    PixelSnake, PixelTMaze, check_env, make_vec,
+    Env, EnvConfig, Frame, NpRandom, check_env, make_vec,
+    native::{PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze},
 };
 use serde_json::json;
 

@@ -6,8 +6,8 @@
 use std::io::Write;
 
 use pavlov_envs::{
-    AnyVectorEnv, CartPole, DType, Env, EnvConfig, EnvCreator, EnvSpec, Error, NpRandom, PyVec, Result,
-    Space, StepOut, VectorEnv, WrapperSpec, check_vector_env, make_vec, register,
+    AnyVectorEnv, DType, Env, EnvConfig, EnvCreator, EnvSpec, Error, NpRandom, Result, Space, StepOut,
+    VectorEnv, WrapperSpec, check_vector_env, make_vec, native::CartPole, python::PyVec, register,
 };
 use rustix::{
     process::Pid,

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pavlov_envs::{Error, PyVec, Result, VectorEnv, check_vector_env, make_vec, spec};
+use pavlov_envs::{Error, Result, VectorEnv, check_vector_env, make_vec, python::PyVec, spec};
 use serde_json::{Value, json};
 
 use crate::py::{Rows, config, python, test_env};

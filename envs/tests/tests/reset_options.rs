@@ -1,9 +1,12 @@
 //! Options of `reset`, set through the traits and by settings.
 
 use pavlov_envs::{
-    BoardGame, CartPole, Env, EnvConfig, EnvCopies, EnvCreator, EnvSpec, MultiAgentEnv, MultiAgentOut,
-    MultiAgentRows, Pendulum, PendulumReset, PyVec, ResetBounds, ResetOptions, Result, Space, Step, StepOut,
-    SyncVectorEnv, VectorEnv, WrapperSpec, make_multi_agent, make_vec, register_multi_agent,
+    Env, EnvConfig, EnvCopies, EnvCreator, EnvSpec, MultiAgentEnv, MultiAgentOut, MultiAgentRows,
+    ResetOptions, Result, Space, Step, StepOut, SyncVectorEnv, VectorEnv, WrapperSpec, make_multi_agent,
+    make_vec,
+    native::{BoardGame, CartPole, Pendulum, PendulumReset, ResetBounds},
+    python::PyVec,
+    register_multi_agent,
 };
 use serde_json::{Value, json};
 

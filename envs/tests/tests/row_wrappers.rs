@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use pavlov_envs::{
-    DtypeObservation, Element, Env, FilterObservation, GrayscaleObservation, MaxAndSkipObservation, Pendulum,
-    RescaleObservation, ReshapeObservation, ResizeObservation, Space, StickyAction, TimeLimit,
-    TransformAction, check_env,
+    Element, Env, Space, check_env,
+    native::Pendulum,
+    wrappers::{
+        DtypeObservation, FilterObservation, GrayscaleObservation, MaxAndSkipObservation, RescaleObservation,
+        ReshapeObservation, ResizeObservation, StickyAction, TimeLimit, TransformAction,
+    },
 };
 
 use crate::{

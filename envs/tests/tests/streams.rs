@@ -1,7 +1,8 @@
 //! Random streams without a seed.
 
 use pavlov_envs::{
-    CartPoleConfig, CartPoleVector, EnvConfig, FrozenLake, SyncVectorEnv, VectorEnv, make_vec,
+    EnvConfig, SyncVectorEnv, VectorEnv, make_vec,
+    native::{CartPoleConfig, CartPoleVector, FrozenLake},
 };
 
 use crate::rows::Rows;

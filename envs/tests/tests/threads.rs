@@ -1,9 +1,11 @@
 //! Threads, and what shows between steps.
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator, NpRandom,
-    Result, Space, Step, StepOut, SyncVectorEnv, Taxi, TaxiConfig, ThreadVectorEnv, TimeLimit, VectorEnv,
-    check_vector_env, make_vec, register,
+    Env, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator, NpRandom, Result, Space, Step, StepOut,
+    SyncVectorEnv, ThreadVectorEnv, VectorEnv, check_vector_env, make_vec,
+    native::{CartPole, CartPoleConfig, CartPoleVector, Taxi, TaxiConfig},
+    register,
+    wrappers::TimeLimit,
 };
 
 use crate::{

@@ -4,10 +4,12 @@
 //! sine or logarithm decides, or so that it cancels: the tests hold with every C library.
 
 use pavlov_envs::{
-    Acrobot, AcrobotConfig, Blackjack, BlackjackConfig, CartPole, CartPoleConfig, Env, MountainCar,
-    MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig, MultiAgentEnv, MultiAgentRows,
-    NpRandom, ParticleAction, Pendulum, PendulumConfig, SimpleSpread, SimpleSpreadConfig, Space, Taxi,
-    TaxiConfig,
+    Env, MultiAgentEnv, MultiAgentRows, NpRandom, Space,
+    native::{
+        Acrobot, AcrobotConfig, Blackjack, BlackjackConfig, CartPole, CartPoleConfig, MountainCar,
+        MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig, ParticleAction, Pendulum,
+        PendulumConfig, SimpleSpread, SimpleSpreadConfig, Taxi, TaxiConfig,
+    },
 };
 
 use crate::fixture::Fixture;

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use pavlov_envs::{
-    Element, Env, EnvConfig, EnvCreator, Frame, RecordVideo, Result, Space, Step, StepOut, TimeAwareConfig,
-    TimeAwareObservation, TimeLimit, WrapperSpec, check_env,
+    Element, Env, EnvConfig, EnvCreator, Frame, Result, Space, Step, StepOut, WrapperSpec, check_env,
+    wrappers::{RecordVideo, TimeAwareConfig, TimeAwareObservation, TimeLimit},
 };
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn a_clock_needs_a_limit_and_a_name_of_its_own() {
 #[test]
 fn a_clock_is_saved_with_the_environment() {
     let config = TimeAwareConfig::default;
-    let env = || TimeLimit::new(pavlov_envs::Pendulum::new(Default::default()), 20);
+    let env = || TimeLimit::new(pavlov_envs::native::Pendulum::new(Default::default()), 20);
     check_env(&mut TimeAwareObservation::<_, f32>::new(env(), config()).unwrap()).unwrap();
     let mut env = TimeAwareObservation::<_, f32>::new(env(), config()).unwrap();
     let mut obs = [0.0; 4];

@@ -1,7 +1,8 @@
 //! Gymnasium's toy-text episodes, as recorded from the real ones.
 
 use pavlov_envs::{
-    Blackjack, CliffWalking, Env, EnvConfig, Error, FrozenLake, FrozenLakeConfig, Taxi, TaxiConfig, make_vec,
+    Env, EnvConfig, Error, make_vec,
+    native::{Blackjack, CliffWalking, FrozenLake, FrozenLakeConfig, Taxi, TaxiConfig},
 };
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ fn toy_text_equals_gymnasium() {
             "Taxi-v4" => check(Taxi::new(config(row)).unwrap(), row),
             "CliffWalking-v1" => check(CliffWalking::new(config(row)), row),
             "CliffWalkingSlippery-v1" => {
-                check(CliffWalking::new(pavlov_envs::CliffWalkingConfig { is_slippery: true }), row);
+                check(CliffWalking::new(pavlov_envs::native::CliffWalkingConfig { is_slippery: true }), row);
             }
             "Blackjack-v1" => check(Blackjack::new(config(row)), row),
             other => panic!("{other}"),

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, Result, Space, Step, SyncVectorEnv, ThreadVectorEnv,
-    TimeLimit, VectorEnv, check_vector_env,
+    Env, Result, Space, Step, SyncVectorEnv, ThreadVectorEnv, VectorEnv, check_vector_env,
+    native::{CartPole, CartPoleConfig, CartPoleVector},
+    wrappers::TimeLimit,
 };
 
 use crate::{

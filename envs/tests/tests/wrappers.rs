@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use pavlov_envs::{
-    ClipAction, ClipReward, Element, Env, FlattenObservation, FrameStack, NormalizeObservation,
-    NormalizeReward, Padding, RecordEpisodeStatistics, RescaleAction, Result, Space, Step, StepOut,
-    SyncVectorEnv, TimeLimit, TransformObservation, TransformReward, VectorEnv,
+    Element, Env, Result, Space, Step, StepOut, SyncVectorEnv, VectorEnv,
+    wrappers::{
+        ClipAction, ClipReward, FlattenObservation, FrameStack, NormalizeObservation, NormalizeReward,
+        Padding, RecordEpisodeStatistics, RescaleAction, TimeLimit, TransformObservation, TransformReward,
+    },
 };
 use serde_json::Value;
 

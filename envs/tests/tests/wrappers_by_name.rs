@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use pavlov_envs::{
-    AnyVectorEnv, CartPole, CartPoleConfig, ClipReward, Element, EnvConfig, EnvCreator, Error,
-    FlattenObservation, FrameStack, Padding, Result, StepOut, SyncVectorEnv, TimeLimit, Wrapper, WrapperSpec,
-    check_vector_env, make_vec, register_wrapper,
+    AnyVectorEnv, Element, EnvConfig, EnvCreator, Error, Result, StepOut, SyncVectorEnv, Wrapper,
+    WrapperSpec, check_vector_env, make_vec,
+    native::{CartPole, CartPoleConfig},
+    register_wrapper,
+    wrappers::{ClipReward, FlattenObservation, FrameStack, Padding, TimeLimit},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,11 +1,13 @@
 //! A wrapper changes one thing and passes on the rest.
 
 use pavlov_envs::{
-    ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, DType, Element, Env,
-    FlattenObservation, Frame, FrameStack, NormalizeObservation, NormalizeReward, OrderEnforcing, Padding,
-    RecordEpisodeStatistics, RescaleAction, Result, Space, Step, StepOut, SyncVectorEnv, TimeLimit,
-    TransformObservation, TransformReward, TypedVectorEnv, VectorEnv, Wrapped, WrappedVector, Wrapper,
-    check_env, check_vector_env,
+    DType, Element, Env, Frame, Result, Space, Step, StepOut, SyncVectorEnv, TypedVectorEnv, VectorEnv,
+    Wrapped, WrappedVector, Wrapper, check_env, check_vector_env,
+    wrappers::{
+        ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, FlattenObservation, FrameStack,
+        NormalizeObservation, NormalizeReward, OrderEnforcing, Padding, RecordEpisodeStatistics,
+        RescaleAction, TimeLimit, TransformObservation, TransformReward,
+    },
 };
 
 /// Tells everything an environment can: its step shows in the observation, the mask, the info and the picture.

@@ -8,7 +8,7 @@ use crate::Element;
 /// Owned buffers for a [`MultiAgentOut`], for callers without storage of their own.
 ///
 /// ```
-/// use pavlov_envs::{BoardGame, MultiAgentEnv, MultiAgentRows};
+/// use pavlov_envs::{MultiAgentEnv, MultiAgentRows, native::BoardGame};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let mut env = BoardGame::tictactoe();

@@ -9,11 +9,12 @@ use super::engine::{
     BodyDef, BodyState, Edge, FixtureDef, Polygon, RevoluteJointDef, Saved, Shape, Vec2, World,
 };
 use crate::{
-    DType, Env, EnvCreator, Error, Frame, NpRandom, Result, Space, Step, TimeLimit,
+    DType, Env, EnvCreator, Error, Frame, NpRandom, Result, Space, Step,
     contract::state::{StateReader, StateWriter},
     registry::creator::{split_threads, stepped},
     registry::env_config::decode_config,
     render::draw::Canvas,
+    wrappers::TimeLimit,
 };
 
 mod action;

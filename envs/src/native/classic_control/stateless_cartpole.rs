@@ -1,7 +1,7 @@
 //! CartPole without its two velocities (RLlib's `StatelessCartPole`), which a policy can balance only with memory.
 
 use super::cartpole::{CartPole, CartPoleConfig};
-use crate::{Env, Result, Space, TransformObservation};
+use crate::{Env, Result, Space, wrappers::TransformObservation};
 
 /// Copies the cart's position and the pole's angle out of an observation of CartPole.
 type Positions = fn(&[f32], &mut [f32]);

@@ -39,7 +39,7 @@ use crate::{
 /// `RGBImgPartialObsWrapper(tile_size=8)`, optionally followed by `ImgObsWrapper`.
 ///
 /// ```
-/// use pavlov_envs::{Env, EnvConfig, MiniGrid};
+/// use pavlov_envs::{Env, EnvConfig, native::MiniGrid};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let mut env: MiniGrid = MiniGrid::new("MiniGrid-GoToDoor-5x5-v0", &EnvConfig::new())?;

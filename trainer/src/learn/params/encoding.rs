@@ -9,7 +9,7 @@ use tch::{Device, Kind, Tensor};
 ///
 /// The numbers are those of [`Space::flatten_into`]: boxes and bits unchanged, each integer of a discrete space
 /// one-hot. Images (boxes of three dimensions) get the channels first, and bytes become 0 to 1. Their channels are
-/// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::FrameStack) stacks.
+/// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     parts: Vec<Part>,
