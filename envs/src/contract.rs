@@ -1,5 +1,6 @@
 //! What environments promise: the traits for one copy, for many and for several agents, their spaces, errors and states.
 
+pub(crate) mod any_vector;
 pub(crate) mod element;
 pub(crate) mod env;
 pub(crate) mod error;

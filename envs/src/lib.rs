@@ -54,6 +54,7 @@ pub mod wrappers;
 
 pub use check::speed::{Speed, measure_multi_agent_speed, measure_speed};
 pub use check::{check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env};
+pub use contract::any_vector::AnyVectorEnv;
 pub use contract::element::{DType, Element};
 pub use contract::env::{Env, Frame, ResetOptions, Step};
 pub use contract::error::{Error, Result};
@@ -62,7 +63,7 @@ pub use contract::multi_agent::{
 };
 pub use contract::space::{Layout, Leaf, Space, SpaceSampler};
 pub use contract::typed_vector::TypedVectorEnv;
-pub use contract::vector::{AnyVectorEnv, StepOut, VectorEnv};
+pub use contract::vector::{StepOut, VectorEnv};
 pub use np_random::NpRandom;
 pub use registry::creator::{EnvCopies, EnvCreator, IntoEnvCreator};
 pub use registry::env_config::EnvConfig;

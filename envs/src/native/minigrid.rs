@@ -1,6 +1,7 @@
 //! MiniGrid: small grid worlds with doors, keys, boxes and balls, of which the agent sees a part.
 
 mod cell;
+mod door_tasks;
 mod env;
 mod goal_tasks;
 mod grid;

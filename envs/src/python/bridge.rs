@@ -14,9 +14,12 @@ use super::{
     turns::Turns,
     worker::{Answer, Worker},
 };
-use crate::{EnvConfig, EnvSpec, Error, Frame, ResetOptions, Result, Space, StepOut};
+use crate::{EnvConfig, Error, Frame, ResetOptions, Result, Space, StepOut};
 
 mod replay;
+mod spec;
+
+pub(super) use spec::spec;
 
 /// Copies of a Python environment in worker processes; rows are bytes.
 #[derive(Debug)]
@@ -396,23 +399,4 @@ impl Drop for Bridge {
         // All workers are told to end first, so that they end at the same time; dropping then waits for each.
         self.workers.iter_mut().for_each(Worker::dismiss);
     }
-}
-
-/// Asks a Python process for the spec of `id` in Gymnasium's registry.
-pub(super) fn spec(id: &str, env_config: &EnvConfig) -> Result<EnvSpec> {
-    let name = format!("{PREFIX}{id}");
-    let config = PyConfig::decode(&name, env_config, 1)?;
-    let ask = || {
-        let mut worker =
-            Worker::start(0, &config.interpreter(), first_message(id, &config), config.start_timeout())?;
-        worker.request(&json!({"do": "spec"}))?;
-        worker.line("spec")
-    };
-    let answer = ask().map_err(|message| Error::Python { env: name.clone(), message })?;
-    Ok(EnvSpec {
-        id: name,
-        summary: "a Gymnasium environment in Python".into(),
-        max_episode_steps: answer["max_episode_steps"].as_u64().map(|steps| steps as usize),
-        reward_threshold: answer["reward_threshold"].as_f64(),
-    })
 }

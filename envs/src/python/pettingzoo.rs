@@ -2,16 +2,20 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     config::{PyConfig, Vectorization},
     episode::{CopyPosition, Episode},
     slabs::{Memory, Offsets, RowLayout},
-    talk::{Failure, draw, first_message, space, start_request},
+    talk::{Failure, draw, first_message, start_request},
     turns::Turns,
     worker::{Answer, Worker},
 };
+mod agent;
+
+use agent::{Agent, agents, common_dtype};
+
 use crate::{
     AnyMultiAgentEnv, DType, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, ResetOptions,
     Result, Space,
@@ -72,13 +76,6 @@ struct Host {
     options: Option<Arc<ResetOptions>>,
     turns: Turns,
     failure: Option<Failure>,
-}
-
-#[derive(Debug)]
-struct Agent {
-    name: String,
-    observation_space: Space,
-    action_space: Space,
 }
 
 impl<O: Element, A: Element> PyMultiAgentEnv<O, A> {
@@ -360,45 +357,6 @@ impl Host {
             let position = CopyPosition { row: 0, seed: self.episode.seed(), step: self.episode.step() };
             self.failure.insert(Failure { position: Some(position), message }).error(&self.name)
         })
-    }
-}
-
-impl Agent {
-    /// Number of actions that a mask covers; 0 unless the action space is Discrete.
-    fn num_actions(&self) -> usize {
-        if matches!(self.action_space, Space::Discrete { .. }) { self.action_space.flat_width() } else { 0 }
-    }
-}
-
-fn agents(env: &str, about: &Value) -> Result<Vec<Agent>> {
-    let names: Vec<String> = serde_json::from_value(about["agents"].clone())
-        .map_err(|error| Error::Python { env: env.into(), message: format!("its agents: {error}") })?;
-    let agent = |(i, name): (usize, String)| {
-        let part = |which: &str| space(env, &format!("{which} (of {name})"), &about[which]["tuple"][i]);
-        let observation_space = part("observation")?;
-        let action_space = part("action")?;
-        Ok(Agent { name, observation_space, action_space })
-    };
-    names.into_iter().enumerate().map(agent).collect()
-}
-
-/// Scalar type of the observations or actions of all agents; an error if the agents differ.
-fn common_dtype(env: &str, which: &str, agents: &[Agent], space: impl Fn(&Agent) -> &Space) -> Result<DType> {
-    let Some(first) = agents.first() else {
-        return Err(Error::Python { env: env.into(), message: "it has no agents".into() });
-    };
-    let dtype = space(first).dtype();
-    match agents.iter().find(|agent| space(agent).dtype() != dtype) {
-        None => Ok(dtype),
-        Some(other) => Err(Error::Python {
-            env: env.into(),
-            message: format!(
-                "{which} of {} are {dtype}, but those of {} are {}; all agents' rows need one scalar type: cast them by a wrapper",
-                first.name,
-                other.name,
-                space(other).dtype()
-            ),
-        }),
     }
 }
 

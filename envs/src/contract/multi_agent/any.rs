@@ -3,7 +3,7 @@
 use super::{MultiAgentEnv, MultiAgentOut};
 use crate::{
     DType, Element, Frame, ResetOptions, Result, Space,
-    contract::vector::{typed, typed_mut},
+    contract::any_vector::{typed, typed_mut},
 };
 
 /// A [`MultiAgentEnv`] with its scalar types erased: rows are bytes in native byte order, aligned for the scalar type.

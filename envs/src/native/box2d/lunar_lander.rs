@@ -4,22 +4,20 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::entry::{Entry, spec};
 use super::engine::{
     BodyDef, BodyState, Edge, FixtureDef, Polygon, RevoluteJointDef, Saved, Shape, Vec2, World,
 };
 use crate::{
-    DType, Env, EnvCreator, Error, Frame, NpRandom, Result, Space, Step,
+    DType, Env, Error, Frame, NpRandom, Result, Space, Step,
     contract::state::{StateReader, StateWriter},
-    registry::creator::{split_threads, stepped},
-    registry::env_config::decode_config,
-    render::draw::Canvas,
-    wrappers::TimeLimit,
 };
 
 mod action;
+mod entries;
+mod picture;
 
 pub use action::LunarLanderAction;
+pub(super) use entries::entries;
 
 const FPS: f64 = 50.0;
 /// Pixels per meter.
@@ -396,65 +394,6 @@ impl<A: LunarLanderAction> Env for LunarLander<A> {
     }
 }
 
-impl<A: LunarLanderAction> LunarLander<A> {
-    /// Draws Gymnasium's picture, without the sparks of the engines.
-    fn draw(&self) -> Option<Frame> {
-        let mut canvas = Canvas::new(600, 400)?;
-        let scaled = |point: Vec2| (point.x * SCALE as f32, point.y * SCALE as f32);
-        let top = 400.0;
-        if !self.started {
-            return Some(canvas.into_frame());
-        }
-        // The first piece of the ground lies below all others.
-        for piece in self.world.outlines(MOON).skip(1) {
-            let ends: Vec<_> = piece.map(scaled).collect();
-            canvas.polygon(&[ends[0], ends[1], (ends[1].0, top), (ends[0].0, top)], [0; 3]);
-        }
-        for body in [HULL, LEGS[0], LEGS[1]] {
-            for outline in self.world.outlines(body) {
-                let mut corners: Vec<_> = outline.map(scaled).collect();
-                canvas.polygon(&corners, PURPLE);
-                corners.push(corners[0]);
-                canvas.line(&corners, 1.0, DARK);
-            }
-        }
-        let flag_y = (HELIPAD_Y * SCALE) as f32;
-        for chunk in [CHUNKS / 2 - 1, CHUNKS / 2 + 1] {
-            let x = (WIDTH / (CHUNKS - 1) as f64 * chunk as f64 * SCALE) as f32;
-            let top = flag_y + 50.0;
-            canvas.line(&[(x, flag_y), (x, top)], 1.0, WHITE);
-            canvas.polygon(&[(x, top), (x, top - 10.0), (x + 25.0, top - 5.0)], YELLOW);
-        }
-        Some(canvas.into_frame())
-    }
-}
-
 fn point(x: f64, y: f64) -> Vec2 {
     Vec2::new(x as f32, y as f32)
-}
-
-/// Returns the registry entries of LunarLander.
-pub(super) fn entries() -> Vec<Entry> {
-    let summary = "land between two flags with little fuel";
-    vec![
-        entry("LunarLander-v3", summary, false),
-        entry("LunarLanderContinuous-v3", "land between two flags with engines that have throttles", true),
-    ]
-}
-
-fn entry(id: &'static str, summary: &str, continuous: bool) -> Entry {
-    const LIMIT: usize = 1000;
-    let creator = EnvCreator::new(id, move |config, num_envs| {
-        let (mut config, num_threads) = split_threads::<LunarLanderConfig>(id, config)?;
-        config.entry("continuous").or_insert_with(|| continuous.into());
-        let config: LunarLanderConfig = decode_config(id, &config)?;
-        if config.continuous {
-            let env = LunarLander::<f32>::new(config)?;
-            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
-        } else {
-            let env = LunarLander::<i64>::new(config)?;
-            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
-        }
-    });
-    (spec(id, summary, Some(LIMIT), Some(200.0)), creator)
 }

@@ -6,7 +6,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    goal_tasks::{Crossing, DistShift, DoorKey, DynamicObstacles, Empty, FourRooms, LavaGap},
+    door_tasks::{DoorKey, FourRooms},
+    goal_tasks::{Crossing, DistShift, DynamicObstacles, Empty, LavaGap},
     hall_tasks::{Memory, Playground, RedBlueDoors},
     multi_room::{LockedRoom, MultiRoom},
     object_tasks::{Fetch, GoToDoor, GoToObject, PutNear},

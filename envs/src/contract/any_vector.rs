@@ -1,0 +1,157 @@
+//! Vector environments with their scalar types erased.
+
+use bytemuck::{try_cast_slice, try_cast_slice_mut};
+use serde_json::Value;
+
+use crate::{DType, Element, Error, Frame, ResetOptions, Result, Space, StepOut, VectorEnv};
+
+/// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the scalar type. A step of all
+/// copies is one virtual call.
+///
+/// Every [`VectorEnv`] implements this trait; do not implement it for other types. The methods have the contract of those
+/// with the same names in [`VectorEnv`]; a buffer of a wrong length or alignment is an [`Error::Shape`]. Calls on a `dyn
+/// AnyVectorEnv` need no import of this trait; do not import it together with [`VectorEnv`].
+#[allow(missing_docs)]
+pub trait AnyVectorEnv: Send {
+    fn num_envs(&self) -> usize;
+    fn observation_space(&self) -> &Space;
+    fn action_space(&self) -> &Space;
+    /// Scalar type of the rows in `obs` and `final_obs`.
+    fn obs_dtype(&self) -> DType;
+    /// Scalar type of the rows in `actions`.
+    fn act_dtype(&self) -> DType;
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()>;
+    fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()>;
+    fn action_masks(&self, masks: &mut [bool]) -> bool;
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool;
+    fn info(&self, key: &str) -> Option<&[f64]>;
+    fn max_episode_steps(&self) -> Option<usize>;
+    fn limit_episodes(&mut self, steps: usize) -> bool;
+    fn set_autoreset(&mut self, autoreset: bool) -> bool;
+    fn set_task(&mut self, task: &Value) -> Result<()>;
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()>;
+    fn save_state(&self) -> Result<Option<Vec<u8>>>;
+    fn load_state(&mut self, state: &[u8]) -> Result<()>;
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
+    fn render_fps(&self) -> Option<f64>;
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>>;
+}
+
+impl<V: VectorEnv> AnyVectorEnv for V {
+    fn num_envs(&self) -> usize {
+        VectorEnv::num_envs(self)
+    }
+
+    fn observation_space(&self) -> &Space {
+        VectorEnv::observation_space(self)
+    }
+
+    fn action_space(&self) -> &Space {
+        VectorEnv::action_space(self)
+    }
+
+    fn obs_dtype(&self) -> DType {
+        V::Obs::DTYPE
+    }
+
+    fn act_dtype(&self) -> DType {
+        V::Act::DTYPE
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
+        VectorEnv::reset(self, seeds, typed_mut("`obs`", obs)?)
+    }
+
+    fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()> {
+        VectorEnv::step(self, typed("`actions`", actions)?, reset_seeds, typed_out(out)?)
+    }
+
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        VectorEnv::action_masks(self, masks)
+    }
+
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        VectorEnv::final_action_masks(self, masks)
+    }
+
+    fn info(&self, key: &str) -> Option<&[f64]> {
+        VectorEnv::info(self, key)
+    }
+
+    fn max_episode_steps(&self) -> Option<usize> {
+        VectorEnv::max_episode_steps(self)
+    }
+
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        VectorEnv::limit_episodes(self, steps)
+    }
+
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        VectorEnv::set_autoreset(self, autoreset)
+    }
+
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        VectorEnv::set_task(self, task)
+    }
+
+    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
+        VectorEnv::set_reset_options(self, options)
+    }
+
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        VectorEnv::save_state(self)
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        VectorEnv::load_state(self, state)
+    }
+
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        VectorEnv::render(self, copy)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        VectorEnv::render_fps(self)
+    }
+
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        VectorEnv::render_ansi(self, copy)
+    }
+}
+
+impl std::fmt::Debug for dyn AnyVectorEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnyVectorEnv")
+            .field("num_envs", &self.num_envs())
+            .field("observation_space", self.observation_space())
+            .field("action_space", self.action_space())
+            .finish()
+    }
+}
+
+pub(crate) fn typed<'a, T: Element>(what: &'static str, bytes: &'a [u8]) -> Result<&'a [T]> {
+    try_cast_slice(bytes).map_err(|error| misfit::<T>(what, bytes.len(), error))
+}
+
+pub(crate) fn typed_mut<'a, T: Element>(what: &'static str, bytes: &'a mut [u8]) -> Result<&'a mut [T]> {
+    let len = bytes.len();
+    try_cast_slice_mut(bytes).map_err(|error| misfit::<T>(what, len, error))
+}
+
+fn typed_out<O: Element>(out: StepOut<'_, u8>) -> Result<StepOut<'_, O>> {
+    Ok(StepOut {
+        obs: typed_mut("`obs`", out.obs)?,
+        final_obs: typed_mut("`final_obs`", out.final_obs)?,
+        rewards: out.rewards,
+        terminated: out.terminated,
+        truncated: out.truncated,
+    })
+}
+
+fn misfit<T: Element>(what: &'static str, len: usize, error: bytemuck::PodCastError) -> Error {
+    Error::shape(
+        what,
+        format_args!("{len} bytes ({error})"),
+        format_args!("whole {} scalars aligned to {} bytes", T::DTYPE, align_of::<T>()),
+    )
+}

@@ -1,0 +1,38 @@
+//! Registry entries of LunarLander.
+
+use super::{LunarLander, LunarLanderConfig};
+use crate::{
+    EnvCreator,
+    native::entry::{Entry, spec},
+    registry::{
+        creator::{split_threads, stepped},
+        env_config::decode_config,
+    },
+    wrappers::TimeLimit,
+};
+
+/// Returns the registry entries of LunarLander.
+pub(in crate::native) fn entries() -> Vec<Entry> {
+    let summary = "land between two flags with little fuel";
+    vec![
+        entry("LunarLander-v3", summary, false),
+        entry("LunarLanderContinuous-v3", "land between two flags with engines that have throttles", true),
+    ]
+}
+
+fn entry(id: &'static str, summary: &str, continuous: bool) -> Entry {
+    const LIMIT: usize = 1000;
+    let creator = EnvCreator::new(id, move |config, num_envs| {
+        let (mut config, num_threads) = split_threads::<LunarLanderConfig>(id, config)?;
+        config.entry("continuous").or_insert_with(|| continuous.into());
+        let config: LunarLanderConfig = decode_config(id, &config)?;
+        if config.continuous {
+            let env = LunarLander::<f32>::new(config)?;
+            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
+        } else {
+            let env = LunarLander::<i64>::new(config)?;
+            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
+        }
+    });
+    (spec(id, summary, Some(LIMIT), Some(200.0)), creator)
+}
