@@ -9,7 +9,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // Set by `cargo xtask executed`.
     println!("cargo::rustc-check-cfg=cfg(executed)");
-    // Absent with the feature `doc-only`, which builds nothing that runs.
+    // Absent without the feature `torch`, and with `doc-only`, which builds nothing that runs.
     let Ok(lib) = std::env::var("DEP_PAVLOV_TORCH_LIBTORCH_LIB") else { return };
     println!("cargo::metadata=libtorch_lib={lib}");
     println!("cargo::rustc-link-arg=-Wl,-rpath,{lib}");

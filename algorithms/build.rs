@@ -2,7 +2,7 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // Absent with the feature `doc-only`, which builds nothing that runs.
+    // Absent without the feature `torch`, and with `doc-only`, which builds nothing that runs.
     if let Ok(lib) = std::env::var("DEP_PAVLOV_TORCH_LIBTORCH_LIB") {
         println!("cargo::rustc-link-arg=-Wl,-rpath,{lib}");
     }

@@ -43,9 +43,9 @@ fn main() -> Outcome<()> {
         let options = (Kind::Float, Device::Cpu);
         let batch =
             SampleBatch::default().with(Column::OBS, Tensor::randn([rows as i64, width as i64], options));
-        let obs = batch.get(Column::OBS)?.shallow_clone();
+        let obs = &batch.get(Column::OBS)?.clone();
         let mut forward = || {
-            let values = learner.evaluate(&obs, None, width, |net, x| on(&layers, net, x.obs()));
+            let values = learner.evaluate(obs, None, width, |net, x| on(&layers, net, x.obs()));
             black_box(values.map(|values| values[0]))
         };
         let [of_forward, share_of_forward, one_dnn] = beside_one_dnn(rows, width, LAYERS, || {
@@ -77,7 +77,7 @@ fn network(width: usize) -> Outcome<(Learner, Vec<Dense>)> {
     let spec = PolicySpec {
         spaces: Spaces { observation_space: Space::real(&[width]), action_space: Space::discrete(2) },
         seed: 0,
-        device: Device::Cpu,
+        device: pavlov::trainer::Device::Cpu,
         fused: true,
         custom_model: None,
         own_obs: None,

@@ -65,8 +65,8 @@ fn measure((copies, units, workers): (usize, usize, usize), seconds: f64) -> Out
     let mut settings = matched_ppo(copies, workers);
     settings.common.model.fcnet_hiddens = vec![units, units];
     let mut driver = settings.builder("CartPole-v1").loggers(LoggerChoice::None).build()?;
-    let parameters = driver
-        .get_policy(DEFAULT_POLICY, |policy| policy.learner_mut().map(|l| l.params().flat().numel()))?;
+    let parameters =
+        driver.get_policy(DEFAULT_POLICY, |policy| policy.learner_mut().map(|l| l.params().flat().len()))?;
     let parameters = parameters.ok_or("the policy has no network")?;
     let rates = train_rounds(&mut driver, seconds)?;
     let ns = 1e9 / rates.steps;

@@ -111,6 +111,7 @@ pub use pavlov_tune as tune;
 ///
 /// Public items of pavlov have tch's types in their signatures, so this re-export follows tch's major version, and
 /// tch's version follows PyTorch's: `cargo update -p tch --precise` selects the version that fits your libtorch.
+#[cfg(feature = "torch")]
 pub use tch as torch;
 
 #[cfg(feature = "cli")]
@@ -120,11 +121,13 @@ pub mod registry;
 
 mod league;
 mod load;
+#[cfg(feature = "torch")]
 mod torch_train;
 
 pub use league::{League, LeagueConfig};
 pub use load::{load, load_policy};
 pub use pavlov_trainer::{Error, Result};
+#[cfg(feature = "torch")]
 pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};
 
 /// The names that most programs need: `use pavlov::prelude::*`.
@@ -137,6 +140,7 @@ pub mod prelude {
         Action, Algorithm, Callbacks, Common, Error, Evaluation, Result, RunHandle, Trainer, TrainerExt,
     };
     pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
+    #[cfg(feature = "torch")]
     pub use crate::{DatasetExt, TorchTrainer, TorchWorker};
 }
 

@@ -3,7 +3,7 @@
 
 use pavlov::envs::Space;
 use pavlov::prelude::*;
-use pavlov::torch::{CModule, Kind, Tensor};
+use pavlov::torch::{CModule, Tensor};
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::learner::Value;
 use pavlov::trainer::models::{
@@ -63,7 +63,8 @@ fn read(shape: &[usize], obs: &Tensor, fused: bool) -> Vec<f64> {
     let spec = spec(&pictures(shape), fused);
     let mut learner = NetBuilder::new(&spec).finish().expect("a learner");
     let width = shape.iter().product();
-    let found = learner.evaluate(obs, None, width, |_, x| x.obs()).expect("numbers");
+    let found =
+        learner.evaluate(&pavlov::trainer::Array::from(obs), None, width, |_, x| x.obs()).expect("numbers");
     found.iter().map(|&x| f64::from(x)).collect()
 }
 
@@ -101,7 +102,7 @@ fn batches_and_views_have_the_type_and_the_shape_of_the_space() {
     let batch = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     for column in [Column::OBS, Column::NEW_OBS] {
         let data = batch.get(column).expect("the column");
-        assert_eq!((data.kind(), data.size()), (Kind::Uint8, vec![24, 10, 10, 1]));
+        assert_eq!((data.kind(), data.size()), (pavlov::trainer::Kind::U8, vec![24, 10, 10, 1]));
     }
     let pixels = batch.array::<u8>(Column::OBS).expect("bytes");
     assert_eq!(pixels.shape(), [24, 10, 10, 1]);

@@ -185,6 +185,51 @@ fn no_crate_depends_on_one_above_it() {
     }
 }
 
+/// The files that may name libtorch, besides those in `trainer/src/learn/engines/torch` and `src/torch_train`: a build
+/// without the feature `torch` compiles none of them, or only their names.
+const NAME_LIBTORCH: [&str; 14] = [
+    "algorithms/src/dqn/c51.rs",
+    "src/cli/doctor/torch.rs",
+    "src/lib.rs",
+    "trainer/src/base/libtorch.rs",
+    "trainer/src/base/torch.rs",
+    "trainer/src/base/unread.rs",
+    "trainer/src/learn/export.rs",
+    "trainer/src/learn/loss/on_libtorch.rs",
+    "trainer/src/learn/params/device.rs",
+    "trainer/src/learn/params/encode.rs",
+    "trainer/src/learn/params/tensors.rs",
+    "trainer/src/lib.rs",
+    "trainer/src/sample/export.rs",
+    "src/torch_train/mod.rs",
+];
+
+#[test]
+fn libtorch_is_named_only_where_a_build_without_it_does_not_look() {
+    let mut files = Vec::new();
+    let mut waiting: Vec<PathBuf> = ["trainer/src", "algorithms/src", "src"].map(|f| root().join(f)).into();
+    while let Some(directory) = waiting.pop() {
+        for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() { waiting.push(path) } else { files.push(path) }
+        }
+    }
+    let mut features = 0;
+    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
+        let text = fs::read_to_string(path).unwrap();
+        features += text.matches("feature = \"torch\"").count();
+        let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let may = NAME_LIBTORCH.contains(&name.as_str())
+            || name.starts_with("trainer/src/learn/engines/torch/")
+            || name.starts_with("src/torch_train/");
+        // A method of a trait that is there only with the feature says its types in full.
+        let code = code(&text).replace("tch::Tensor", "");
+        let is_word = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let named = code.match_indices("tch::").any(|(at, _)| is_word(at));
+        assert!(may || !named, "{name} names libtorch");
+    }
+    assert!(features <= 60, "{features} conditions on the feature `torch`: move code behind one of them");
+}
+
 #[test]
 fn circles_are_found_through_groups_supers_and_re_exports() {
     let sources = |texts: &[(&str, &str)]| -> Sources {

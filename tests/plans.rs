@@ -47,7 +47,7 @@ impl Policy for Noting {
     }
     fn prepare(&mut self, batch: &mut SampleBatch) -> Result<()> {
         self.note(Prepared(numbers(batch, Column::REWARDS)));
-        let doubled = batch.get(Column::REWARDS)? * 2.0;
+        let doubled = batch.get(Column::REWARDS)?.to_tensor() * 2.0;
         batch.set(Column::ADVANTAGES, doubled);
         Ok(())
     }
@@ -61,7 +61,7 @@ impl Policy for Noting {
         if self.steps.is_multiple_of(2) {
             stats.push("other", 10.0 * self.steps as f64);
         }
-        let errors = batch.get(Column::REWARDS)?.shallow_clone();
+        let errors = batch.get(Column::REWARDS)?.clone();
         Ok(Learned { stats, td_errors: Some(errors), stop: false })
     }
     fn update_target(&mut self) {

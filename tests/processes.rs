@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
+use pavlov::trainer::Device;
 use pavlov::trainer::rng::episode_seed;
 use pavlov::trainer::settings::WorkerTransport;
 use pavlov::trainer::state::Weights;
@@ -20,7 +21,6 @@ use pavlov::trainer::workers::{
 use pavlov::trainer::{TrainerExt, WorkerSet, to_config};
 use pavlov::tune::child_main;
 use serde_json::json;
-use tch::Device;
 
 use crate::agents::changes::{grow, growing};
 use crate::resume::assert_same_in_processes;

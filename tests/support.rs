@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use pavlov::envs::{self, Env, EnvCreator, IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
-use pavlov::torch::{Device, Kind, Tensor};
+use pavlov::torch::{Kind, Tensor};
+use pavlov::trainer::Device;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::agents::{EnvInfo, Policies};
 use pavlov::trainer::batch::{Column, SampleBatch};
@@ -22,8 +23,31 @@ use pavlov::tune::Config;
 use serde_json::Value as Json;
 
 /// The numbers of a tensor of any shape and kind.
-pub(crate) fn floats(tensor: &Tensor) -> Vec<f64> {
-    Vec::try_from(tensor.detach().to_kind(Kind::Double).reshape([-1])).expect("a flat tensor of doubles")
+pub(crate) fn floats(numbers: &(impl Floats + ?Sized)) -> Vec<f64> {
+    numbers.floats()
+}
+
+/// Numbers that [`floats`] copies.
+pub(crate) trait Floats {
+    fn floats(&self) -> Vec<f64>;
+}
+
+impl Floats for Tensor {
+    fn floats(&self) -> Vec<f64> {
+        Vec::try_from(self.detach().to_kind(Kind::Double).reshape([-1])).expect("a flat tensor of doubles")
+    }
+}
+
+impl Floats for Array {
+    fn floats(&self) -> Vec<f64> {
+        self.to_vec()
+    }
+}
+
+impl Floats for [f32] {
+    fn floats(&self) -> Vec<f64> {
+        self.iter().map(|&x| f64::from(x)).collect()
+    }
 }
 
 #[track_caller]
@@ -158,7 +182,7 @@ fn env_info(common: &Common, env: &EnvCreator) -> Result<EnvInfo> {
 /// The bytes of a column.
 #[track_caller]
 pub(crate) fn bytes(batch: &SampleBatch, column: Column) -> Array {
-    Array::from_tensor(batch.get(column).expect("the column"))
+    batch.get(column).expect("the column").clone()
 }
 
 #[track_caller]

@@ -8,7 +8,8 @@ use std::process::exit;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=PAVLOV_OPT_LEVEL={}", env::var("OPT_LEVEL").unwrap_or_default());
-    if env::var_os("CARGO_FEATURE_DOC_ONLY").is_some() {
+    let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    if !has("TORCH") || has("DOC_ONLY") {
         return;
     }
     let lib = env::var("DEP_TCH_LIBTORCH_LIB").unwrap_or_default();

@@ -24,7 +24,6 @@ use pavlov_trainer::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tch::Tensor;
 
 /// Settings of DDPG. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -309,8 +308,8 @@ impl NetPolicy for DdpgPolicy {
         act.with_noise(inputs, &self.config.common.exploration_config)
     }
 
-    fn best_actions(&self, inputs: &Tensor) -> Option<Tensor> {
-        Some(inputs.shallow_clone())
+    fn best_actions<'t>(&self, inputs: Value<'t>) -> Option<Value<'t>> {
+        Some(inputs)
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {

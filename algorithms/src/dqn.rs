@@ -7,6 +7,13 @@
 //!    distribution of returns instead of their mean.
 //! 4. Now and then the weights of the network are copied to the target network.
 
+#[cfg_attr(not(feature = "torch"), path = "dqn/no_c51.rs")]
+mod c51;
+
+#[cfg(feature = "torch")]
+pub use c51::project;
+
+use crate::dqn::c51::Atoms;
 use pavlov_envs::Space;
 use pavlov_trainer::{
     own_defaults,
@@ -17,7 +24,6 @@ use pavlov_trainer::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tch::{Device, Kind, Tensor};
 
 /// Settings of DQN. Defaults are those of Ray 1.13.
 ///
@@ -222,13 +228,12 @@ impl Trainer for Dqn {
 #[derive(Debug)]
 struct DqnPolicy {
     config: Dqn,
-    actions: usize,
     torso: Box<dyn Torso>,
     advantage: Vec<Dense>,
     /// Head of the state's value; only with `dueling`.
     value: Option<Vec<Dense>>,
-    /// The access to libtorch, which computes the distributions of returns; `None` with one atom.
-    atoms: Option<OnLibtorch>,
+    /// The distributions of returns; `None` with one atom.
+    atoms: Option<Atoms>,
     worker: (usize, usize),
 }
 
@@ -237,7 +242,7 @@ impl DqnPolicy {
     fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let (q, value) = self.outputs(net, x);
         match self.atoms {
-            Some(torch) => q.from_tensor(torch, self.means(&self.logits(torch, q, value))),
+            Some(atoms) => atoms.means(q, value),
             None => value.map_or(q, |value| q - q.mean_columns() + value),
         }
     }
@@ -250,24 +255,6 @@ impl DqnPolicy {
         (run(&self.advantage), self.value.as_deref().map(run))
     }
 
-    /// Logits of the distributions of returns, `[rows, actions, atoms]`.
-    fn logits(&self, torch: OnLibtorch, q: Value<'_>, value: Option<Value<'_>>) -> Tensor {
-        let atoms = self.config.num_atoms as i64;
-        let q = q.tensor(torch).view([-1, self.actions as i64, atoms]);
-        match value {
-            None => q,
-            Some(value) => &q - q.mean_dim(1, true, Kind::Float) + value.tensor(torch).view([-1, 1, atoms]),
-        }
-    }
-
-    /// Mean of each distribution of returns, `[rows, actions]`.
-    fn means(&self, logits: &Tensor) -> Tensor {
-        let Dqn { v_min, v_max, num_atoms, .. } = self.config;
-        let support = Tensor::linspace(v_min, v_max, num_atoms as i64, (Kind::Float, Device::Cpu));
-        let values = logits.softmax(-1, Kind::Float) * support.to_device(logits.device());
-        values.sum_dim_intlist(-1, false, Kind::Float)
-    }
-
     /// The error of each row, and the Q-value of its action, `[rows, 1]`.
     ///
     /// Without atoms the error is `Q(s, a) - target`; with atoms it is the cross-entropy to the projected target
@@ -277,8 +264,9 @@ impl DqnPolicy {
         let s = rows.obs()?;
         let s2 = rows.next_obs()?;
         let discounts = rows.discounts()?;
-        if let Some(torch) = self.atoms {
-            return Ok(self.cross_entropy(torch, rows, (s, s2), (actions, rewards, discounts)));
+        if let Some(atoms) = self.atoms {
+            let outputs = |net: Net<'t>, x: Input<'t>| self.outputs(net, x);
+            return Ok(atoms.td_error(rows, &outputs, (s, s2), (actions, rewards, discounts)));
         }
         let next = self.values(rows.target(), s2);
         let best = if self.config.double_q {
@@ -289,40 +277,6 @@ impl DqnPolicy {
         let target = rewards + discounts * next.gather(best);
         let q = self.values(rows.online(), s).gather(actions);
         Ok((q - target, q))
-    }
-
-    fn cross_entropy<'t>(
-        &self,
-        torch: OnLibtorch,
-        rows: &Rows<'t>,
-        (s, s2): (Input<'t>, Input<'t>),
-        (actions, rewards, discounts): (Value<'t>, Value<'t>, Value<'t>),
-    ) -> (Value<'t>, Value<'t>) {
-        let Dqn { v_min, v_max, num_atoms, double_q, .. } = self.config;
-        let logits = |net: Net<'t>, x: Input<'t>| {
-            let (q, value) = self.outputs(net, x);
-            self.logits(torch, q, value)
-        };
-        let means = |logits: &Tensor| actions.from_tensor(torch, self.means(logits));
-        let of_action = |logits: &Tensor, action: Value<'_>| {
-            let index = action.tensor(torch).view([-1, 1, 1]).expand([-1, 1, num_atoms as i64], false);
-            logits.gather(1, &index, false).squeeze_dim(1)
-        };
-        let target = logits(rows.target(), s2);
-        let best = if double_q {
-            s2.masked(means(&logits(rows.frozen(), s2))).argmax()
-        } else {
-            s2.masked(means(&target)).argmax()
-        };
-        let online = logits(rows.online(), s);
-        let projected = tch::no_grad(|| {
-            let next = of_action(&target, best).softmax(-1, Kind::Float);
-            let one = |value: Value<'_>| value.tensor(torch).squeeze_dim(-1);
-            project(&next, &one(rewards), &one(discounts), v_min, v_max)
-        });
-        let log_probs = of_action(&online, actions).log_softmax(-1, Kind::Float);
-        let error = -(projected * log_probs).sum_dim_intlist(-1, false, Kind::Float);
-        (actions.from_tensor(torch, error), means(&online).gather(actions).detach())
     }
 }
 
@@ -343,7 +297,7 @@ impl NetPolicy for DqnPolicy {
         } else {
             net.target();
         }
-        let atoms = (config.num_atoms > 1).then(|| net.on_libtorch());
+        let atoms = if config.num_atoms > 1 { Some(Atoms::new(config, actions, net)?) } else { None };
         let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
         let rule = Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
         let (_, (torso, advantage, value)) = net.group("all", rule, |net| {
@@ -355,7 +309,7 @@ impl NetPolicy for DqnPolicy {
             Ok((torso, advantage, value))
         })?;
         let worker = (spec.worker_index, spec.num_workers);
-        Ok(Self { config: config.clone(), actions, torso, advantage, value, atoms, worker })
+        Ok(Self { config: config.clone(), torso, advantage, value, atoms, worker })
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
@@ -413,23 +367,4 @@ fn lay_out_head(net: &mut NetBuilder<'_>, name: &str, inputs: usize, out: usize,
         width = units;
     }
     layers
-}
-
-/// Moves each atom `z` to `r + discount z`, and spreads its probability over the nearest fixed atoms (Bellemare et
-/// al. 2017, algorithm 1). `probs` is `[rows, atoms]`, `rewards` and `discounts` are `[rows]`.
-pub fn project(probs: &Tensor, rewards: &Tensor, discounts: &Tensor, v_min: f64, v_max: f64) -> Tensor {
-    let atoms = probs.size()[1];
-    let step = (v_max - v_min) / (atoms - 1) as f64;
-    let support = Tensor::linspace(v_min, v_max, atoms, (Kind::Float, probs.device()));
-    let moved = (rewards.unsqueeze(1) + discounts.unsqueeze(1) * support).clamp(v_min, v_max);
-    let position = ((moved - v_min) / step).clamp(0.0, (atoms - 1) as f64);
-    let below = position.floor();
-    let above_share = &position - &below;
-    let lower = below.to_kind(Kind::Int64);
-    let upper = (&lower + 1).clamp_max(atoms - 1);
-    probs.zeros_like().scatter_add_(1, &lower, &(probs * above_share.rsub_scalar(1.0))).scatter_add_(
-        1,
-        &upper,
-        &(probs * above_share),
-    )
 }

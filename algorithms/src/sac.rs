@@ -23,7 +23,6 @@ use pavlov_trainer::{
     settings::{ExplorationConfig, rules},
 };
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
 
 /// Settings of SAC. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -334,9 +333,8 @@ impl NetPolicy for SacPolicy {
         act.sample_with_noise(&self.dist, inputs, &self.config.common.exploration_config)
     }
 
-    fn best_actions(&self, inputs: &Tensor) -> Option<Tensor> {
-        let width = self.dist.action_width() as i64;
-        (!self.dist.is_discrete()).then(|| inputs.narrow(1, 0, width).tanh())
+    fn best_actions<'t>(&self, inputs: Value<'t>) -> Option<Value<'t>> {
+        (!self.dist.is_discrete()).then(|| inputs.narrow(0, self.dist.action_width()).tanh())
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {

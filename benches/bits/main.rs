@@ -326,7 +326,10 @@ impl Callbacks for Hook {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         for (column, tensor) in batch.columns() {
             if !self.skipped.iter().any(|name| name == column.name()) {
-                columns.entry(format!("{policy_id} {}", column.name())).or_default().add_tensor(tensor);
+                columns
+                    .entry(format!("{policy_id} {}", column.name()))
+                    .or_default()
+                    .add_tensor(&tensor.to_tensor());
             }
         }
         Ok(())

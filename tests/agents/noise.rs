@@ -75,7 +75,7 @@ struct Drifting(ExplorationConfig);
 
 impl Policy for Drifting {
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
-        act.with_noise(&vec![0.0; seen.obs.size()[0] as usize], &self.0)
+        act.with_noise(&vec![0.0; seen.obs.len()], &self.0)
     }
 }
 

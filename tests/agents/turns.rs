@@ -2,7 +2,7 @@
 
 use pavlov::envs::{self, EnvCreator, MultiAgentEnv, MultiAgentOut, Space};
 use pavlov::prelude::*;
-use pavlov::torch::Device;
+use pavlov::trainer::Device;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::agents::Policies;
 use pavlov::trainer::policy::ActionRows;

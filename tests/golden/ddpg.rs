@@ -251,7 +251,7 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, actor_learns: bool) -> Ve
     let online = leaves("weights", true);
     let target = leaves("target", false);
     let column = |column| {
-        let tensor = batch.get(column).expect("the column").to_kind(Kind::Double);
+        let tensor = batch.get(column).expect("the column").to_tensor().to_kind(Kind::Double);
         if tensor.dim() == 1 { tensor.unsqueeze(1) } else { tensor }
     };
     let s = column(Column::OBS);

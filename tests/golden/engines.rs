@@ -4,6 +4,7 @@
 use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
+use pavlov::trainer::Array;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Loss, Value};
 use pavlov::trainer::models::{Activation, Init, Initializer, ModelConfig, Rule};
@@ -79,7 +80,8 @@ fn activations_of_the_fused_engine_are_libtorchs() {
         let named = [("out.weight", rows(&[&[1.0]])), ("out.bias", column(&[0.0]))];
         learner.set_weights(&weights(&named)).expect("weights that fit");
         let wanted = floats(&learner.forward(&[obs.shallow_clone()], |net, x| out.on(net, x.obs())));
-        let found = learner.evaluate(&obs, None, 1, |net, x| out.on(net, x.obs())).expect("values");
+        let found =
+            learner.evaluate(&Array::from(&obs), None, 1, |net, x| out.on(net, x.obs())).expect("values");
         for ((x, found), wanted) in sizes().iter().zip(found).zip(wanted) {
             let off = (f64::from(*found) - wanted).abs();
             assert!(off <= tolerance * wanted.abs(), "{activation:?}({x}) is {wanted}, not {found}");
@@ -334,7 +336,8 @@ fn outputs_have_the_same_bits_with_the_instructions_of_other_processors() {
                 (torso, out)
             });
             arch.into_iter().for_each(|arch| learner.set_arch(arch));
-            let values = learner.evaluate(&obs, None, outputs, |net, x| out.on(net, torso.on(net, x)));
+            let values =
+                learner.evaluate(&Array::from(&obs), None, outputs, |net, x| out.on(net, torso.on(net, x)));
             values.expect("values").to_vec()
         };
         let detected = run(None);

@@ -1,6 +1,7 @@
 //! Models and gradients: initial weights, noisy layers, and gradients of many rows in pieces.
 
 use pavlov::torch::{Device, Kind, Tensor};
+use pavlov::trainer::Array;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::Value;
 use pavlov::trainer::learner::{Learner, Loss};
@@ -13,7 +14,7 @@ use crate::support::{assert_close, floats, learner, on_threads, refused};
 #[test]
 fn normc_rows_have_the_stated_norm() {
     let rng = Stream::new(0, "weights", 0);
-    let weight = ParamsBuilder::new(rng).normc(5, 7, 0.01);
+    let weight = ParamsBuilder::new(rng).normc(5, 7, 0.01).to_tensor();
     assert_eq!(weight.size(), [5, 7]);
     let norms = weight.square().sum_dim_intlist(1, false, Kind::Double).sqrt();
     assert_close(&floats(&norms), &[0.01; 5], 1e-8);
@@ -24,7 +25,8 @@ fn normc_rows_have_the_stated_norm() {
 #[test]
 fn orthogonal_weights_are_orthogonal_times_the_gain() {
     for (out, inputs) in [(3, 8), (8, 3), (4, 4)] {
-        let weight = ParamsBuilder::new(Stream::new(0, "weights", 0)).orthogonal(out, inputs, 2.0);
+        let weight =
+            ParamsBuilder::new(Stream::new(0, "weights", 0)).orthogonal(out, inputs, 2.0).to_tensor();
         assert_eq!(weight.size(), [out, inputs]);
         let gram = if out < inputs { weight.mm(&weight.tr()) } else { weight.tr().mm(&weight) };
         let identity = Tensor::eye(out.min(inputs), (Kind::Float, Device::Cpu)) * 4.0;
@@ -45,7 +47,8 @@ fn a_noisy_layer_without_noise_is_linear() {
     let named = |name: &str| weights.tensor(name).expect("a parameter of that name");
     let x = Tensor::from_slice(&[1.0_f32, -2.0, 0.5, 0.0, 3.0, 1.0]).view([2, 3]);
     let linear = floats(&(x.matmul(&named("noisy.weight").tr()) + named("noisy.bias")));
-    let values = learner.evaluate(&x, None, 2, |net, x| layer.on(net, x.obs())).expect("values");
+    let values =
+        learner.evaluate(&Array::from(&x), None, 2, |net, x| layer.on(net, x.obs())).expect("values");
     assert_close(&values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), &linear, 1e-6);
     // Deviations start at sigma0 / sqrt(inputs).
     assert_close(&floats(&named("noisy.sigma_bias")), &[0.5 / 3.0_f64.sqrt(); 2], 1e-6);
@@ -124,7 +127,7 @@ impl Problem {
 
     fn values(&mut self, obs: &Tensor) -> Vec<f32> {
         let out = self.out;
-        self.learner.evaluate(obs, None, 1, |net, x| out.on(net, x)).expect("values").to_vec()
+        self.learner.evaluate(&Array::from(obs), None, 1, |net, x| out.on(net, x)).expect("values").to_vec()
     }
 }
 
@@ -136,11 +139,11 @@ fn the_gradient_in_pieces_is_autograds_of_the_whole() {
         let leaf = |name: &str| weights.tensor(name).expect("a parameter").set_requires_grad(true);
         let names = ["net.0", "net.1", "net.out"].map(|l| [format!("{l}.weight"), format!("{l}.bias")]);
         let leaves: Vec<Tensor> = names.iter().flatten().map(|name| leaf(name)).collect();
-        let obs = problem.batch.get(Column::OBS).expect("the column");
+        let obs = problem.batch.get(Column::OBS).expect("the column").to_tensor();
         let hidden = obs.linear(&leaves[0], Some(&leaves[1])).tanh();
         let hidden = hidden.linear(&leaves[2], Some(&leaves[3])).relu();
         let values = hidden.linear(&leaves[4], Some(&leaves[5])).squeeze_dim(-1);
-        let targets = problem.batch.get(Column::VALUE_TARGETS).expect("the column");
+        let targets = problem.batch.get(Column::VALUE_TARGETS).expect("the column").to_tensor();
         let loss = (values - targets).square().mean(None);
         loss.backward();
         let whole: Vec<f64> = leaves.iter().flat_map(|leaf| floats(&leaf.grad())).collect();
@@ -167,7 +170,7 @@ fn values_of_many_rows_in_pieces_are_those_of_the_network() {
     let of = |fused| {
         on_threads(2, || {
             let mut problem = Problem::new(fused);
-            let obs = problem.batch.get(Column::OBS).expect("the column").shallow_clone();
+            let obs = problem.batch.get(Column::OBS).expect("the column").to_tensor();
             let exported = problem.learner.forward(&[obs.shallow_clone()], |net, x| problem.out.on(net, x));
             (problem.values(&obs), floats(&exported))
         })
@@ -183,7 +186,7 @@ fn values_of_many_rows_in_pieces_are_those_of_the_network() {
 #[test]
 fn on_the_fused_engine_a_rows_value_does_not_depend_on_the_rows_beside_it() {
     let mut problem = Problem::new(true);
-    let obs = problem.batch.get(Column::OBS).expect("the column").shallow_clone();
+    let obs = problem.batch.get(Column::OBS).expect("the column").to_tensor();
     let all = problem.values(&obs);
     for (start, len) in [(0, 1), (17, 2), (100, 33), (4000, 1000)] {
         let some = problem.values(&obs.narrow(0, start, len));
@@ -199,7 +202,7 @@ fn a_selection_of_rows_learns_as_its_copy() {
         let selected = problem.batch.select(&order).slice(100, 400);
         let mut copy = SampleBatch::default();
         for (column, data) in selected.columns() {
-            copy.set(column, data.copy());
+            copy.set(column, data.lend());
         }
         problem.batch = selected;
         let lazy = problem.gradient();

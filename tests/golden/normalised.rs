@@ -2,6 +2,7 @@
 //! doubles, on both engines.
 
 use pavlov::torch::{Kind, Reduction, Tensor};
+use pavlov::trainer::Array;
 use pavlov::trainer::Result;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Loss, Rows, Value};
@@ -118,7 +119,7 @@ impl Problem {
         };
         let online = set("weights").map(|leaf| leaf.set_requires_grad(true));
         let target = set("target");
-        let get = |column| self.batch.get(column).expect("the column").to_kind(Kind::Double);
+        let get = |column| self.batch.get(column).expect("the column").to_tensor().to_kind(Kind::Double);
         let s = get(Column::OBS);
         let draws = get(DRAWS);
         let first = |set: &[Tensor; 6]| s.linear(&set[0], Some(&set[1]));
@@ -213,7 +214,8 @@ fn outputs(hidden: &HiddenLayers, obs: &Tensor) -> ([Vec<f64>; 2], impl Fn(&str)
         let rule = Rule::adam(1e-3, 1e-8);
         let (mut learner, net) = learner(OBS, fused, rule, |net| Mlp::new(net, "net", OBS, hidden, 3));
         weights = learner.weights();
-        let values = learner.evaluate(obs, None, 3, |of, x| net.on(of, x.obs())).expect("values");
+        let values =
+            learner.evaluate(&Array::from(obs), None, 3, |of, x| net.on(of, x.obs())).expect("values");
         values.iter().map(|&x| f64::from(x)).collect()
     });
     (outputs, move |name| weights.tensor(&format!("net.{name}")).expect("a parameter").to_kind(Kind::Double))

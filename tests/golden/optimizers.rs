@@ -16,12 +16,12 @@ fn gradients() -> impl Iterator<Item = [f64; 2]> {
 
 /// Both parameters after 50 steps from 1 and -2 at learning rate 0.01.
 fn after_50(config: OptimizerConfig) -> Vec<f64> {
-    let mut params = column(&[1.0, -2.0]);
-    let mut optimizer = Optimizer::new(config, &params);
+    let mut params = [1.0, -2.0];
+    let mut optimizer = Optimizer::new(config, params.len());
     for g in gradients() {
-        optimizer.step(&mut params, &column(&g.map(|g| g as f32)), 0.01);
+        optimizer.step(&mut params, &g.map(|g| g as f32), 0.01);
     }
-    floats(&params)
+    floats(&params[..])
 }
 
 /// The same by libtorch's optimizer.
@@ -97,11 +97,11 @@ fn fifty_steps_of_radam_follow_pytorchs_formulas() {
 
 /// The parameter after each of the gradients 0.5, -0.2, 0.1 at learning rate 0.1.
 fn path(config: OptimizerConfig) -> Vec<f64> {
-    let mut params = column(&[1.0]);
-    let mut optimizer = Optimizer::new(config, &params);
+    let mut params = [1.0];
+    let mut optimizer = Optimizer::new(config, params.len());
     let step = |&gradient: &f32| {
-        optimizer.step(&mut params, &column(&[gradient]), 0.1);
-        params.double_value(&[0])
+        optimizer.step(&mut params, &[gradient], 0.1);
+        f64::from(params[0])
     };
     [0.5, -0.2, 0.1].iter().map(step).collect()
 }
@@ -137,7 +137,7 @@ fn sgd_follows_pytorch() {
 
 #[test]
 fn a_restored_optimizer_goes_on_bit_for_bit() {
-    let gradient = |i: u32| column(&[0.5 - i as f32, 0.25 * i as f32]);
+    let gradient = |i: u32| [0.5 - i as f32, 0.25 * i as f32];
     for config in [
         OptimizerConfig::adam(1e-8),
         OptimizerConfig::adamw(1e-8, 0.01),
@@ -146,12 +146,12 @@ fn a_restored_optimizer_goes_on_bit_for_bit() {
         OptimizerConfig::Rmsprop { alpha: 0.99, eps: 1e-8, momentum: 0.9, centered: true },
         OptimizerConfig::Sgd { momentum: 0.9 },
     ] {
-        let mut params = column(&[1.0, 2.0]);
-        let mut optimizer = Optimizer::new(config, &params);
+        let mut params = [1.0, 2.0];
+        let mut optimizer = Optimizer::new(config, params.len());
         (0..7).for_each(|i| optimizer.step(&mut params, &gradient(i), 0.1));
-        let mut copy = params.copy();
+        let mut copy = params;
         let state = optimizer.state().expect("a state");
-        let mut restored = Optimizer::new(config, &copy);
+        let mut restored = Optimizer::new(config, copy.len());
         restored.set_state(&state).expect("its own state");
         for i in 7..10 {
             optimizer.step(&mut params, &gradient(i), 0.1);
@@ -163,29 +163,28 @@ fn a_restored_optimizer_goes_on_bit_for_bit() {
 
 #[test]
 fn the_state_of_another_rule_is_refused() {
-    let params = column(&[1.0]);
-    let adam = Optimizer::new(OptimizerConfig::adam(1e-8), &params).state().expect("a state");
-    let mut sgd = Optimizer::new(OptimizerConfig::Sgd { momentum: 0.0 }, &params);
+    let adam = Optimizer::new(OptimizerConfig::adam(1e-8), 1).state().expect("a state");
+    let mut sgd = Optimizer::new(OptimizerConfig::Sgd { momentum: 0.0 }, 1);
     let error = sgd.set_state(&adam).expect_err("Adam is not SGD").to_string();
     assert!(error.contains("saved by Adam") && error.contains("uses Sgd"), "{error}");
 }
 
 #[test]
 fn the_state_of_an_rmsprop_from_before_it_could_be_centered_is_read_and_does_not_center() {
-    let mut params = column(&[1.0]);
+    let mut params = [1.0];
     let rmsprop = |centered| OptimizerConfig::Rmsprop { alpha: 0.99, eps: 1e-8, momentum: 0.9, centered };
-    let mut first = Optimizer::new(rmsprop(false), &params);
-    first.step(&mut params, &column(&[0.5]), 0.1);
+    let mut first = Optimizer::new(rmsprop(false), params.len());
+    first.step(&mut params, &[0.5], 0.1);
     let mut state = first.state().expect("a state");
     let old = serde_json::json!({"type": "rmsprop", "alpha": 0.99, "eps": 1e-8, "momentum": 0.9});
     state.set("config", &old).expect("JSON");
-    let mut restored = Optimizer::new(rmsprop(false), &params);
+    let mut restored = Optimizer::new(rmsprop(false), params.len());
     restored.set_state(&state).expect("an older state");
-    let mut copy = params.copy();
-    first.step(&mut params, &column(&[0.25]), 0.1);
-    restored.step(&mut copy, &column(&[0.25]), 0.1);
+    let mut copy = params;
+    first.step(&mut params, &[0.25], 0.1);
+    restored.step(&mut copy, &[0.25], 0.1);
     assert_eq!(params, copy);
-    let mut centered = Optimizer::new(rmsprop(true), &params);
+    let mut centered = Optimizer::new(rmsprop(true), params.len());
     let error = centered.set_state(&state).expect_err("it has no means").to_string();
     assert!(error.contains("centered: false") && error.contains("centered: true"), "{error}");
 }

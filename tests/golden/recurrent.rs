@@ -82,8 +82,8 @@ fn a_recurrent_layer_computes_what_libtorchs_does() {
         let weights = learner.weights();
         let named = |name: &str| weights.tensor(&format!("layer.{name}")).expect("a parameter");
         let flat = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(named);
-        let x = batch.get(Column::OBS).expect("rows").view([3, 5, INPUTS as i64]);
-        let state = batch.get(Column::STATE_IN).expect("memory").unsqueeze(0);
+        let x = batch.get(Column::OBS).expect("rows").to_tensor().view([3, 5, INPUTS as i64]);
+        let state = batch.get(Column::STATE_IN).expect("memory").to_tensor().unsqueeze(0);
         let h = state.narrow(2, 0, UNITS as i64).contiguous();
         let wanted = if lstm {
             let c = state.narrow(2, UNITS as i64, UNITS as i64).contiguous();
@@ -103,13 +103,13 @@ fn an_episode_that_begins_within_a_sequence_begins_with_nothing_remembered() {
         let width = if lstm { 2 * UNITS } else { UNITS };
         let whole = batch(&[6], width, &[4]);
         let apart = |start: i64, len: usize, memory: Tensor| {
-            let obs = whole.get(Column::OBS).expect("rows").narrow(0, start, len as i64);
+            let obs = whole.get(Column::OBS).expect("rows").to_tensor().narrow(0, start, len as i64);
             SampleBatch::default()
                 .with(Column::OBS, obs)
                 .with_f32s(Column::RESETS, &vec![0.0; len])
                 .with_sequences(vec![len], Column::STATE_IN, memory)
         };
-        let before = apart(0, 4, whole.get(Column::STATE_IN).expect("memory").shallow_clone());
+        let before = apart(0, 4, whole.get(Column::STATE_IN).expect("memory").to_tensor());
         let after = apart(4, 2, Tensor::zeros([1, width as i64], (Kind::Float, Device::Cpu)));
         let wanted = [outputs(layer, &mut learner, &before), outputs(layer, &mut learner, &after)].concat();
         assert_close(&outputs(layer, &mut learner, &whole), &wanted, 1e-6);
@@ -199,9 +199,9 @@ fn step_by_step_the_fused_engine_says_to_the_last_digit_what_it_says_of_whole_se
     };
     let all = batch(&[6, 6, 6], UNITS, &[3, 8]);
     let wanted = said(&mut learner, &all);
-    let obs = all.get(Column::OBS).expect("rows");
-    let resets = all.get(Column::RESETS).expect("resets");
-    let mut memory = all.get(Column::STATE_IN).expect("memory").shallow_clone();
+    let obs = all.get(Column::OBS).expect("rows").to_tensor();
+    let resets = all.get(Column::RESETS).expect("resets").to_tensor();
+    let mut memory = all.get(Column::STATE_IN).expect("memory").to_tensor();
     for t in 0..6 {
         let rows = Tensor::from_slice(&[t, t + 6, t + 12]);
         let step = SampleBatch::default()

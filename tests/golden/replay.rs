@@ -217,10 +217,10 @@ fn assert_stacked(batch: &SampleBatch) {
     let actions = batch.array::<i64>(Column::ACTIONS).expect("numbers");
     for (ahead, column) in [(0, Column::OBS), (1, Column::NEW_OBS)] {
         let pixels = batch.get(column).expect("the column");
-        assert_eq!(pixels.kind(), Kind::Uint8);
+        assert_eq!(pixels.kind(), pavlov::trainer::Kind::U8);
         for (i, &row) in actions.iter().enumerate() {
             let wanted = stack(row as usize / EPISODE, row % EPISODE as i64 + ahead);
-            let found: Vec<u8> = Vec::try_from(pixels.get(i as i64).reshape([-1])).expect("bytes");
+            let found: Vec<u8> = pixels.lend().row(i).to_vec();
             assert!(found == wanted, "{} of row {row}", column.name());
         }
     }
@@ -260,7 +260,7 @@ fn a_buffer_that_was_saved_without_frames_is_read() {
     for key in ["columns", "kind", "capacity", "len", "next", "added", "max_priority", "rng"] {
         old.set(key, &saved.get::<serde_json::Value>(key).expect("a value")).expect("the same value");
     }
-    stacked(45, 53).columns().for_each(|(column, data)| old.set_tensor(column.name(), data));
+    stacked(45, 53).columns().for_each(|(column, data)| old.set_array(column.name(), data));
     let mut second = buffer(ReplayKind::ReplayBuffer, 8, 1);
     second.set_state(&old).expect("a state of the old layout");
     assert_eq!(second.state().expect("a state"), saved);

@@ -6,6 +6,7 @@ use pavlov::torch::Tensor;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::policy::Fragment;
 use pavlov::trainer::returns::{Trajectories, advantages, discount_cumsum};
+use pavlov::trainer::{Array, Kind};
 
 use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, weights};
 
@@ -109,21 +110,24 @@ fn postprocess(change: impl FnOnce(&mut Ppo)) -> (Vec<f64>, Vec<f64>) {
     policy.set_weights(&weights(&critic)).expect("weights that fit");
     let one_hot = Tensor::eye(4, (pavlov::torch::Kind::Float, pavlov::torch::Device::Cpu));
     // The row after the cut belongs to the next episode: the first observation, worth 0.5.
-    let obs = one_hot.index_select(0, &Tensor::from_slice(&[0_i64, 1, 2, 0])).unsqueeze(1);
+    let one_hot = Array::from(one_hot);
+    let obs = one_hot.gather(&[0, 1, 2, 0]).reshape(&[4, 1, 4]);
+    let actions = Array::zeros(Kind::I64, &[3, 1]);
+    let logp = Array::zeros(Kind::F32, &[3, 1]);
     let batch = policy
         .postprocess_trajectory(Fragment {
             steps: 3,
             num_envs: 1,
             lengths: None,
             gamma: 0.9,
-            obs: obs.shallow_clone(),
-            actions: Tensor::from_slice(&[0_i64; 3]).view([3, 1]),
+            obs: obs.lend(),
+            actions: actions.lend(),
             rewards: &REWARDS,
             terminated: &[false; 3],
             truncated: &[false, false, true],
-            columns: vec![(Column::ACTION_LOGP, Tensor::from_slice(&[0.0_f32; 3]).view([3, 1]))],
+            columns: vec![(Column::ACTION_LOGP, logp.lend())],
             ended: &[2],
-            final_obs: one_hot.narrow(0, 3, 1),
+            final_obs: one_hot.lend().rows(3..4),
             masks: None,
             memory: None,
         })
@@ -166,20 +170,22 @@ struct NStep {
 fn three_step(terminated: [bool; 5], truncated: [bool; 5]) -> NStep {
     let ended: Vec<usize> = (0..5).filter(|&t| terminated[t] || truncated[t]).collect();
     let obs: Vec<f32> = (0..6).map(|t| t as f32).collect();
-    let final_obs = Tensor::from_slice(&vec![9.0_f32; ended.len()]).view([ended.len() as i64, 1]);
+    let final_obs = Array::from_vec(vec![9.0_f32; ended.len()], &[ended.len() as i64, 1]);
+    let obs = Array::from_vec(obs, &[6, 1, 1]);
+    let actions = Array::zeros(Kind::I64, &[5, 1]);
     let fragment = Fragment {
         steps: 5,
         num_envs: 1,
         lengths: None,
         gamma: 0.9,
-        obs: Tensor::from_slice(&obs).view([6, 1, 1]),
-        actions: Tensor::from_slice(&[0_i64; 5]).view([5, 1]),
+        obs: obs.lend(),
+        actions: actions.lend(),
         rewards: &[1.0, 2.0, 3.0, 4.0, 5.0],
         terminated: &terminated,
         truncated: &truncated,
         columns: vec![],
         ended: &ended,
-        final_obs: final_obs.shallow_clone(),
+        final_obs: final_obs.lend(),
         masks: None,
         memory: None,
     };
@@ -233,19 +239,22 @@ fn n_step_rows_of_a_truncated_episode_keep_bootstrapping_from_where_it_was_cut()
 #[test]
 fn n_step_rows_of_several_copies_stay_apart() {
     // Copy 0 has rewards 1, 2 and terminates at once; copy 1 has rewards 10, 20 and goes on.
+    let obs = Array::from_vec([0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0], &[3, 2, 1]);
+    let actions = Array::from_vec([0_i64, 1, 2, 3], &[2, 2]);
+    let final_obs = Array::from_vec([9.0_f32], &[1, 1]);
     let fragment = Fragment {
         steps: 2,
         num_envs: 2,
         lengths: None,
         gamma: 0.9,
-        obs: Tensor::from_slice(&[0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0]).view([3, 2, 1]),
-        actions: Tensor::from_slice(&[0_i64, 1, 2, 3]).view([2, 2]),
+        obs: obs.lend(),
+        actions: actions.lend(),
         rewards: &[1.0, 10.0, 2.0, 20.0],
         terminated: &[true, false, false, false],
         truncated: &[false; 4],
         columns: vec![],
         ended: &[0],
-        final_obs: Tensor::from_slice(&[9.0_f32]).view([1, 1]),
+        final_obs: final_obs.lend(),
         masks: None,
         memory: None,
     };

@@ -250,7 +250,7 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
     let log_alpha = double("weights", "log_alpha").set_requires_grad(true);
     let alpha = log_alpha.detach().exp();
     let column = |column| {
-        let tensor = batch.get(column).expect("the column").to_kind(Kind::Double);
+        let tensor = batch.get(column).expect("the column").to_tensor().to_kind(Kind::Double);
         if tensor.dim() == 1 { tensor.unsqueeze(1) } else { tensor }
     };
     let all = |nets: &[Layers], x: &Tensor| -> Vec<Tensor> {

@@ -1,6 +1,7 @@
 //! Every operation of a `Value` against libtorch's autograd in doubles, forwards and backwards, on both engines.
 
 use pavlov::torch::{Kind, Reduction, Tensor};
+use pavlov::trainer::Array;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::Loss;
 use pavlov::trainer::learner::{Value, min};
@@ -66,7 +67,8 @@ where
         let rule = Rule::adam(1e-3, 1e-8);
         let (mut learner, (a, b)) = learner(1, fused, rule, |net| (net.free("a", a), net.free("b", b)));
         let obs = rows(&[[0.0]]);
-        let values = learner.evaluate(&obs, None, wanted.numel(), |net, _| f(a.on(net), b.on(net)));
+        let values =
+            learner.evaluate(&Array::from(&obs), None, wanted.numel(), |net, _| f(a.on(net), b.on(net)));
         let values: Vec<f64> = values.expect("values").iter().map(|&x| f64::from(x)).collect();
         assert_agree(&values, &floats(&wanted), &format!("{name}, fused {fused}"));
         let batch = SampleBatch::default().with(Column::OBS, obs).with(FACTORS, factors.shallow_clone());
@@ -288,7 +290,7 @@ fn operations_on_rows_are_autograds() {
         .with(FACTORS, normal(2, &[ROWS]) * 0.3 + 1.0)
         .with(INDEX, Tensor::from_slice(&index))
         .with(Column::ACTION_MASK, Tensor::from_slice(&mask).view([ROWS, 4]));
-    let get = |column| batch.get(column).expect("the column");
+    let get = |column| batch.get(column).expect("the column").to_tensor();
     for &(name, operation, reference) in operations {
         for fused in [false, true] {
             let rule = Rule::adam(1e-3, 1e-8);
@@ -306,7 +308,7 @@ fn operations_on_rows_are_autograds() {
                 &obs.linear(&leaves[2], Some(&leaves[3])),
                 &leaves[4].unsqueeze(0).expand([ROWS, 4], false),
                 &get(INDEX).unsqueeze(1),
-                get(Column::ACTION_MASK),
+                &get(Column::ACTION_MASK),
             ];
             let factors = get(FACTORS).to_kind(Kind::Double).unsqueeze(1);
             let wanted = (reference(rows) * factors).mean(Kind::Double);

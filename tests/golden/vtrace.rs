@@ -2,6 +2,7 @@
 
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
+use pavlov::trainer::Array;
 use pavlov::trainer::batch::{Column, SampleBatch, Trajectory};
 use pavlov::trainer::policy::{Fragment, FragmentMasks};
 use pavlov::trainer::returns::discount_cumsum;
@@ -136,22 +137,25 @@ fn slices_along_trajectories_and_what_is_joined_keep_them_and_what_is_behind() {
 fn a_fragment_knows_what_is_behind_each_of_its_cuts() {
     // Two copies, three steps. Copy 0 is cut by time after step 1 (at 90), copy 1 terminates after step 0 (at 91).
     let obs = Tensor::from_slice(&[0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0, 3.0, 13.0]).view([4, 2, 1]);
-    let masks = obs.ge(10.0);
-    let actions = Tensor::from_slice(&[0_i64; 6]).view([3, 2]);
+    let masks = Array::from(obs.ge(10.0));
+    let obs = Array::from(obs);
+    let actions = Array::from_vec([0_i64; 6], &[3, 2]);
+    let final_obs = Array::from_vec([91.0_f32, 90.0], &[2, 1]);
+    let behind = Array::from_vec([false, true], &[2, 1]);
     let mut fragment = Fragment {
         steps: 3,
         num_envs: 2,
         lengths: None,
         gamma: 0.9,
-        obs: obs.shallow_clone(),
-        actions: actions.shallow_clone(),
+        obs: obs.lend(),
+        actions: actions.lend(),
         rewards: &[0.0, 0.1, 1.0, 1.1, 2.0, 2.1],
         terminated: &[false, true, false, false, false, false],
         truncated: &[false, false, true, false, false, false],
         columns: vec![],
         ended: &[1, 2],
-        final_obs: rows(&[[91.0], [90.0]]),
-        masks: Some(FragmentMasks { rows: masks.shallow_clone(), behind: rows(&[[0.0], [1.0]]).ge(0.5) }),
+        final_obs: final_obs.lend(),
+        masks: Some(FragmentMasks { rows: masks.lend(), behind: behind.lend() }),
         memory: None,
     };
     let batch = fragment.rows_with_trajectories();

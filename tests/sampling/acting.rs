@@ -204,7 +204,7 @@ impl Policy for Stubborn {
             }
             pavlov::trainer::policy::ActionRows::Float(ref actions) => {
                 let head = vec![-0.5; actions.len()];
-                assert_eq!(seen.obs.size()[0], 2);
+                assert_eq!(seen.obs.len(), 2);
                 act.with_noise(&head, &self.0)
             }
         }
@@ -266,7 +266,7 @@ struct Narrow(ActionDist, ExplorationConfig);
 impl Policy for Narrow {
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         let mean = (-0.5f32).atanh();
-        let inputs = [mean, mean, -20.0, -20.0].repeat(seen.obs.size()[0] as usize);
+        let inputs = [mean, mean, -20.0, -20.0].repeat(seen.obs.len());
         act.sample_with_noise(&self.0, &inputs, &self.1)
     }
 

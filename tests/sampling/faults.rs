@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
+use pavlov::trainer::Device;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::plan::Order;
@@ -14,7 +15,6 @@ use pavlov::trainer::rng::{derive, episode_seed};
 use pavlov::trainer::workers::EvaluationTask;
 use pavlov::trainer::workers::Request;
 use pavlov::trainer::workers::{Completion, Fault, ThreadPool, WorkerPool};
-use tch::Device;
 
 use crate::support::{
     Clockwork, clockwork, going_on, number, numbers, quiet, refused, scripted, tiny_ppo, worker_set,

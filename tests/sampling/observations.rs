@@ -147,7 +147,9 @@ fn networks_read_the_numbers_of_the_flattened_space() {
             let net = NetBuilder::new(&spec);
             let width = net.obs_width();
             let mut learner = net.finish().expect("a learner");
-            let found = learner.evaluate(&obs, None, width, |_, x| x.obs()).expect("numbers");
+            let found = learner
+                .evaluate(&pavlov::trainer::Array::from(&obs), None, width, |_, x| x.obs())
+                .expect("numbers");
             assert_eq!(found, wanted, "{space}, fused: {fused}");
         }
     }

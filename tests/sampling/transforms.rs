@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
-use pavlov::torch::Kind;
+use pavlov::trainer::Kind;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::rng::episode_seed;
 use pavlov::trainer::unsquash;
@@ -95,7 +95,7 @@ fn discrete_observations_are_kept_as_they_are_and_discrete_actions_start_where_t
     let env = move || Shifted(0, Arc::clone(&record));
     let batch = worker_set(&ppo, env).and_then(|workers| workers.sample()?.single()).expect("a fragment");
     let obs = batch.get(Column::OBS).expect("the column");
-    assert_eq!((obs.kind(), obs.size()), (Kind::Int64, vec![64]));
+    assert_eq!((obs.kind(), obs.size()), (Kind::I64, vec![64]));
     assert_eq!(numbers(&batch, Column::OBS), (0..64).map(|t| f64::from(2 + t % 4)).collect::<Vec<_>>());
     let chosen = numbers(&batch, Column::ACTIONS);
     assert!([0.0, 1.0, 2.0].iter().all(|a| chosen.contains(a)), "{chosen:?}");

@@ -19,6 +19,9 @@
 //!
 //! [`prelude`] has the names that authors of algorithms use.
 
+// Some parts of layers, steps and statistics are for libtorch alone.
+#![cfg_attr(not(feature = "torch"), allow(dead_code, unreachable_code))]
+
 pub mod agents;
 mod base;
 mod experience;
@@ -43,10 +46,13 @@ pub use sample::{Action, Callbacks, Evaluation, RunHandle, Session, StepView, no
 pub use settings::Common;
 pub use workers::{Learners, Ledger, WorkerSet};
 
-pub use crate::base::{rng, state};
+pub use crate::base::{Array, ArrayRef, Device, Kind, Scalar, rng, state};
 pub use crate::learn::{learner, nets as models};
 /// The crate `ndarray`, whose array views [`SampleBatch::array`](batch::SampleBatch::array) returns.
 pub use ndarray;
+#[cfg(feature = "torch")]
+/// tch, libtorch's Rust interface, in the version that pavlov uses.
+pub use tch as torch;
 
 /// Experience: rows as named columns ([`SampleBatch`](batch::SampleBatch)), and the rows of every policy
 /// ([`TrainBatch`](batch::TrainBatch)).

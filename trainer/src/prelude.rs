@@ -1,7 +1,9 @@
 //! The names that authors of algorithms and policies use, for `use pavlov_trainer::prelude::*`.
 
 pub use crate::agents::{Agent, Policies};
-pub use crate::base::{Error, Piecewise, Result, Schedule, Spaces, State, Stats, Stream, Weights};
+pub use crate::base::{
+    Array, ArrayRef, Device, Error, Kind, Piecewise, Result, Schedule, Spaces, State, Stats, Stream, Weights,
+};
 pub use crate::experience::{
     BatchValues, Column, Fragment, SampleBatch, TrainBatch, VTrace, discount_cumsum, env_major, read_f32,
     vtrace,
@@ -9,7 +11,9 @@ pub use crate::experience::{
 pub use crate::learn::Learner;
 pub use crate::learn::distributions::{ActionDist, ActionRows, Dist};
 pub use crate::learn::engines::Report;
-pub use crate::learn::loss::{Input, Loss, Net, OnLibtorch, Rows, Seen, Value};
+#[cfg(feature = "torch")]
+pub use crate::learn::loss::OnLibtorch;
+pub use crate::learn::loss::{Input, Loss, Net, Rows, Seen, Value};
 pub use crate::learn::nets::{
     ActorCritic, Conv2d, Critics, CustomModel, Dense, Free, Init, Mlp, NetBuilder, PolicySpec, Torso,
 };

@@ -172,7 +172,8 @@ impl Problem {
         let online: Set =
             set("weights").into_iter().map(|(name, t)| (name, t.set_requires_grad(true))).collect();
         let frozen = online.iter().map(|(name, t)| (name.clone(), t.detach())).collect();
-        let column = |column| (column, self.batch.get(column).expect("the column").to_kind(Kind::Double));
+        let column =
+            |column| (column, self.batch.get(column).expect("the column").to_tensor().to_kind(Kind::Double));
         Reference {
             online,
             frozen,

@@ -92,6 +92,16 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
+    /// Something was asked for that libtorch computes, which this build is without.
+    #[error(
+        "{what}, which libtorch computes, and this build is without it. {instead}; or take the build with libtorch: in Rust the default feature `torch`"
+    )]
+    NeedsTorch {
+        /// What was asked for, as the user writes it.
+        what: String,
+        /// The way out without libtorch.
+        instead: String,
+    },
     /// libtorch refused an operation on files or modules.
     #[error("libtorch: {0}")]
     Torch(String),
@@ -129,12 +139,6 @@ impl Error {
     }
 }
 
-impl From<tch::TchError> for Error {
-    fn from(error: tch::TchError) -> Self {
-        Self::Torch(without_backtrace(&error.to_string()).into())
-    }
-}
-
 impl From<Error> for tune::Error {
     fn from(error: Error) -> Self {
         match error {
@@ -145,7 +149,7 @@ impl From<Error> for tune::Error {
 }
 
 /// Returns libtorch's message without the C++ stack frames that libtorch appends.
-fn without_backtrace(message: &str) -> &str {
+pub(super) fn without_backtrace(message: &str) -> &str {
     let end =
         ["Exception raised from", "C++ CapturedTraceback"].iter().filter_map(|mark| message.find(mark)).min();
     message[..end.unwrap_or(message.len())].trim_end().trim_end_matches("\\n")
@@ -170,7 +174,6 @@ pub(crate) fn catch<T>(during: impl FnOnce() -> String, f: impl FnOnce() -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tch::{Kind, Tensor};
 
     #[test]
     fn main_prints_a_sentence_however_deep_the_error_is_wrapped() {
@@ -179,8 +182,10 @@ mod tests {
         assert_eq!(format!("{error:?}"), "contract `obs_in_space` is broken: step 3 left it");
     }
 
+    #[cfg(feature = "torch")]
     #[test]
     fn an_error_of_libtorch_comes_without_frames_of_c_plus_plus() {
+        use tch::{Kind, Tensor};
         let wrong = || Tensor::zeros([2, 3], (Kind::Float, tch::Device::Cpu)).f_view([7]);
         assert!(wrong().unwrap_err().to_string().contains("Exception raised from"));
         let message = Error::from(wrong().unwrap_err()).to_string();

@@ -1,36 +1,53 @@
 //! The lowest layer: saved state, random streams, statistics, schedules, spaces, errors.
 
-pub(crate) mod array;
+mod array;
+mod device;
+mod elsewhere;
 mod episode;
 mod error;
-pub(crate) mod host;
+mod kind;
+mod lent;
+pub(crate) mod libtorch;
+mod memory;
 mod notice;
 mod profile;
 pub mod rng;
+mod rows;
 pub mod rules;
 mod schedule;
 mod spaces;
 pub mod state;
 mod stats;
+#[cfg(feature = "torch")]
+pub(crate) mod torch;
+#[cfg_attr(not(feature = "torch"), path = "no_unread.rs")]
+mod unread;
 
+pub use array::Array;
+pub(crate) use array::copy_rows;
+pub use device::Device;
+pub(crate) use elsewhere::Elsewhere;
 pub(crate) use episode::AgentReward;
 pub use episode::{DEFAULT_POLICY, Episode, PolicyId};
 pub(crate) use error::catch;
 pub use error::{Error, Result};
-pub(crate) use host::{HostTensor, read};
+pub(crate) use kind::MOST_AXES;
+pub use kind::{Kind, Scalar};
+pub use lent::ArrayRef;
 pub use notice::notice;
 pub(crate) use notice::{notice_once, notice_unoptimised};
 pub use profile::SamplerPerf;
 pub(crate) use profile::{Breakdown, Laps};
 pub use rng::Stream;
 pub(crate) use rng::{StreamState, derive, episode_seed};
+pub(crate) use rows::HostRows;
 pub use schedule::{Piecewise, Schedule, exponential, polynomial};
 pub use spaces::Spaces;
 pub(crate) use spaces::{channels_first, image};
-pub(crate) use state::Array;
 pub use state::{State, Weights};
 pub use stats::Stats;
 pub(crate) use stats::interned;
+pub(crate) use unread::Unread;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

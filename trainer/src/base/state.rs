@@ -1,84 +1,19 @@
 //! Saved state as plain data: a JSON object and named arrays. It crosses threads and processes, and becomes one
 //! `.json` and one `.safetensors` file in a checkpoint.
 
+pub use crate::base::array::Array;
 use crate::base::error::{Error, Result};
-use crate::base::host;
-use crate::base::host::Still;
+use crate::base::kind::{Kind, MOST_AXES};
+use crate::base::memory::Memory;
 use pavlov_tune::checkpoint::refuse_unlisted;
 use pavlov_tune::{read_file, write_file};
-use safetensors::SafeTensorError;
+use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView, serialize_to_file};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::io::Read;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use tch::{Device, Kind, TchError, Tensor};
-
-/// The contents of a tensor on the CPU. Clones share the memory.
-#[derive(Clone, Debug)]
-pub struct Array {
-    kind: Kind,
-    shape: Vec<i64>,
-    memory: Arc<Still>,
-}
-
-impl Array {
-    /// Copies a tensor from any device.
-    pub fn from_tensor(tensor: &Tensor) -> Self {
-        Self::lent(&copied(&tensor.detach()))
-    }
-
-    /// Shares the memory of a contiguous CPU tensor without a copy: nobody may write to it while the array lives.
-    pub(crate) fn lent(tensor: &Tensor) -> Self {
-        Self { kind: tensor.kind(), shape: tensor.size(), memory: Arc::new(Still::new(tensor)) }
-    }
-
-    /// Copies the contents to a new CPU tensor.
-    pub fn to_tensor(&self) -> Tensor {
-        copied(self.memory.tensor())
-    }
-
-    /// Returns the array's tensor, or a copy of it if another array shares the memory.
-    fn into_tensor(self) -> Tensor {
-        Arc::try_unwrap(self.memory).map_or_else(|shared| copied(shared.tensor()), Still::into_tensor)
-    }
-
-    /// The sizes of the array's axes.
-    pub fn shape(&self) -> &[i64] {
-        &self.shape
-    }
-
-    /// Copies `bytes` to an array; their number must match the shape.
-    pub(crate) fn from_bytes(kind: Kind, shape: &[i64], bytes: &[u8]) -> Self {
-        Self::lent(&Tensor::from_data_size(bytes, shape, kind))
-    }
-
-    /// Reads an array of this kind and shape from the next bytes of `from`.
-    pub(crate) fn read_from(from: &mut impl Read, kind: Kind, shape: &[i64]) -> std::io::Result<Self> {
-        Ok(Self::lent(&host::read_from(from, kind, shape)?))
-    }
-
-    pub(crate) fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The contents in the memory layout of the array: row by row, each number with the bytes of its scalar type.
-    pub fn bytes(&self) -> &[u8] {
-        host::bytes(self.memory.tensor())
-    }
-}
-
-/// Copies a tensor to the CPU.
-fn copied(tensor: &Tensor) -> Tensor {
-    tensor.to_device_(Device::Cpu, tensor.kind(), false, true)
-}
-
-impl PartialEq for Array {
-    fn eq(&self, other: &Self) -> bool {
-        (self.kind, &self.shape, self.bytes()) == (other.kind, &other.shape, other.bytes())
-    }
-}
 
 /// The saved state of a part of a run: a JSON object and named arrays.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -115,9 +50,9 @@ impl State {
         self.values.contains_key(key)
     }
 
-    /// Adds a copy of a tensor as an array of the name `key`.
-    pub fn set_tensor(&mut self, key: &str, tensor: &Tensor) {
-        self.arrays.push((key.to_owned(), Array::from_tensor(tensor)));
+    /// Adds an array of the name `key`. Lent arrays and lists are copied; an [`Array`] shares its memory.
+    pub fn set_array(&mut self, key: &str, array: impl Into<Array>) {
+        self.arrays.push((key.to_owned(), array.into()));
     }
 
     /// Returns the array of the name `key`.
@@ -132,35 +67,28 @@ impl State {
             .ok_or_else(|| Error::state(key, "it is not among the saved arrays"))
     }
 
-    /// Reads an array as a new tensor.
+    /// Removes and returns an array.
     ///
     /// # Errors
     /// Returns [`Error::State`] if no array has this name.
-    pub fn tensor(&self, key: &str) -> Result<Tensor> {
-        Ok(self.array(key)?.to_tensor())
-    }
-
-    /// Removes an array and returns it as a tensor.
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] if no array has this name.
-    pub(crate) fn take_tensor(&mut self, key: &str) -> Result<Tensor> {
+    pub(crate) fn take_array(&mut self, key: &str) -> Result<Array> {
         let found = self.arrays.iter().position(|(name, _)| name == key);
         let at = found.ok_or_else(|| Error::state(key, "it is not among the saved arrays"))?;
-        Ok(self.arrays.swap_remove(at).1.into_tensor())
+        Ok(self.arrays.swap_remove(at).1)
     }
 
-    /// Copies an array into an existing tensor of the same shape.
+    /// Replaces `target` by the numbers of an array of the same shape; numbers of another type are converted.
     ///
     /// # Errors
     /// Returns [`Error::State`] if no array has this name, or it has another shape.
-    pub fn copy_into(&self, key: &str, target: &mut Tensor) -> Result<()> {
+    pub fn copy_into(&self, key: &str, target: &mut Array) -> Result<()> {
         let array = self.array(key)?;
-        if array.shape != target.size() {
-            let reason = format!("its shape is {:?}, but {:?} is needed here", array.shape, target.size());
+        if array.shape() != target.shape() {
+            let reason = format!("its shape is {:?}, but {:?} is needed here", array.shape(), target.shape());
             return Err(Error::state(key, reason));
         }
-        tch::no_grad(|| target.copy_(array.memory.tensor()));
+        let numbers = array.to_kind(target.kind());
+        target.bytes_mut().copy_from_slice(numbers.bytes());
         Ok(())
     }
 
@@ -254,16 +182,14 @@ impl State {
         let path = dir.join(format!("{stem}.json"));
         let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
         write_file(&path, &json).map_err(|e| io("write", &path, e))?;
-        let tensors: Vec<(&str, &Tensor)> =
-            self.arrays.iter().map(|(name, array)| (name.as_str(), array.memory.tensor())).collect();
-        if !tensors.is_empty() {
+        if !self.arrays.is_empty() {
             let path = dir.join(format!("{stem}.safetensors"));
-            Tensor::write_safetensors(&tensors, &path).map_err(|error| match error {
-                TchError::SafeTensorError { err: SafeTensorError::IoError(error), .. } => {
-                    io("write", &path, error)
-                }
-                TchError::SafeTensorError { err, .. } => io("write", &path, std::io::Error::other(err)),
-                other => other.into(),
+            let views = self.arrays.iter().map(|(name, array)| Ok((name.as_str(), view(array)?)));
+            let written =
+                views.collect::<Result<Vec<_>, _>>().and_then(|all| serialize_to_file(all, &None, &path));
+            written.map_err(|error| match error {
+                SafeTensorError::IoError(error) => io("write", &path, error),
+                other => io("write", &path, std::io::Error::other(other)),
             })?;
         }
         Ok(())
@@ -272,7 +198,7 @@ impl State {
     /// Reads the files that [`write`](Self::write) wrote.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the `.json` cannot be read, [`Error::Torch`] if the `.safetensors` cannot, and
+    /// Returns [`Error::State`] if a file cannot be read, and
     /// [`Error::Tune`] if the manifest in `dir` is damaged or does not list one of them. Without a `.safetensors` the
     /// state has no arrays, which is no error.
     pub fn read(dir: &Path, stem: &str) -> Result<State> {
@@ -286,15 +212,55 @@ impl State {
         let path = dir.join(&name);
         let arrays = if path.exists() {
             refuse_unlisted(dir, &name)?;
-            Tensor::read_safetensors(&path)?
-                .into_iter()
-                .map(|(name, tensor)| (name, Array::lent(&tensor)))
-                .collect()
+            read_arrays(&path)?
         } else {
             Vec::new()
         };
         Ok(State { values, arrays })
     }
+}
+
+/// Names of the types of numbers in `.safetensors` files.
+const DTYPES: [(Kind, Dtype); 5] = [
+    (Kind::Bool, Dtype::BOOL),
+    (Kind::U8, Dtype::U8),
+    (Kind::I64, Dtype::I64),
+    (Kind::F32, Dtype::F32),
+    (Kind::F64, Dtype::F64),
+];
+
+/// An array as the crate `safetensors` writes it.
+fn view(array: &Array) -> Result<TensorView<'_>, SafeTensorError> {
+    let dtype = DTYPES.iter().find(|(kind, _)| *kind == array.kind()).map_or(Dtype::F32, |(_, dtype)| *dtype);
+    TensorView::new(dtype, array.shape().iter().map(|&n| n as usize).collect(), array.bytes())
+}
+
+/// Reads all arrays of a `.safetensors` file. They share the memory into which the file is read.
+fn read_arrays(path: &Path) -> Result<Vec<(String, Array)>> {
+    let refuse = |reason: String| Error::state(path.display().to_string(), reason);
+    let read = File::open(path).and_then(|mut file| {
+        let bytes = file.metadata()?.len();
+        Memory::read_from(&mut file, bytes as usize)
+    });
+    let memory = Arc::new(read.map_err(|e| io("read", path, e))?);
+    let all = memory.bytes();
+    let file = SafeTensors::deserialize(all).map_err(|e| refuse(format!("it is damaged: {e}")))?;
+    let array = |(name, found): (String, TensorView<'_>)| {
+        let kind = DTYPES.iter().find(|(_, dtype)| *dtype == found.dtype()).map(|(kind, _)| *kind);
+        let kind = kind.ok_or_else(|| {
+            refuse(format!("its array `{name}` holds {:?}, which no part of pavlov writes", found.dtype()))
+        })?;
+        if found.shape().len() > MOST_AXES {
+            return Err(refuse(format!(
+                "its array `{name}` has {} axes, but at most {MOST_AXES} are read",
+                found.shape().len()
+            )));
+        }
+        let start = found.data().as_ptr().addr() - all.as_ptr().addr();
+        let shape: Vec<i64> = found.shape().iter().map(|&n| n as i64).collect();
+        Ok((name, Array::in_memory(&memory, start..start + found.data().len(), kind, &shape)))
+    };
+    file.tensors().into_iter().map(array).collect()
 }
 
 fn io(action: &'static str, path: &Path, error: std::io::Error) -> Error {

@@ -1,8 +1,8 @@
 //! Statistics of learning steps.
 
+use crate::base::unread::Unread;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
-use tch::Tensor;
 
 /// Returns a copy of the name that lives as long as the program, one copy per name. A program has few names, so none
 /// is freed.
@@ -20,15 +20,15 @@ pub(crate) fn interned(name: &str) -> &'static str {
 /// Named statistics. Numbers on a GPU stay there until a result is made, so that no minibatch waits for a transfer.
 #[derive(Debug, Default)]
 pub struct Stats {
-    names: Vec<&'static str>,
-    values: StatValues,
+    pub(super) names: Vec<&'static str>,
+    pub(super) values: StatValues,
 }
 
 #[derive(Debug)]
-enum StatValues {
+pub(super) enum StatValues {
     Host(Vec<f64>),
-    /// The values as a tensor `[names]`, perhaps on a GPU, that was not read yet.
-    Unread(Tensor),
+    /// Values in libtorch's memory, perhaps on a GPU, that were not read yet.
+    Unread(Unread),
 }
 
 impl Default for StatValues {
@@ -44,11 +44,6 @@ impl Stats {
         Self { names, values: StatValues::Host(values) }
     }
 
-    /// Makes statistics from names and a tensor `[names]` that is read when a result is made.
-    pub fn unread(names: Vec<&'static str>, values: Tensor) -> Self {
-        Self { names, values: StatValues::Unread(values) }
-    }
-
     /// The names of the statistics.
     pub fn names(&self) -> &[&'static str] {
         &self.names
@@ -59,21 +54,7 @@ impl Stats {
         self.names.push(name);
         match &mut self.values {
             StatValues::Host(values) => values.push(value),
-            StatValues::Unread(values) => {
-                let value = Tensor::from_slice(&[value]).to_kind(values.kind()).to_device(values.device());
-                *values = Tensor::cat(&[&*values, &value], 0);
-            }
-        }
-    }
-
-    /// Adds a statistic that is a tensor of one number.
-    pub fn push_unread(&mut self, name: &'static str, value: &Tensor) {
-        match &mut self.values {
-            StatValues::Host(_) => self.push(name, value.double_value(&[])),
-            StatValues::Unread(values) => {
-                *values = Tensor::cat(&[&*values, &value.view(1)], 0);
-                self.names.push(name);
-            }
+            StatValues::Unread(values) => values.push(value),
         }
     }
 
@@ -82,7 +63,7 @@ impl Stats {
         let i = self.names.iter().position(|n| *n == name)?;
         Some(match &self.values {
             StatValues::Host(values) => values[i],
-            StatValues::Unread(values) => values.double_value(&[i as i64]),
+            StatValues::Unread(values) => values.one(i),
         })
     }
 
@@ -90,14 +71,12 @@ impl Stats {
     pub fn values(&self) -> Vec<f64> {
         match &self.values {
             StatValues::Host(values) => values.clone(),
-            StatValues::Unread(values) => {
-                Vec::try_from(values.to_kind(tch::Kind::Double)).unwrap_or_default()
-            }
+            StatValues::Unread(values) => values.all(),
         }
     }
 
-    /// The values as a tensor `[names]`; `None` if they are numbers in the main memory already.
-    pub(crate) fn tensor(&self) -> Option<&Tensor> {
+    /// The values that were not read yet; `None` if they are numbers in the main memory already.
+    pub(crate) fn not_read(&self) -> Option<&Unread> {
         match &self.values {
             StatValues::Host(_) => None,
             StatValues::Unread(values) => Some(values),

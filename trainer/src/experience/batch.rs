@@ -1,6 +1,6 @@
 //! Experience as named columns.
 
-use crate::base::{Array, Error, Result, State, Stream, array, host};
+use crate::base::{Array, ArrayRef, Elsewhere, Error, Result, Scalar, State, Stream};
 use crate::experience::columns::Column;
 use crate::experience::trajectories;
 use crate::experience::trajectories::Trajectory;
@@ -8,7 +8,6 @@ use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use std::cell::OnceCell;
 use std::sync::Arc;
-use tch::{Device, Kind, Tensor, kind};
 
 /// Experience as named columns of equal length: row `i` of all columns is one transition.
 ///
@@ -34,12 +33,21 @@ pub(crate) struct Cuts {
     pub(super) behind: SampleBatch,
 }
 
-/// A column of a batch: the tensor it is taken from, the number of scalars per row, and the rows that belong to it.
+/// A column of a batch: the array it is taken from, the number of scalars per row, and the rows that belong to it.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    pub(crate) base: &'a Tensor,
+    pub(crate) base: &'a Array,
     pub(crate) cols: usize,
     pub(crate) rows: &'a Selection,
+    /// Copies of the whole array, and of the rows that belong to the batch, in an engine's own memory.
+    pub(crate) elsewhere: [&'a Elsewhere; 2],
+}
+
+/// The array that a column is taken from, which slices and selections share.
+#[derive(Debug)]
+struct Base {
+    array: Array,
+    elsewhere: Elsewhere,
 }
 
 #[derive(Debug)]
@@ -47,11 +55,12 @@ struct Stored {
     column: Column,
     /// Whether the column has one row per sequence instead of one per transition.
     per_sequence: bool,
-    base: Tensor,
+    base: Arc<Base>,
     cols: usize,
     rows: Selection,
-    /// The rows that belong to the batch as a tensor, made when they are first asked for.
-    ready: OnceCell<Tensor>,
+    /// The rows that belong to the batch as an array, made when they are first asked for.
+    ready: OnceCell<Array>,
+    elsewhere: Elsewhere,
 }
 
 /// The rows of a column that belong to a batch.
@@ -80,35 +89,46 @@ impl Selection {
 }
 
 impl Stored {
-    fn new(column: Column, base: Tensor) -> Self {
-        let shape = base.size();
-        let rows = Selection::Range(0, shape[0] as usize);
-        let cols = shape[1..].iter().product::<i64>() as usize;
-        Self { column, per_sequence: false, base, cols, rows, ready: OnceCell::new() }
+    fn new(column: Column, array: Array) -> Self {
+        let rows = Selection::Range(0, array.len());
+        let cols = array.lend().width();
+        let base = Arc::new(Base { array, elsewhere: Elsewhere::default() });
+        Self::of(column, base, cols, rows)
+    }
+
+    fn of(column: Column, base: Arc<Base>, cols: usize, rows: Selection) -> Self {
+        let elsewhere = Elsewhere::default();
+        Self { column, per_sequence: false, base, cols, rows, ready: OnceCell::new(), elsewhere }
     }
 
     fn with_rows(&self, rows: Selection) -> Self {
         let Self { column, per_sequence, cols, .. } = *self;
-        Self { column, per_sequence, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
+        Self { per_sequence, ..Self::of(column, Arc::clone(&self.base), cols, rows) }
     }
 
     /// Selects rows of this selection, by their positions `index` in it.
     fn at(&self, index: &Arc<[i64]>) -> Self {
-        let whole = Stored::new(self.column, self.tensor().shallow_clone());
         let rows = Selection::Index(Arc::clone(index), 0, index.len());
-        Self { per_sequence: self.per_sequence, ..whole.with_rows(rows) }
+        if self.is_whole() {
+            return self.with_rows(rows);
+        }
+        let chosen = Stored::new(self.column, self.array().clone());
+        Self { per_sequence: self.per_sequence, ..chosen.with_rows(rows) }
     }
 
-    fn tensor(&self) -> &Tensor {
+    /// Whether all rows of the array belong to the batch, in their order.
+    fn is_whole(&self) -> bool {
+        matches!(self.rows, Selection::Range(0, len) if len == self.base.array.len())
+    }
+
+    fn array(&self) -> &Array {
+        let base = &self.base.array;
         match &self.rows {
-            Selection::Range(0, len) if *len == self.base.size()[0] as usize => &self.base,
-            Selection::Range(start, len) => {
-                self.ready.get_or_init(|| self.base.narrow(0, *start as i64, *len as i64))
+            Selection::Range(..) if self.is_whole() => base,
+            Selection::Range(start, len) => self.ready.get_or_init(|| base.rows(*start..start + len)),
+            Selection::Index(list, start, len) => {
+                self.ready.get_or_init(|| base.gather(&list[*start..start + len]))
             }
-            Selection::Index(list, start, len) => self.ready.get_or_init(|| {
-                let index = Tensor::from_slice(&list[*start..start + len]);
-                self.base.index_select(0, &index.to_device(self.base.device()))
-            }),
         }
     }
 }
@@ -129,17 +149,18 @@ impl SampleBatch {
     /// # Panics
     /// Panics if the lengths do not add up to the number of rows, or `data` has not one row per sequence.
     #[must_use]
-    pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: Tensor) -> Self {
+    pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: impl Into<Array>) -> Self {
+        let data = data.into();
         assert_eq!(lengths.iter().sum::<usize>(), self.rows(), "rows of all sequences");
-        assert_eq!(lengths.len() as i64, data.size()[0], "rows of `{}`", column.name());
+        assert_eq!(lengths.len(), data.len(), "rows of `{}`", column.name());
         self.columns.push(Stored { per_sequence: true, ..Stored::new(column, data) });
         self.sequences = Some(lengths);
         self
     }
 
     /// Adds or replaces a column.
-    pub fn set(&mut self, column: Column, data: Tensor) {
-        let stored = Stored::new(column, data);
+    pub fn set(&mut self, column: Column, data: impl Into<Array>) {
+        let stored = Stored::new(column, data.into());
         match self.columns.iter_mut().find(|c| c.column == column) {
             Some(old) => *old = stored,
             None => self.columns.push(stored),
@@ -153,7 +174,7 @@ impl SampleBatch {
 
     /// Adds a column and returns the batch, for chained calls.
     #[must_use]
-    pub fn with(mut self, column: Column, data: Tensor) -> Self {
+    pub fn with(mut self, column: Column, data: impl Into<Array>) -> Self {
         self.set(column, data);
         self
     }
@@ -161,29 +182,27 @@ impl SampleBatch {
     /// Adds a column of one number per row and returns the batch, for chained calls.
     #[must_use]
     pub fn with_f32s(self, column: Column, data: &[f32]) -> Self {
-        self.with(column, host::tensor_of(data, &[data.len() as i64]))
+        self.with(column, data)
     }
 
     /// Adds or replaces a column of one number per row.
     pub fn set_f32s(&mut self, column: Column, data: &[f32]) {
-        let device = self.columns.first().map_or(Device::Cpu, |c| c.base.device());
-        self.set(column, Tensor::from_slice(data).to_device(device));
+        self.set(column, data);
     }
 
     /// Adds or replaces a column of `width` standard normal numbers per row.
     pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
         let rows = self.rows();
-        let device = self.columns.first().map_or(Device::Cpu, |c| c.base.device());
         let noise: Vec<f32> = (0..rows * width).map(|_| rng.normal()).collect();
-        self.set(column, Tensor::from_slice(&noise).view([rows as i64, width as i64]).to_device(device));
+        self.set(column, Array::from_vec(noise, &[rows as i64, width as i64]));
     }
 
-    /// The column's tensor, `[rows, ...]`.
+    /// The column's array, `[rows, ...]`.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column.
-    pub fn get(&self, column: Column) -> Result<&Tensor> {
-        self.stored(column).map(Stored::tensor)
+    pub fn get(&self, column: Column) -> Result<&Array> {
+        self.stored(column).map(Stored::array)
     }
 
     /// A column's memory as an array in the column's shape, without a copy: its first axis is the row.
@@ -191,9 +210,9 @@ impl SampleBatch {
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column, and [`Error::State`] if the column holds
-    /// scalars of another type, is on a GPU, or is not contiguous.
-    pub fn array<T: Pod + kind::Element>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
-        array::view(self.get(column)?, column.0)
+    /// scalars of another type.
+    pub fn array<T: Pod + Scalar>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
+        self.get(column)?.view(column.0)
     }
 
     fn stored(&self, column: Column) -> Result<&Stored> {
@@ -203,9 +222,14 @@ impl SampleBatch {
         })
     }
 
-    /// The tensor that a column is taken from, and those of its rows that belong to this batch.
+    /// The array that a column is taken from, and those of its rows that belong to this batch.
     pub(crate) fn source(&self, column: Column) -> Result<Source<'_>> {
-        self.stored(column).map(|c| Source { base: &c.base, cols: c.cols, rows: &c.rows })
+        self.stored(column).map(|c| Source {
+            base: &c.base.array,
+            cols: c.cols,
+            rows: &c.rows,
+            elsewhere: [&c.base.elsewhere, &c.elsewhere],
+        })
     }
 
     /// Whether the batch has the column.
@@ -213,9 +237,9 @@ impl SampleBatch {
         self.columns.iter().any(|c| c.column == column)
     }
 
-    /// The columns with their tensors, in the order in which they were added.
-    pub fn columns(&self) -> impl Iterator<Item = (Column, &Tensor)> {
-        self.columns.iter().map(|c| (c.column, c.tensor()))
+    /// The columns with their arrays, in the order in which they were added.
+    pub fn columns(&self) -> impl Iterator<Item = (Column, &Array)> {
+        self.columns.iter().map(|c| (c.column, c.array()))
     }
 
     /// Makes a batch of the rows at `index`, in that order, without sequences and trajectories.
@@ -273,26 +297,8 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
     }
 
-    /// Copies the batch to `device`; columns that are there already are shared.
-    #[must_use]
-    pub fn to_device(&self, device: Device) -> Self {
-        let columns = self.columns.iter().map(|c| {
-            if c.base.device() == device {
-                c.with_rows(c.rows.clone())
-            } else {
-                let moved = Stored::new(c.column, c.tensor().to_device(device));
-                Stored { per_sequence: c.per_sequence, ..moved }
-            }
-        });
-        let cuts = self.cuts.as_ref().map(|cuts| {
-            let behind = cuts.behind.to_device(device);
-            Box::new(Cuts { pieces: cuts.pieces.clone(), behind })
-        });
-        Self { columns: columns.collect(), sequences: self.sequences.clone(), cuts }
-    }
-
-    /// Adds the batch to the state of a checkpoint. `keep` makes arrays of the columns.
-    pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
+    /// Adds the batch to the state of a checkpoint.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         let names = |per_sequence: bool| -> Vec<&str> {
             let those = self.columns.iter().filter(|c| c.per_sequence == per_sequence);
             those.map(|c| c.column.name()).collect()
@@ -302,10 +308,10 @@ impl SampleBatch {
             state.set("sequences", lengths)?;
             state.set("columns_of_sequences", &names(true))?;
         }
-        self.columns().for_each(|(column, data)| state.push_array(column.name().to_owned(), keep(data)));
+        self.columns().for_each(|(column, data)| state.push_array(column.name().to_owned(), data.clone()));
         if let Some(cuts) = &self.cuts {
             let mut behind = State::default();
-            cuts.behind.save(&mut behind, keep)?;
+            cuts.behind.save(&mut behind)?;
             state.set("trajectories", &cuts.pieces)?;
             state.nest("behind", behind);
         }
@@ -316,11 +322,11 @@ impl SampleBatch {
     pub(crate) fn saved(state: &mut State) -> Result<Self> {
         let mut rows = Self::default();
         for name in state.get::<Vec<String>>("columns")? {
-            rows.set(Column::named(&name), state.take_tensor(&name)?);
+            rows.set(Column::named(&name), state.take_array(&name)?);
         }
         if state.has("sequences") {
             for name in state.get::<Vec<String>>("columns_of_sequences")? {
-                let data = state.take_tensor(&name)?;
+                let data = state.take_array(&name)?;
                 rows = rows.with_sequences(state.get("sequences")?, Column::named(&name), data);
             }
         }
@@ -344,7 +350,7 @@ impl SampleBatch {
         let Some(first) = batches.first() else { return Ok(out) };
         for c in &first.columns {
             let parts = batches.iter().map(|b| b.get(c.column)).collect::<Result<Vec<_>>>()?;
-            let joined = Stored::new(c.column, Tensor::cat(&parts, 0));
+            let joined = Stored::new(c.column, Array::concat(parts));
             out.columns.push(Stored { per_sequence: c.per_sequence, ..joined });
         }
         if first.sequences.is_some() {
@@ -366,32 +372,16 @@ impl SampleBatch {
 /// Reorders time-major rows `[T, N, ...]` to batch rows `[N * T, ...]`, one environment copy after the other.
 ///
 /// Copies are ordered as in the run, whichever worker stepped them, so batches are equal for any number of workers.
-pub fn env_major(t: &Tensor) -> Tensor {
-    let size = t.size();
-    let rows: Vec<i64> = std::iter::once(size[0] * size[1]).chain(size[2..].iter().copied()).collect();
-    if size[0] != 1 && size[1] != 1 {
-        return t.transpose(0, 1).reshape(&rows);
-    }
-    // The order is the same already: copying the bytes is faster than libtorch's views.
-    if t.device() == Device::Cpu && t.is_contiguous() {
-        host::tensor_of_bytes(host::bytes(t), &rows, t.kind())
-    } else {
-        t.reshape(&rows).copy()
-    }
+pub fn env_major<'a>(rows: impl Into<ArrayRef<'a>>) -> Array {
+    rows.into().env_major()
 }
 
-/// The numbers of a contiguous f32 tensor on the CPU, without a copy.
+/// The numbers of an f32 array, without a copy.
 ///
 /// # Errors
-/// Returns [`Error::State`] if the tensor is of another type, on another device, or not contiguous.
-pub fn read_f32(tensor: &Tensor) -> Result<&[f32]> {
-    if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || !tensor.is_contiguous() {
-        let reason = format!(
-            "it is {:?} on {:?}; contiguous f32 on the CPU is needed",
-            tensor.kind(),
-            tensor.device()
-        );
-        return Err(Error::state("a tensor", reason));
-    }
-    Ok(crate::base::read(tensor))
+/// Returns [`Error::State`] if the array is of another type.
+pub fn read_f32(array: &Array) -> Result<&[f32]> {
+    array
+        .numbers()
+        .ok_or_else(|| Error::state("an array", format!("it holds {:?}, but f32 is needed", array.kind())))
 }

@@ -1,11 +1,10 @@
 //! N-step transitions, as Ray's `adjust_nstep` makes them. But truncated episodes are bootstrapped, and rows near an
 //! end, which look ahead fewer steps, have the discount of these steps.
 
-use crate::base::host;
+use crate::base::Array;
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
 use crate::experience::fragment::Fragment;
-use tch::Tensor;
 
 impl Fragment<'_> {
     /// Makes rows of `(obs, action, sum of rewards, observation n steps later, terminated, gamma^n)`, copy by copy.
@@ -56,34 +55,34 @@ impl Fragment<'_> {
                 out += 1;
             }
         }
-        let obs = host::bytes(&f.obs);
-        let last = host::bytes(&f.final_obs);
+        let obs = f.obs.bytes();
+        let last = f.final_obs.bytes();
         let width = obs.len() / (stored + copies);
         let row = |i: usize| match i.checked_sub(stored + copies) {
             None => &obs[i * width..][..width],
             Some(k) => &last[k * width..][..width],
         };
-        let shape = [&[rows as i64], &f.obs.size()[2..]].concat();
+        let shape = [&[rows as i64], &f.obs.shape()[2..]].concat();
         let gather = |index: &mut dyn Iterator<Item = usize>| {
             let mut data = Vec::with_capacity(rows * width);
             index.for_each(|i| data.extend_from_slice(row(i)));
-            host::tensor_of_bytes(&data, &shape, f.obs.kind())
+            Array::from_bytes(f.obs.kind(), &shape, &data)
         };
         let new_obs = gather(&mut next.iter().copied());
         let obs = gather(&mut from.iter().copied());
         let mut batch = SampleBatch::default()
             .with(Column::OBS, obs)
-            .with(Column::ACTIONS, f.env_major(&f.actions))
+            .with(Column::ACTIONS, f.env_major(f.actions))
             .with_f32s(Column::REWARDS, &rewards)
             .with(Column::NEW_OBS, new_obs)
             .with_f32s(Column::TERMINATED, &terminated)
             .with_f32s(Column::DISCOUNTS, &discounts);
         if let Some(masks) = &f.masks {
             // Masks are indexed as observations are.
-            let all = Tensor::cat(&[masks.rows.flatten(0, 1), masks.behind.shallow_clone()], 0);
+            let all = Array::concat([masks.rows.merged(), masks.behind]);
             let next: Vec<i64> = next.iter().map(|&i| i as i64).collect();
-            batch.set(Column::ACTION_MASK, f.env_major(&masks.rows));
-            batch.set(Column::NEW_ACTION_MASK, all.index_select(0, &Tensor::from_slice(&next)));
+            batch.set(Column::ACTION_MASK, f.env_major(masks.rows));
+            batch.set(Column::NEW_ACTION_MASK, all.gather(&next));
         }
         batch
     }

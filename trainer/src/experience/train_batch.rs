@@ -1,10 +1,9 @@
 //! The batch that the operators of an execution plan pass on: rows of each policy, and a number of environment steps.
 
-use crate::base::{Array, DEFAULT_POLICY, Error, PolicyId, Result, State};
+use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
 use crate::experience::batch::SampleBatch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tch::Tensor;
 
 /// The rows of each policy. The operators of a plan treat all policies alike, so a plan for one policy never names it.
 #[derive(Debug, Default)]
@@ -46,15 +45,15 @@ impl TrainBatch {
         Self { policies, env_steps: self.env_steps, sources: self.sources.clone() }
     }
 
-    /// Adds the batch to the state of a checkpoint. `keep` makes arrays of the columns.
-    pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
+    /// Adds the batch to the state of a checkpoint.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("env_steps", &self.env_steps)?;
         if !self.sources.is_empty() {
             state.set("sources", &self.sources)?;
         }
         // The rows of a single-agent run are saved without a prefix.
         if let Some(rows) = self.policies.get(DEFAULT_POLICY) {
-            rows.save(state, keep)?;
+            rows.save(state)?;
         }
         let others = || self.policies.iter().filter(|(id, _)| *id != DEFAULT_POLICY);
         if others().next().is_some() {
@@ -62,7 +61,7 @@ impl TrainBatch {
         }
         for (id, rows) in others() {
             let mut own = State::default();
-            rows.save(&mut own, keep)?;
+            rows.save(&mut own)?;
             state.nest(id, own);
         }
         Ok(())

@@ -4,7 +4,6 @@
 use crate::base::Result;
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
-use tch::{Device, Kind, Tensor};
 
 /// Settings of V-trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +58,7 @@ pub fn vtrace(
     settings: VTrace,
 ) -> Result<Targets> {
     let VTrace { gamma, clip_rho, clip_pg_rho } = settings;
-    let rewards = numbers(batch.get(Column::REWARDS)?)?;
+    let rewards = batch.get(Column::REWARDS)?.to_f32();
     let rows = batch.rows();
     assert_eq!((values.rows.len(), log_rhos.len()), (rows, rows), "a value and a ratio for every row");
     let mut behind = values.behind.iter();
@@ -85,8 +84,4 @@ pub fn vtrace(
     }
     assert!(behind.next().is_none(), "no value behind a trajectory that ended");
     Ok(targets)
-}
-
-fn numbers(column: &Tensor) -> Result<Vec<f32>> {
-    Ok(Vec::try_from(column.to_device(Device::Cpu).to_kind(Kind::Float).reshape([-1]))?)
 }

@@ -1,10 +1,10 @@
 //! The rows of a fragment with their trajectories, for targets that are computed over whole trajectories.
 
+use crate::base::{Array, ArrayRef};
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
 use crate::experience::fragment::Fragment;
 use crate::experience::trajectories::Trajectory;
-use tch::Tensor;
 
 impl Fragment<'_> {
     /// The fragment's rows and rewards with their trajectories, and the observation, mask and recurrent state after every
@@ -38,22 +38,21 @@ impl Fragment<'_> {
         }
         let mut at_cuts = SampleBatch::default();
         if !behind.is_empty() {
-            let index = Tensor::from_slice(&behind);
-            let of = |all: &Tensor, at_ends: &Tensor| {
-                Tensor::cat(&[&self.behind(all), at_ends], 0).index_select(0, &index)
+            let of = |all: ArrayRef<'_>, at_ends: ArrayRef<'_>| {
+                Array::concat([self.behind(all).lend(), at_ends]).gather(&behind)
             };
-            at_cuts.set(Column::OBS, of(&self.obs, &self.final_obs));
+            at_cuts.set(Column::OBS, of(self.obs, self.final_obs));
             if let Some(masks) = &self.masks {
-                at_cuts.set(Column::ACTION_MASK, of(&masks.rows, &masks.behind));
+                at_cuts.set(Column::ACTION_MASK, of(masks.rows, masks.behind));
             }
             if let Some(memory) = self.memory {
                 // Each row after a cut is a sequence of its own.
-                let all = Tensor::from_slice(&[memory.next, memory.behind].concat());
-                let all = all.view([(n + self.ended.len()) as i64, -1]);
+                let all = Array::from_slice(&[memory.next, memory.behind].concat());
+                let all = all.reshape(&[(n + self.ended.len()) as i64, -1]);
                 at_cuts = at_cuts.with_f32s(Column::RESETS, &vec![0.0; behind.len()]).with_sequences(
                     vec![1; behind.len()],
                     Column::STATE_IN,
-                    all.index_select(0, &index),
+                    all.gather(&behind),
                 );
             }
         }

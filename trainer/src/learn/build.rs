@@ -1,13 +1,12 @@
 //! The last step of building a network: parameters, optimizer and engine become a learner.
 
-use crate::base::{Error, Result, Stream};
-use crate::learn::engines::{Backend, Fused, Torch};
+use crate::base::{Device, Error, Result, Stream};
+use crate::learn::engines::{Backend, Fused, libtorch};
 use crate::learn::kernels::check_arch;
-use crate::learn::learner::{Learner, part};
-use crate::learn::nets::NetBuilder;
+use crate::learn::learner::Learner;
+use crate::learn::nets::{NeedsTorch, NetBuilder};
 use crate::learn::params::{Group, Optimizer};
 use std::sync::Arc;
-use tch::Device;
 
 impl NetBuilder<'_> {
     /// Turns the laid out network into a learner.
@@ -22,7 +21,7 @@ impl NetBuilder<'_> {
             groups,
             has_target,
             target_in_workers,
-            fits_fused,
+            needs_torch,
             is_noisy,
             memory_width,
             max_seq_len,
@@ -35,24 +34,27 @@ impl NetBuilder<'_> {
             return Err(Error::state(format!("the parameter `{}`", params.name_at(end)), reason));
         }
         let seed = spec.seed;
-        let device = spec.device;
-        let mut sets = vec![params.finish(device)];
+        let on_fused = spec.fused && needs_torch.is_none() && spec.device == Device::Cpu;
+        let mut sets = vec![params.finish((!on_fused).then_some(spec.device))];
         if has_target {
             sets.push(sets[0].duplicate());
         }
         let optimizers = groups
             .iter()
-            .map(|group| Optimizer::new(group.rule.optimizer, &part(sets[0].flat(), group)))
+            .map(|group| Optimizer::beside(group.rule.optimizer, sets[0].buffer(), group.range.len()))
             .collect();
-        let backend: Box<dyn Backend> = if spec.fused && fits_fused && device == Device::Cpu {
+        let backend: Box<dyn Backend> = if on_fused {
             check_arch()?;
             Box::new(Fused::new(&encoding))
         } else {
-            Box::new(Torch::new(&sets, &encoding))
+            libtorch(&sets, &encoding, || {
+                let NeedsTorch { what, instead } = needs_torch.unwrap_or_else(|| by_settings(spec.device));
+                (what, instead)
+            })?
         };
         Ok(Learner {
             all: (0..groups.len()).map(Group).collect(),
-            gradient: sets[0].flat().zeros_like(),
+            gradient: sets[0].buffer().zeros_beside(sets[0].layout().size()),
             noise: is_noisy.then(|| Stream::new(seed, "noisy layers", 0)),
             rng: Stream::new(seed, "losses", 0),
             steps: 0,
@@ -69,4 +71,12 @@ impl NetBuilder<'_> {
             max_seq_len: if memory_width > 0 { max_seq_len } else { 1 },
         })
     }
+}
+
+/// The setting that leaves a network to libtorch which the fused engine could compute.
+fn by_settings(device: Device) -> NeedsTorch {
+    if device == Device::Cpu {
+        return NeedsTorch { what: "`model.fused` is false".into(), instead: "Set it to true" };
+    }
+    NeedsTorch { what: format!("the policy is to compute on {device:?}"), instead: "Set `num_gpus` to 0" }
 }

@@ -5,18 +5,17 @@
 //! the two engines are equal up to the order of sums. The first gives the same bits on every processor; libtorch's last
 //! digits depend on the kind of processor.
 
-use crate::base::{Error, Result, Stream, StreamState, host};
+use crate::base::{ArrayRef, Error, Result, Stream, StreamState};
 use crate::experience::{BatchValues, SampleBatch};
 pub use crate::learn::engines::Report;
-use crate::learn::engines::{Backend, Together, forward};
+use crate::learn::engines::{Backend, Together};
 use crate::learn::loss::{Input, MinibatchInfo, Net};
 pub use crate::learn::loss::{Loss, Observed, Remembered, Rows, Value, min};
-use crate::learn::params::{Encoding, GroupRange, LearningGroups, Params, clip_grad_norm};
+use crate::learn::params::{Buffer, Encoding, GroupRange, LearningGroups, Params, clip_grad_norm};
 pub use crate::learn::params::{Group, Optimizer, OptimizerConfig};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tch::{Kind, Tensor};
 
 /// A network with its parameters, those of its target copy, and the optimizers.
 ///
@@ -50,7 +49,7 @@ pub struct Learner {
     pub(crate) all: Vec<Group>,
     /// One optimizer per parameter group.
     pub(crate) optimizers: Vec<Optimizer>,
-    pub(crate) gradient: Tensor,
+    pub(crate) gradient: Buffer,
     pub(crate) backend: Box<dyn Backend>,
     /// Random stream of noisy layers while learning.
     pub(crate) noise: Option<Stream>,
@@ -74,26 +73,13 @@ pub struct Moment {
     noise: Option<StreamState>,
 }
 
-/// Number of scalars of one row.
-fn scalars(rows: &Tensor) -> usize {
-    host::size(rows)[1..].iter().product::<i64>() as usize
-}
-
-/// A view of a group's part of the flat buffer.
-pub(crate) fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
-    flat.narrow(0, group.range.start as i64, group.range.len() as i64)
-}
-
 impl Learner {
     /// Number of columns that `head` computes.
-    pub(crate) fn columns_of<H>(&self, head: H) -> usize
+    pub(crate) fn columns_of<H>(&mut self, head: H) -> Result<usize>
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        let zeros = self.encoding.zeros(1, self.sets[0].flat().device());
-        let memory = self.no_memory(1);
-        let of_head = || forward(&self.sets, &self.encoding, &[zeros], memory.as_ref(), &head);
-        tch::no_grad(of_head).size()[1] as usize
+        self.backend.columns(&self.sets, self.memory_width, &head)
     }
 
     /// Computes `head` for observations `[rows, ...]`, without gradients; returns `[rows, columns]` in row-major order.
@@ -115,10 +101,10 @@ impl Learner {
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
         let seen = seen.into();
-        let rows = host::size(seen.obs)[0] as usize;
+        let rows = seen.obs.len();
         self.out.resize(rows * columns, 0.0);
         if rows > 0 {
-            self.encoding.check(scalars(seen.obs))?;
+            self.check_obs(seen.obs)?;
             self.backend.evaluate(&self.sets, seen, noise, columns, &head, &mut self.out)?;
         }
         Ok(&self.out)
@@ -241,8 +227,8 @@ impl Learner {
     }
 
     /// The gradient that [`gradient`](Self::gradient) computed last, `[total]`.
-    pub fn last_gradient(&self) -> &Tensor {
-        &self.gradient
+    pub fn last_gradient(&self) -> &[f32] {
+        self.gradient.read()
     }
 
     /// The range of a group's parameters in the flat buffer.
@@ -262,11 +248,15 @@ impl Learner {
             return;
         }
         let set = &self.sets[0];
-        let _guard = tch::no_grad_guard();
         for range in set.weight_ranges() {
             if report.groups.iter().any(|group| self.groups[group.0].range.contains(&range.start)) {
-                let part = |of: &Tensor| of.narrow(0, range.start as i64, range.len() as i64);
-                let _ = part(&self.gradient).g_add_(&(part(set.flat()) * l2));
+                match self.gradient.write() {
+                    Ok(gradient) => {
+                        let weights = &set.flat()[range.clone()];
+                        gradient[range].iter_mut().zip(weights).for_each(|(g, w)| *g += w * l2 as f32);
+                    }
+                    Err(gradient) => gradient.add_scaled(&range, set.buffer().there(), l2),
+                }
             }
         }
     }
@@ -287,7 +277,7 @@ impl Learner {
     /// groups keep their state.
     pub fn step(&mut self, report: &Report) {
         self.steps += 1;
-        let flat = self.sets[0].flat_mut();
+        let flat = self.sets[0].buffer_mut();
         for &Group(i) in &report.groups {
             let group = &self.groups[i];
             let lr = group.rule.lr.at(self.timestep);
@@ -323,12 +313,6 @@ impl Learner {
         self.timestep = timestep;
     }
 
-    /// The initial recurrent state of `copies` environment copies; `None` without recurrent layers.
-    fn no_memory(&self, copies: i64) -> Option<Tensor> {
-        let options = (Kind::Float, self.sets[0].flat().device());
-        (self.memory_width > 0).then(|| Tensor::zeros([copies, self.memory_width as i64], options))
-    }
-
     /// Number of rows of a sequence; 1 without recurrent layers.
     pub fn max_seq_len(&self) -> usize {
         self.max_seq_len
@@ -353,18 +337,9 @@ impl Learner {
         self.groups.iter().map(rate).collect()
     }
 
-    /// Computes `head` of the network with operations that libtorch can trace, for export. `inputs` are observations
-    /// `[rows, ...]` as the environment writes them, then masks if the head reads them.
-    pub fn forward<H>(&self, inputs: &[Tensor], head: H) -> Tensor
-    where
-        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
-    {
-        forward(&self.sets, &self.encoding, inputs, None, &head)
-    }
-
     /// Refuses observations whose rows do not fit the space.
-    pub(crate) fn check_obs(&self, obs: &Tensor) -> Result<()> {
-        self.encoding.check(scalars(obs))
+    fn check_obs(&self, obs: ArrayRef<'_>) -> Result<()> {
+        self.encoding.check(obs.width())
     }
 
     /// The parameters of the network.

@@ -3,6 +3,8 @@
 mod build;
 pub(crate) mod distributions;
 pub(crate) mod engines;
+#[cfg(feature = "torch")]
+mod export;
 pub(crate) mod kernels;
 pub mod learner;
 mod learner_state;

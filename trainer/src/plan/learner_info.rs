@@ -1,9 +1,8 @@
 //! The reports of learning steps, by policy. Their tensors are read only when the result of an iteration is made.
 
-use crate::base::{PolicyId, Stats, host};
+use crate::base::{Array, PolicyId, Stats, Unread};
 use crate::policy::Learned;
 use std::collections::BTreeMap;
-use tch::{Device, Kind, Tensor};
 
 /// The reports of one or more learning steps, by policy.
 #[derive(Debug, Default)]
@@ -16,7 +15,7 @@ pub struct LearnerInfo {
 pub struct PolicyInfo {
     steps: Vec<Stats>,
     custom: Vec<BTreeMap<String, f64>>,
-    td_error: Option<Tensor>,
+    td_error: Option<Array>,
     rows: u64,
 }
 
@@ -77,10 +76,9 @@ impl PolicyInfo {
     pub fn means(&self) -> BTreeMap<String, f64> {
         let Some(first) = self.steps.first() else { return BTreeMap::new() };
         let alike = |step: &Stats| step.names() == first.names();
-        let unread: Option<Vec<&Tensor>> = self.steps.iter().map(Stats::tensor).collect();
+        let unread: Option<Vec<&Unread>> = self.steps.iter().map(Stats::not_read).collect();
         if let Some(unread) = unread.filter(|_| self.steps.iter().all(alike)) {
-            let means = Tensor::stack(&unread, 0).mean_dim(0, false, Kind::Double);
-            let means: Vec<f64> = Vec::try_from(means).unwrap_or_default();
+            let means = Unread::means(&unread);
             return first.names().iter().map(|name| (*name).to_owned()).zip(means).collect();
         }
         let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
@@ -106,10 +104,7 @@ impl PolicyInfo {
 
     /// Mean temporal-difference error of the last batch for which the policy reported errors; `None` without one.
     pub fn mean_td_error(&self) -> Option<f64> {
-        let errors =
-            self.td_error.as_ref()?.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
-        // One after the other: libtorch's sum depends on the processor's vectors.
-        let errors = host::read::<f32>(&errors);
+        let errors = self.td_error.as_ref()?.to_f32();
         Some(errors.iter().map(|&error| f64::from(error)).sum::<f64>() / errors.len() as f64)
     }
 }

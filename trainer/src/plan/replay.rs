@@ -1,13 +1,12 @@
 //! `replay`: draws batches from the replay buffer, learns from each, and writes new priorities into the buffer.
 
-use crate::base::{PolicyId, Result};
+use crate::base::{Array, PolicyId, Result};
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;
 use crate::workers::WorkerSet;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use tch::Tensor;
 
 /// The iterator that [`replay`] returns.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ pub struct Replayed {
     /// The batch that was learned from.
     pub batch: TrainBatch,
     /// Temporal-difference error of each row `[rows]`, by policy.
-    pub td_errors: BTreeMap<PolicyId, Tensor>,
+    pub td_errors: BTreeMap<PolicyId, Array>,
     /// The learner's report.
     pub info: LearnerInfo,
 }
@@ -68,8 +67,7 @@ pub fn train_on_replay(
         for (id, rows) in batch.policies.iter_mut().filter(|(_, rows)| rows.rows() > 0) {
             learners.lend_policy(id, |policy| policy.prepare(rows))??;
             let (learned, custom) = learners.learn_on_batch(id, rows)?;
-            td_errors
-                .extend(learned.td_errors.as_ref().map(|errors| (id.clone(), Tensor::shallow_clone(errors))));
+            td_errors.extend(learned.td_errors.as_ref().map(|errors| (id.clone(), errors.clone())));
             info.add(id, learned, custom);
             info.trained(id, rows.rows());
         }

@@ -37,9 +37,8 @@ pub(crate) fn passes(
     (num_sgd_iter, sgd_minibatch_size): (usize, usize),
     info: &mut LearnerInfo,
 ) -> Result<()> {
-    for (id, rows) in batch.policies.iter().filter(|(_, rows)| rows.rows() > 0) {
-        let all = rows.to_device(learners.device());
-        let rows = rows.rows();
+    for (id, all) in batch.policies.iter().filter(|(_, rows)| rows.rows() > 0) {
+        let rows = all.rows();
         let size = if sgd_minibatch_size == 0 { rows } else { sgd_minibatch_size.min(rows) };
         'passes: for _ in 0..num_sgd_iter {
             let mut batch = all.slice(0, rows);

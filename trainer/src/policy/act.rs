@@ -2,7 +2,7 @@
 //!
 //! All buffers are borrowed and were allocated before the first step, so acting allocates nothing.
 
-use crate::base::{Error, HostTensor, Result, Stream};
+use crate::base::{Error, HostRows, Result, Stream};
 use crate::experience::Column;
 use crate::learn::distributions::{ActionDist, ActionRows};
 use crate::learn::loss::MASKED;
@@ -33,7 +33,7 @@ pub struct Act<'a> {
 #[derive(Debug)]
 pub(crate) struct StepColumns<'a> {
     pub(crate) names: &'a [Column],
-    pub(crate) rows: &'a mut [HostTensor],
+    pub(crate) rows: &'a mut [HostRows],
     pub(crate) step: usize,
     /// Number of copies that act in the current step, and number of all copies.
     pub(crate) acting: (usize, usize),

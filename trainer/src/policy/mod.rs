@@ -11,8 +11,8 @@ pub use class::PolicyClass;
 pub use net_policy::NetPolicy;
 pub use policy_map::PolicyMap;
 
+use crate::base::{Array, Error, Result, State, Weights};
 pub use crate::base::{DEFAULT_POLICY, PolicyId, Spaces, Stats};
-use crate::base::{Error, Result, State, Weights};
 use crate::experience::{Column, SampleBatch};
 pub use crate::experience::{Fragment, FragmentMasks, FragmentMemory, Values};
 use crate::learn::Learner;
@@ -21,7 +21,6 @@ use crate::learn::engines::Report;
 pub use crate::learn::loss::Seen;
 pub use crate::learn::nets::PolicySpec;
 use std::collections::BTreeMap;
-use tch::Tensor;
 
 /// The results of one learning step: statistics, TD errors, and whether to stop early.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub struct Learned {
     /// Statistics for `info.learner.<policy>.learner_stats`.
     pub stats: Stats,
     /// Temporal-difference error of each row, `[rows]`, for prioritised replay.
-    pub td_errors: Option<Tensor>,
+    pub td_errors: Option<Array>,
     /// Whether to skip the remaining passes over this batch, because the policy has moved far enough (beyond a target
     /// KL).
     pub stop: bool,
@@ -180,7 +179,8 @@ pub trait Policy: Send + std::fmt::Debug {
     ///
     /// # Errors
     /// Returns [`Error::State`] if the policy has no network, as by default, or `obs` are rows of another width.
-    fn forward(&self, _obs: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "torch")]
+    fn forward(&self, _obs: &tch::Tensor) -> Result<tch::Tensor> {
         Err(Error::state("the policy", "it has no network to export: implement `forward`"))
     }
 
@@ -188,7 +188,8 @@ pub trait Policy: Send + std::fmt::Debug {
     /// [`forward`](Self::forward). The exported file gives these actions, stretched to the bounds of the action
     /// space. If this method returns `None`, the file gives the outputs of `forward`, and its user chooses the
     /// actions.
-    fn best_actions(&self, _outputs: &Tensor) -> Option<Tensor> {
+    #[cfg(feature = "torch")]
+    fn best_actions(&self, _outputs: &tch::Tensor) -> Option<tch::Tensor> {
         None
     }
 

@@ -10,7 +10,6 @@ use crate::policy::class::PolicyClass;
 use crate::policy::{Learned, Policy};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use tch::Tensor;
 
 /// A policy that is a network and a loss. A [`Learner`] provides everything else that a [`Policy`] needs (weights,
 /// state, optimizers, schedules, export).
@@ -42,7 +41,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
 
     /// For export: the policy's actions without exploring, `[rows, components]` in [-1, 1], if they are a function of
     /// the [`action_inputs`](Self::action_inputs). See [`Policy::best_actions`].
-    fn best_actions(&self, _inputs: &Tensor) -> Option<Tensor> {
+    fn best_actions<'t>(&self, _inputs: Value<'t>) -> Option<Value<'t>> {
         None
     }
 
@@ -140,8 +139,8 @@ impl PolicyClass {
                 );
                 return Err(Error::config("multiagent.observation_fn", "\"global_state\"", rule));
             }
-            let learner = net.finish()?;
-            let columns = learner.columns_of(|net, x| policy.action_inputs(net, x));
+            let mut learner = net.finish()?;
+            let columns = learner.columns_of(|net, x| policy.action_inputs(net, x))?;
             Ok(Networked { policy, learner, columns, seed: spec.seed })
         })
     }
@@ -224,14 +223,16 @@ impl<P: NetPolicy> Policy for Networked<P> {
         self.policy.after_training(means);
     }
 
-    fn forward(&self, obs: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "torch")]
+    fn forward(&self, obs: &tch::Tensor) -> Result<tch::Tensor> {
         let policy = &self.policy;
-        self.learner.check_obs(obs)?;
+        self.learner.check_tensor(obs)?;
         Ok(self.learner.forward(&[obs.shallow_clone()], |net, x| policy.action_inputs(net, x)))
     }
 
-    fn best_actions(&self, outputs: &Tensor) -> Option<Tensor> {
-        self.policy.best_actions(outputs)
+    #[cfg(feature = "torch")]
+    fn best_actions(&self, outputs: &tch::Tensor) -> Option<tch::Tensor> {
+        self.learner.of_outputs(outputs, |outputs| self.policy.best_actions(outputs))
     }
 
     fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {

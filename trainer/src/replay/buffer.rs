@@ -1,11 +1,10 @@
 //! The replay buffer: a ring of rows, drawn uniformly or by priority.
 
-use crate::base::{Error, Result, State, Stream, StreamState, host};
+use crate::base::{Array, Error, Kind, Result, State, Stream, StreamState, copy_rows};
 use crate::experience::{Column, SampleBatch};
 use crate::replay::frames::{Frames, Rows, Saved};
 use crate::replay::sum_tree::SumTree;
 use crate::settings::{ReplayBufferConfig, ReplayKind};
-use tch::{Device, Kind, Tensor};
 
 /// The newest `capacity` rows of experience.
 ///
@@ -29,24 +28,24 @@ pub struct ReplayBuffer {
 /// How the buffer stores one column.
 #[derive(Debug)]
 enum Kept {
-    /// Tensor `[capacity, ...]` of rows.
-    Plain(Tensor),
+    /// Array `[capacity, ...]` of rows.
+    Plain(Array),
     Frames(Rows),
 }
 
 impl Kept {
     /// Allocates a column for rows like those of `data`.
-    fn new(data: &Tensor, capacity: usize, frames: &mut Vec<Frames>) -> Self {
+    fn new(data: &Array, capacity: usize, frames: &mut Vec<Frames>) -> Self {
         Rows::new(data, capacity, frames).map_or_else(
             || {
-                let shape = [&[capacity as i64], &data.size()[1..]].concat();
-                Self::Plain(Tensor::zeros(&shape, (data.kind(), Device::Cpu)))
+                let shape = [&[capacity as i64], &data.shape()[1..]].concat();
+                Self::Plain(Array::zeros(data.kind(), &shape))
             },
             Self::Frames,
         )
     }
 
-    /// Shape and kind of a tensor of `rows` rows.
+    /// Shape and kind of an array of `rows` rows.
     fn of(&self, rows: usize) -> (Vec<i64>, Kind) {
         match self {
             Self::Plain(storage) => {
@@ -59,30 +58,30 @@ impl Kept {
     }
 
     /// Writes the rows of `data` to places `first`, `first + 1`, ... of the ring, where place 0 follows the last.
-    fn write(&mut self, data: &Tensor, first: usize, capacity: usize, frames: &mut [Frames]) {
-        let rows = data.size()[0] as usize;
-        let from = host::bytes(data);
+    fn write(&mut self, data: &Array, first: usize, capacity: usize, frames: &mut [Frames]) {
+        let rows = data.len();
+        let from = data.bytes();
         let width = from.len() / rows.max(1);
         let rows = from.chunks_exact(width.max(1)).enumerate().take(rows);
         let rows = rows.map(|(i, row)| ((first + i) % capacity, row));
         match self {
             Self::Plain(storage) => {
-                let to = host::bytes_mut(storage);
+                let to = storage.bytes_mut();
                 rows.for_each(|(slot, row)| to[slot * width..][..width].copy_from_slice(row));
             }
             Self::Frames(kept) => rows.for_each(|(slot, row)| kept.write(slot, row, frames)),
         }
     }
 
-    /// Copies the rows at the places `index` of the ring to a tensor.
-    fn read(&self, index: &[usize], capacity: usize, frames: &[Frames]) -> Tensor {
+    /// Copies the rows at the places `index` of the ring to an array.
+    fn read(&self, index: &[usize], capacity: usize, frames: &[Frames]) -> Array {
         let (shape, kind) = self.of(index.len());
-        let mut drawn = Tensor::empty(&shape, (kind, Device::Cpu));
-        let to = host::bytes_mut(&mut drawn);
+        let mut drawn = Array::zeros(kind, &shape);
+        let to = drawn.bytes_mut();
         match self {
             Self::Plain(storage) => {
-                let from = host::bytes(storage);
-                copy_rows(from, from.len() / capacity, index, to);
+                let from = storage.bytes();
+                copy_rows(from, from.len() / capacity, index.iter().copied(), to);
             }
             Self::Frames(kept) => {
                 let width = to.len() / index.len().max(1);
@@ -139,7 +138,7 @@ impl ReplayBuffer {
     /// Number of bytes of memory that the rows take.
     pub fn bytes(&self) -> usize {
         let columns = self.columns.iter().map(|(_, kept)| match kept {
-            Kept::Plain(storage) => storage.numel() * storage.kind().elt_size_in_bytes(),
+            Kept::Plain(storage) => storage.bytes().len(),
             Kept::Frames(rows) => rows.held(),
         });
         columns.sum::<usize>() + self.frames.iter().map(Frames::held).sum::<usize>()
@@ -175,10 +174,10 @@ impl ReplayBuffer {
             }
         }
         let given = match (&self.priorities, batch.get(Column::PRIORITIES)) {
-            (Some(_), Ok(priorities)) => Some(priorities.contiguous()),
+            (Some(_), Ok(priorities)) => Some(priorities.to_f32()),
             _ => None,
         };
-        let given = given.as_ref().map(host::read::<f32>);
+        let given = given.as_deref();
         if let Some(&value) = given.into_iter().flatten().find(|priority| !priority.is_finite()) {
             let hint = "give rows a finite first priority, or leave the `priorities` column out".into();
             let what = "a first priority".into();
@@ -192,7 +191,7 @@ impl ReplayBuffer {
             }
         }
         for (column, kept) in &mut self.columns {
-            kept.write(&batch.get(*column)?.contiguous(), self.next, capacity, &mut self.frames);
+            kept.write(batch.get(*column)?, self.next, capacity, &mut self.frames);
         }
         if let Some(tree) = &mut self.priorities {
             for i in 0..rows {
@@ -239,8 +238,8 @@ impl ReplayBuffer {
             let weights: Vec<f32> =
                 index.iter().map(|&i| libm::pow(min / tree.get(i), beta) as f32).collect();
             let index: Vec<i64> = index.into_iter().map(|i| i as i64).collect();
-            batch.set(Column::WEIGHTS, Tensor::from_slice(&weights));
-            batch.set(Column::BATCH_INDEXES, Tensor::from_slice(&index));
+            batch.set(Column::WEIGHTS, weights);
+            batch.set(Column::BATCH_INDEXES, index);
         }
         Ok(Some(batch))
     }
@@ -249,11 +248,11 @@ impl ReplayBuffer {
     ///
     /// # Errors
     /// Returns [`Error::NotFinite`] if a TD error is not finite, [`Error::MissingColumn`] without `batch_indexes`.
-    pub fn update_priorities(&mut self, batch: &SampleBatch, td_errors: &Tensor) -> Result<()> {
+    pub fn update_priorities(&mut self, batch: &SampleBatch, td_errors: impl Into<Array>) -> Result<()> {
         let Some(tree) = &mut self.priorities else { return Ok(()) };
         let index = batch.get(Column::BATCH_INDEXES)?;
-        let errors = td_errors.detach().to_device(Device::Cpu).to_kind(Kind::Float).contiguous();
-        for (&i, &error) in host::read::<i64>(index).iter().zip(host::read::<f32>(&errors)) {
+        let errors = td_errors.into();
+        for (&i, &error) in index.read::<i64>().iter().zip(errors.to_f32().iter()) {
             let priority = f64::from(error.abs()) + self.config.prioritized_replay_eps;
             if !priority.is_finite() {
                 let hint = "lower `lr`, set `grad_clip`, or scale rewards".into();
@@ -287,11 +286,11 @@ impl ReplayBuffer {
         state.set("rng", &self.rng.state())?;
         for (column, kept) in &self.columns {
             match kept {
-                Kept::Plain(data) => state.set_tensor(column.name(), &data.narrow(0, 0, self.len as i64)),
+                Kept::Plain(data) => state.set_array(column.name(), data.lend().rows(0..self.len)),
                 // The first row's shape is that of all rows.
                 Kept::Frames(_) if self.len > 0 => {
                     let one = kept.read(&[0], self.config.capacity, &self.frames);
-                    state.set_tensor(column.name(), &one);
+                    state.set_array(column.name(), one);
                 }
                 Kept::Frames(_) => {}
             }
@@ -303,14 +302,14 @@ impl ReplayBuffer {
             });
             let (columns, rows): (Vec<&Column>, Vec<&Rows>) = of_store.unzip();
             let saved = Saved::new(frames, &rows, self.len);
-            for (column, ids) in columns.into_iter().zip(&saved.ids) {
-                state.set_tensor(&format!("{}_frames", column.name()), ids);
+            for (column, ids) in columns.into_iter().zip(saved.ids) {
+                state.set_array(&format!("{}_frames", column.name()), ids);
             }
-            state.set_tensor(&format!("frames{i}"), &saved.frames);
+            state.set_array(&format!("frames{i}"), saved.frames);
         }
         if let Some(tree) = &self.priorities {
             let priorities: Vec<f64> = (0..self.len).map(|i| tree.get(i)).collect();
-            state.set_tensor("priorities", &Tensor::from_slice(&priorities));
+            state.set_array("priorities", priorities);
         }
         Ok(state)
     }
@@ -338,45 +337,25 @@ impl ReplayBuffer {
         self.columns.clear();
         self.frames.clear();
         for name in names.iter().filter(|_| self.len > 0) {
-            let rows = state.tensor(name)?;
-            let mut kept = Kept::new(&rows, capacity, &mut self.frames);
+            let rows = state.array(name)?;
+            let mut kept = Kept::new(rows, capacity, &mut self.frames);
             let ids = format!("{name}_frames");
             match &mut kept {
                 Kept::Frames(kept) if state.array_names().any(|name| name == ids) => {
-                    let frames = state.tensor(&format!("frames{}", kept.store()))?;
-                    kept.restore(&state.tensor(&ids)?, &frames, &mut self.frames)?;
+                    let frames = state.array(&format!("frames{}", kept.store()))?;
+                    kept.restore(state.array(&ids)?, frames, &mut self.frames)?;
                 }
                 // Long rows of older checkpoints were saved as plain rows: they become frames here.
-                _ => kept.write(&rows, 0, capacity, &mut self.frames),
+                _ => kept.write(rows, 0, capacity, &mut self.frames),
             }
             self.columns.push((Column::named(name), kept));
         }
         if self.priorities.is_some() {
             let mut tree = SumTree::new(capacity);
-            let priorities = state.tensor("priorities")?;
-            host::read::<f64>(&priorities).iter().enumerate().for_each(|(i, &p)| tree.set(i, p));
+            let priorities = state.array("priorities")?;
+            priorities.read::<f64>().iter().enumerate().for_each(|(i, &p)| tree.set(i, p));
             self.priorities = Some(tree);
         }
         Ok(())
-    }
-}
-
-/// Copies the rows of `from` with the indices `index` to `to`, `width` bytes each. Short rows are moved in registers.
-fn copy_rows(from: &[u8], width: usize, index: &[usize], to: &mut [u8]) {
-    fn short<const W: usize>(from: &[u8], index: &[usize], to: &mut [u8]) {
-        let (from, _) = from.as_chunks::<W>();
-        let (to, _) = to.as_chunks_mut::<W>();
-        to.iter_mut().zip(index).for_each(|(to, &i)| *to = from[i]);
-    }
-    match width {
-        0 => {}
-        4 => short::<4>(from, index, to),
-        8 => short::<8>(from, index, to),
-        16 => short::<16>(from, index, to),
-        _ => {
-            for (to, &i) in to.chunks_exact_mut(width).zip(index) {
-                to.copy_from_slice(&from[i * width..][..width]);
-            }
-        }
     }
 }

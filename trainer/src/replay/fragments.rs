@@ -1,6 +1,6 @@
 //! A store of whole past fragments, for algorithms that mix them with new ones.
 
-use crate::base::{Array, Error, Result, State, Stream};
+use crate::base::{Error, Result, State, Stream};
 use crate::experience::TrainBatch;
 
 /// A ring of fragments: once it is full, a new fragment replaces the oldest.
@@ -37,7 +37,7 @@ impl Fragments {
         state.set("next", &self.next)?;
         for (i, fragment) in self.slots.iter().enumerate() {
             let mut own = State::default();
-            fragment.save(&mut own, Array::from_tensor)?;
+            fragment.save(&mut own)?;
             state.nest(&i.to_string(), own);
         }
         Ok(state)

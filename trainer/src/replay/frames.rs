@@ -4,9 +4,8 @@
 //! stack before it. The store finds equal frames by their bytes, and so also across fragments, copies and ends of
 //! episodes.
 
-use crate::base::{Error, Result, channels_first, host};
+use crate::base::{Array, Error, Kind, Result, channels_first};
 use std::collections::HashMap;
-use tch::{Kind, Tensor};
 
 /// Number of bytes from which a row is stored as frames. For shorter rows, sharing costs as much memory as it saves.
 const LONG: usize = 256;
@@ -138,10 +137,10 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// Allocates ids for rows like those of `data`; `None` if these rows have fewer than [`LONG`] bytes.
-    pub(super) fn new(data: &Tensor, capacity: usize, stores: &mut Vec<Frames>) -> Option<Self> {
-        let shape = data.size()[1..].to_vec();
+    pub(super) fn new(data: &Array, capacity: usize, stores: &mut Vec<Frames>) -> Option<Self> {
+        let shape = data.shape()[1..].to_vec();
         let kind = data.kind();
-        let row_bytes = shape.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
+        let row_bytes = shape.iter().product::<i64>() as usize * kind.size();
         if row_bytes < LONG {
             return None;
         }
@@ -163,7 +162,7 @@ impl Rows {
         Some(Self { shape, kind, planes, interleaved, ids: vec![NONE; capacity * planes], store, split })
     }
 
-    /// Shape and kind of a tensor of `rows` rows.
+    /// Shape and kind of an array of `rows` rows.
     pub(super) fn of(&self, rows: usize) -> (Vec<i64>, Kind) {
         (std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect(), self.kind)
     }
@@ -179,7 +178,7 @@ impl Rows {
     pub(super) fn write(&mut self, slot: usize, row: &[u8], stores: &mut [Frames]) {
         let frames = &mut stores[self.store];
         let planes = self.planes;
-        let element = self.kind.elt_size_in_bytes();
+        let element = self.kind.size();
         let split = if self.interleaved {
             transpose(row, &mut self.split, (row.len() / planes / element, planes), element);
             &self.split
@@ -197,7 +196,7 @@ impl Rows {
     /// Copies the row at place `slot` of the ring to `to`, with the bytes that were written.
     pub(super) fn read(&self, slot: usize, stores: &[Frames], to: &mut [u8]) {
         let frames = &stores[self.store];
-        let element = self.kind.elt_size_in_bytes();
+        let element = self.kind.size();
         let ids = &self.ids[slot * self.planes..][..self.planes];
         for (plane, &id) in ids.iter().enumerate() {
             let frame = frames.get(id);
@@ -220,11 +219,11 @@ impl Rows {
     }
 
     /// Restores rows from the `ids` and the `frames` of a [`Saved`].
-    pub(super) fn restore(&mut self, ids: &Tensor, frames: &Tensor, stores: &mut [Frames]) -> Result<()> {
+    pub(super) fn restore(&mut self, ids: &Array, frames: &Array, stores: &mut [Frames]) -> Result<()> {
         let bytes = stores[self.store].bytes;
-        let saved = host::bytes(frames);
-        let ids = host::read::<i64>(ids);
-        let fits = ids.len() <= self.ids.len() && frames.size()[1..] == [bytes as i64];
+        let saved = frames.bytes();
+        let ids = ids.read::<i64>();
+        let fits = ids.len() <= self.ids.len() && frames.shape()[1..] == [bytes as i64];
         for (to, &id) in self.ids.iter_mut().zip(ids).filter(|_| fits) {
             let frame = usize::try_from(id).ok().and_then(|id| saved.get(id * bytes..(id + 1) * bytes));
             let Some(frame) = frame else {
@@ -261,9 +260,9 @@ fn transpose(from: &[u8], to: &mut [u8], (rows, columns): (usize, usize), elemen
 /// Saved rows: the frames in use, numbered by their first use, and the frame numbers of each row.
 pub(crate) struct Saved {
     /// Bytes of the frames, `[frames, bytes]`.
-    pub(super) frames: Tensor,
+    pub(super) frames: Array,
     /// Frame numbers `[rows, planes]` of each column.
-    pub(super) ids: Vec<Tensor>,
+    pub(super) ids: Vec<Array>,
 }
 
 impl Saved {
@@ -282,10 +281,10 @@ impl Saved {
                     })
                 })
                 .collect();
-            Tensor::from_slice(&ids).view([len as i64, rows.planes as i64])
+            Array::from_vec(ids, &[len as i64, rows.planes as i64])
         });
         let ids = ids.collect();
         let shape = [numbers.len() as i64, frames.bytes as i64];
-        Self { frames: Tensor::from_data_size(&bytes, &shape, Kind::Uint8), ids }
+        Self { frames: Array::from_bytes(Kind::U8, &shape, &bytes), ids }
     }
 }

@@ -1,6 +1,6 @@
 //! Training batches that are each learned from several times (Ray's MinibatchBuffer).
 
-use crate::base::{Array, Error, Result, State};
+use crate::base::{Error, Result, State};
 use crate::experience::TrainBatch;
 
 /// A ring of slots, each with a batch that is used several times. The slots take turns: one use of a batch, then the
@@ -61,7 +61,7 @@ impl MinibatchBuffer {
         for (i, slot) in self.slots.iter().enumerate() {
             if let Some((batch, _)) = slot {
                 let mut own = State::default();
-                batch.save(&mut own, Array::from_tensor)?;
+                batch.save(&mut own)?;
                 state.nest(&i.to_string(), own);
             }
         }

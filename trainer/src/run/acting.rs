@@ -1,6 +1,6 @@
 //! Acting with the policies of an algorithm: single actions, sessions, whole episodes, export.
 
-use crate::base::{Error, Result, Stream};
+use crate::base::{Device, Error, Result, Stream};
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;
 use crate::sample::{Action, Evaluation, EvaluationTask, Inference, Session, play, rows};
@@ -110,7 +110,7 @@ impl<T: Trainer> Algorithm<T> {
     /// Makes a session with a copy of the policy `id`, which acts in one episode per random stream.
     fn replica(&self, id: &str, rngs: Vec<Stream>) -> Result<Session> {
         let run = self.run()?;
-        let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
+        let mut policies = run.spec().policies(0, Device::Cpu)?;
         policies.set_weights(&run.workers().get_weights())?;
         let filters = run.workers().filters();
         let timestep = run.workers().counters().num_env_steps_sampled;

@@ -1,6 +1,6 @@
 //! Evaluations of a run: when one is due, what it plays, and its pictures.
 
-use crate::base::{Episode, Result, State, derive};
+use crate::base::{Device, Episode, Result, State, derive};
 use crate::run::episode_window::summarize;
 use crate::sample::{EvaluationEnd, EvaluationTask, Pictures, WorkerSpec};
 use crate::settings::Common;
@@ -9,7 +9,6 @@ use pavlov_envs::EnvCreator;
 use pavlov_tune::Metrics;
 use serde_json::{Value, json};
 use std::sync::Weak;
-use tch::Device;
 
 /// Largest number of pictures of an evaluation's first episode.
 const MOST_PICTURES: usize = 1000;

@@ -1,7 +1,7 @@
 //! Acting with a saved policy, from a checkpoint alone: no settings, environment or workers are needed.
 
 use crate::agents::EnvInfo;
-use crate::base::{Error, Result, State, Stream, catch};
+use crate::base::{Device, Error, Result, State, Stream, catch};
 use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::resolve;
 use crate::run::trainer::Trainer;
@@ -10,7 +10,6 @@ use crate::workers::Counters;
 use pavlov_envs::EnvCreator;
 use pavlov_tune::Config;
 use std::path::Path;
-use tch::Device;
 
 /// Loads the policy `policy` of a checkpoint (`None`: its only policy) as a session that acts in `copies` episodes of
 /// your own. `T` is the algorithm that saved the checkpoint; `pavlov::load` finds the algorithm by its name.

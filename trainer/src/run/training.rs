@@ -1,7 +1,9 @@
 //! [`Run`]: a training run with its workers, plan and evaluation, which makes the results.
 
 use crate::agents::{Agent, too_wide};
-use crate::base::{Breakdown, Error, Result, Spaces, State, catch, notice, notice_unoptimised};
+use crate::base::{
+    Breakdown, Device, Error, Result, Spaces, State, catch, libtorch, notice, notice_unoptimised,
+};
 use crate::plan::{LearnerInfo, Plan};
 use crate::run::evaluation::{Evaluations, PreparedEvaluation};
 use crate::run::results::Results;
@@ -12,7 +14,6 @@ use pavlov_tune::Metrics;
 use serde_json::Value;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
-use tch::Device;
 
 /// A training run: its workers, plan, evaluation and results.
 pub struct Run {
@@ -42,11 +43,16 @@ impl Run {
         if let Ok(Some(text)) = foreseen {
             notice(&text);
         }
-        // For small networks libtorch's own threads cost more than they save; see `learner`.
-        tch::set_num_threads(1);
+        libtorch::one_thread();
         let device = match common.num_gpus {
             0 => Device::Cpu,
-            _ if tch::Cuda::is_available() => Device::Cuda(0),
+            _ if libtorch::has_gpu() => Device::Cuda(0),
+            n if !libtorch::IS_HERE => {
+                return Err(Error::NeedsTorch {
+                    what: format!("`num_gpus` is {n}: it asks for learning on a GPU"),
+                    instead: "Set it to 0".into(),
+                });
+            }
             n => {
                 let rule = "libtorch finds no GPU; `pavlov doctor` says why. Set it to 0 to learn on the CPU";
                 return Err(Error::config("num_gpus", n, rule));

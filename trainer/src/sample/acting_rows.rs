@@ -2,7 +2,6 @@
 
 use crate::base::Stream;
 use crate::sample::rollout_buffer::RolloutBuffer;
-use tch::Tensor;
 
 /// Buffers with a row for each copy that acts in a step, allocated before the first step with room for all copies.
 #[derive(Debug)]
@@ -19,15 +18,12 @@ pub(crate) struct ActingRows {
     pub(crate) noise: Vec<f32>,
     /// Whether an episode begins with the row, `[copies]`.
     pub(crate) resets: Vec<bool>,
-    /// Views of the observations: entry `n` shows the first `n` rows.
-    views: Vec<Tensor>,
 }
 
 impl ActingRows {
     /// Makes buffers for at most `copies` copies, each with `memory_width` scalars of recurrent state and
     /// `noise_width` scalars of noise; `rows` is storage of one step.
     pub(crate) fn new(rows: RolloutBuffer, copies: usize, memory_width: usize, noise_width: usize) -> Self {
-        let views = (0..=copies as i64).map(|acting| rows.obs.row(0).narrow(0, 0, acting)).collect();
         Self {
             slots: Vec::with_capacity(copies),
             rows,
@@ -35,29 +31,19 @@ impl ActingRows {
             memory: vec![0.0; copies * memory_width],
             noise: vec![0.0; copies * noise_width],
             resets: vec![false; copies],
-            views,
         }
     }
 
-    /// The parts that acting reads and writes, shortened to the rows of acting copies: rows, observations, random
-    /// streams, recurrent states, noise, reset flags.
+    /// The parts that acting reads and writes, shortened to the rows of acting copies: rows, random streams, recurrent
+    /// states, noise, reset flags.
     #[allow(clippy::type_complexity)]
-    pub(crate) fn acting(
-        &mut self,
-    ) -> (&mut RolloutBuffer, &Tensor, &mut [Stream], &mut [f32], &mut [f32], &[bool]) {
-        let Self { slots, rows, rngs, memory, noise, resets, views } = self;
+    pub(crate) fn acting(&mut self) -> (&mut RolloutBuffer, &mut [Stream], &mut [f32], &mut [f32], &[bool]) {
+        let Self { slots, rows, rngs, memory, noise, resets } = self;
         let acting = slots.len();
         let copies = resets.len();
         let of_acting = |all: &Vec<f32>| acting * (all.len() / copies.max(1));
         let memories = of_acting(memory);
         let noises = of_acting(noise);
-        (
-            rows,
-            &views[acting],
-            &mut rngs[..acting],
-            &mut memory[..memories],
-            &mut noise[..noises],
-            &resets[..acting],
-        )
+        (rows, &mut rngs[..acting], &mut memory[..memories], &mut noise[..noises], &resets[..acting])
     }
 }

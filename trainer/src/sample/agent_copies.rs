@@ -3,7 +3,6 @@
 use crate::base::{Error, Result, State};
 use pavlov_envs::{AnyMultiAgentEnv, DType, Frame, MultiAgentOut};
 use std::ops::Range;
-use tch::Tensor;
 
 /// Copies of a multi-agent environment, and the results of their last reset or step, ordered by copy and then by
 /// agent.
@@ -187,15 +186,15 @@ impl AgentCopies {
         let saved: Option<Vec<Vec<u8>>> = self.envs.iter().map(|env| env.save_state()).collect();
         let Some(saved) = saved else { return state.set("envs", &Option::<u8>::None) };
         state.set("env_sizes", &saved.iter().map(Vec::len).collect::<Vec<_>>())?;
-        state.set_tensor("envs", &Tensor::from_slice(&saved.concat()));
+        state.set_array("envs", saved.concat());
         Ok(())
     }
 
     /// Restores the environments that [`save`](Self::save) saved.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         let sizes = state.get::<Vec<usize>>("env_sizes")?;
-        let all = state.tensor("envs")?;
-        let mut rest = crate::base::read::<u8>(&all);
+        let all = state.array("envs")?;
+        let mut rest = all.read::<u8>();
         if sizes.len() != self.envs.len() || sizes.iter().sum::<usize>() != rest.len() {
             let reason = format!("it is of {} copies, but there are {}", sizes.len(), self.envs.len());
             return Err(Error::state("a worker's environments", reason));

@@ -1,19 +1,18 @@
 //! `batch_mode = "complete_episodes"`: the rows of each copy are kept until its episode ends.
 
-use crate::base::{Error, Result, State};
+use crate::base::{Array, ArrayRef, Error, Result, State};
 use crate::experience::{Column, Fragment, FragmentMasks, SampleBatch};
 use crate::policy::Policy;
 use crate::sample::callbacks::Callbacks;
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
 
-/// Rows of one copy's episode: tensors `[rows, 1, ...]` in the order of the steps.
+/// Rows of one copy's episode: arrays `[rows, 1, ...]` in the order of the steps.
 #[derive(Debug, Default)]
 struct Pending {
-    obs: Vec<Tensor>,
-    actions: Vec<Tensor>,
-    columns: Vec<Vec<Tensor>>,
-    masks: Vec<Tensor>,
+    obs: Vec<Array>,
+    actions: Vec<Array>,
+    columns: Vec<Vec<Array>>,
+    masks: Vec<Array>,
     rewards: Vec<f32>,
 }
 
@@ -22,9 +21,9 @@ struct Pending {
 struct Complete {
     rows: Pending,
     /// The last observation, `[1, width]`.
-    final_obs: Tensor,
+    final_obs: Array,
     /// Legal actions at the last observation, `[1, options]`.
-    final_mask: Option<Tensor>,
+    final_mask: Option<Array>,
     terminated: bool,
 }
 
@@ -61,8 +60,8 @@ impl EpisodeCollector {
             self.extend(f, copy, from[copy], t + 1);
             from[copy] = t + 1;
             let rows = std::mem::take(&mut self.pending[copy]);
-            let final_obs = f.final_obs.narrow(0, k as i64, 1).copy();
-            let final_mask = f.masks.as_ref().map(|masks| masks.behind.narrow(0, k as i64, 1).copy());
+            let final_obs = f.final_obs.rows(k..k + 1).copied();
+            let final_mask = f.masks.as_ref().map(|masks| masks.behind.rows(k..k + 1).copied());
             self.complete.push(Complete { rows, final_obs, final_mask, terminated: f.terminated[row] });
         }
         for (copy, &start) in from.iter().enumerate() {
@@ -74,15 +73,18 @@ impl EpisodeCollector {
         if start == end {
             return;
         }
-        let cut =
-            |t: &Tensor| t.narrow(0, start as i64, (end - start) as i64).narrow(1, copy as i64, 1).copy();
+        let index: Vec<i64> = (start..end).map(|t| (t * f.num_envs + copy) as i64).collect();
+        let cut = |rows: ArrayRef<'_>| {
+            let shape = [&[index.len() as i64, 1], &rows.shape()[2..]].concat();
+            rows.merged().gather(&index).reshape(&shape)
+        };
         let pending = &mut self.pending[copy];
-        pending.obs.push(cut(&f.obs));
-        pending.actions.push(cut(&f.actions));
-        pending.masks.extend(f.masks.as_ref().map(|masks| cut(&masks.rows)));
+        pending.obs.push(cut(f.obs));
+        pending.actions.push(cut(f.actions));
+        pending.masks.extend(f.masks.as_ref().map(|masks| cut(masks.rows)));
         pending.columns.resize_with(f.columns.len(), Vec::new);
         for (rows, (_, column)) in pending.columns.iter_mut().zip(&f.columns) {
-            rows.push(cut(column));
+            rows.push(cut(*column));
         }
         pending.rewards.extend((start..end).map(|t| f.rewards[t * f.num_envs + copy]));
     }
@@ -109,29 +111,34 @@ impl EpisodeCollector {
         let mut batches = Vec::with_capacity(self.complete.len());
         for episode in self.complete.drain(..) {
             let length = episode.rows.rewards.len();
-            let joined = |rows: &[Tensor], last: &Tensor| {
-                Tensor::cat(&rows.iter().chain([&last.unsqueeze(0)]).collect::<Vec<_>>(), 0)
+            let joined = |rows: &[Array], last: &Array| {
+                let last = last.reshape(&[&[1], last.shape()].concat());
+                Array::concat(rows.iter().chain([&last]))
             };
+            let obs = joined(&episode.rows.obs, &episode.final_obs);
+            let actions = Array::concat(&episode.rows.actions);
+            let masks = episode.final_mask.as_ref().map(|behind| joined(&episode.rows.masks, behind));
             let mut terminated = vec![false; length];
             let mut truncated = vec![false; length];
             terminated[length - 1] = episode.terminated;
             truncated[length - 1] = !episode.terminated;
-            let columns = episode.rows.columns.iter().map(|rows| Tensor::cat(rows, 0));
+            let columns: Vec<Array> = episode.rows.columns.iter().map(Array::concat).collect();
             let mut batch = policy.postprocess_trajectory(Fragment {
                 steps: length,
                 num_envs: 1,
                 lengths: None,
-                obs: joined(&episode.rows.obs, &episode.final_obs),
-                actions: Tensor::cat(&episode.rows.actions, 0),
+                obs: obs.lend(),
+                actions: actions.lend(),
                 rewards: &episode.rows.rewards,
                 terminated: &terminated,
                 truncated: &truncated,
-                columns: self.names.iter().copied().zip(columns).collect(),
+                columns: self.names.iter().copied().zip(columns.iter().map(Array::lend)).collect(),
                 ended: &[length - 1],
-                masks: episode
-                    .final_mask
-                    .map(|behind| FragmentMasks { rows: joined(&episode.rows.masks, &behind), behind }),
-                final_obs: episode.final_obs,
+                masks: masks
+                    .as_ref()
+                    .zip(episode.final_mask.as_ref())
+                    .map(|(rows, behind)| FragmentMasks { rows: rows.lend(), behind: behind.lend() }),
+                final_obs: episode.final_obs.lend(),
                 gamma: self.gamma,
                 memory: None,
             })?;
@@ -152,13 +159,13 @@ impl EpisodeCollector {
             let columns = if pending.rewards.is_empty() { 0 } else { pending.columns.len() };
             one.set("rows", &PendingState { columns, rewards: pending.rewards.clone() })?;
             if !pending.rewards.is_empty() {
-                one.set_tensor("obs", &Tensor::cat(&pending.obs, 0));
-                one.set_tensor("actions", &Tensor::cat(&pending.actions, 0));
+                one.set_array("obs", Array::concat(&pending.obs));
+                one.set_array("actions", Array::concat(&pending.actions));
                 if !pending.masks.is_empty() {
-                    one.set_tensor("masks", &Tensor::cat(&pending.masks, 0));
+                    one.set_array("masks", Array::concat(&pending.masks));
                 }
                 for (k, rows) in pending.columns.iter().enumerate() {
-                    one.set_tensor(&format!("column{k}"), &Tensor::cat(rows, 0));
+                    one.set_array(&format!("column{k}"), Array::concat(rows));
                 }
             }
             state.nest(&i.to_string(), one);
@@ -174,13 +181,13 @@ impl EpisodeCollector {
             let rows: PendingState = one.get("rows")?;
             let mut pending = Pending { rewards: rows.rewards, ..Pending::default() };
             if !pending.rewards.is_empty() {
-                pending.obs.push(one.tensor("obs")?);
-                pending.actions.push(one.tensor("actions")?);
+                pending.obs.push(one.array("obs")?.clone());
+                pending.actions.push(one.array("actions")?.clone());
                 if one.array_names().any(|name| name == "masks") {
-                    pending.masks.push(one.tensor("masks")?);
+                    pending.masks.push(one.array("masks")?.clone());
                 }
                 for k in 0..rows.columns {
-                    pending.columns.push(vec![one.tensor(&format!("column{k}"))?]);
+                    pending.columns.push(vec![one.array(&format!("column{k}"))?.clone()]);
                 }
             }
             self.pending.push(pending);

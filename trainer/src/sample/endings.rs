@@ -1,14 +1,13 @@
 //! The ends of episodes in a fragment: their last rows, last observations, masks and recurrent states.
 
-use crate::base::host;
+use crate::base::{ArrayRef, Kind};
 use crate::learn::params::Encoding;
-use tch::Tensor;
 
 /// Episodes that ended in a fragment, with one entry per episode in each field.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
     rows: Vec<usize>,
-    obs: Vec<u8>,
+    obs: AlignedBytes,
     masks: Vec<bool>,
     memories: Vec<f32>,
 }
@@ -25,7 +24,7 @@ impl Endings {
     /// observation, and the recurrent state after its last step.
     pub(crate) fn push(&mut self, row: usize, obs: &[u8], mask: impl Iterator<Item = bool>, memory: &[f32]) {
         self.rows.push(row);
-        self.obs.extend_from_slice(obs);
+        self.obs.extend(obs);
         self.masks.extend(mask);
         self.memories.extend_from_slice(memory);
     }
@@ -37,7 +36,9 @@ impl Endings {
         }
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by_key(|&k| self.rows[k]);
-        self.obs = ordered(&self.obs, &order);
+        let obs = ordered(self.obs.bytes(), &order);
+        self.obs.clear();
+        self.obs.extend(&obs);
         self.rows = ordered(&self.rows, &order);
         self.masks = ordered(&self.masks, &order);
         self.memories = ordered(&self.memories, &order);
@@ -54,19 +55,44 @@ impl Endings {
     }
 
     /// Last observations of the episodes, `[ended, ...]`.
-    pub(crate) fn obs(&self, encoding: &Encoding) -> Tensor {
-        let shape = [&[self.rows.len() as i64], encoding.shape()].concat();
-        host::tensor_of_bytes(&self.obs, &shape, encoding.kind())
+    pub(crate) fn obs(&self, encoding: &Encoding) -> ArrayRef<'_> {
+        ArrayRef::of_rows(encoding.kind(), self.rows.len(), encoding.shape(), self.obs.bytes())
     }
 
     /// Last observations of the episodes as f32; only for observations that are stored as f32.
     pub(crate) fn obs_f32(&self) -> Vec<f32> {
-        self.obs.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
+        self.obs.bytes().chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
     }
 
     /// Legal actions at the last observations of the episodes, `[ended, options]`.
-    pub(crate) fn masks(&self, options: usize) -> Tensor {
-        Tensor::from_slice(&self.masks).view([self.rows.len() as i64, options as i64])
+    pub(crate) fn masks(&self, options: usize) -> ArrayRef<'_> {
+        let flags = bytemuck::cast_slice(&self.masks);
+        ArrayRef::of_rows(Kind::Bool, self.rows.len(), &[options as i64], flags)
+    }
+}
+
+/// Bytes that begin where any number may: in words of eight bytes.
+#[derive(Debug, Default)]
+struct AlignedBytes {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl AlignedBytes {
+    fn clear(&mut self) {
+        self.words.clear();
+        self.len = 0;
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        self.words.resize(end.div_ceil(size_of::<u64>()), 0);
+        bytemuck::cast_slice_mut::<u64, u8>(&mut self.words)[self.len..end].copy_from_slice(bytes);
+        self.len = end;
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
     }
 }
 

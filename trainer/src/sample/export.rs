@@ -154,7 +154,7 @@ fn compare(module: &CModule, desk: &mut Inference, policy: &mut dyn Policy) -> R
         let rows = raw.len() / (space.width() * space.dtype().size());
         let input = Tensor::from_data_size(raw, &sizes(space, rows), kind(space));
         pilot.observe(storage, 0, false)?;
-        let outputs = policy.forward(storage.obs.row(0))?;
+        let outputs = policy.forward(&storage.obs.row(0).to_tensor())?;
         let gives_actions = !pilot.is_discrete() && policy.best_actions(&outputs).is_some();
         let wanted = if gives_actions {
             pilot.act(policy, storage, 0, false, u64::MAX)?;

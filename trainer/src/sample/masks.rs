@@ -1,6 +1,6 @@
 //! Masks of legal discrete actions, which are read from the environment at every observation and checked.
 
-use crate::base::{Error, HostTensor, Result};
+use crate::base::{Error, HostRows, Kind, Result};
 use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 
 /// Masks of legal actions for each row, `[rows, copies, options]`; all actions are legal until an environment masks
@@ -8,7 +8,7 @@ use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 #[derive(Debug)]
 pub(crate) struct Masks {
     /// The masks, `[rows, copies, options]`.
-    pub(crate) rows: HostTensor,
+    pub(crate) rows: HostRows,
     /// Number of actions of each choice: one entry for Discrete, several for MultiDiscrete. The flags of choice 0 come
     /// first in a mask.
     choices: Vec<usize>,
@@ -29,7 +29,7 @@ impl Masks {
             }
         };
         let options = choices.iter().sum();
-        let mut rows = HostTensor::zeros(rows, &[copies as i64, options as i64], tch::Kind::Bool);
+        let mut rows = HostRows::zeros(rows, &[copies as i64, options as i64], Kind::Bool);
         (0..rows.len()).for_each(|i| rows.bools_mut(i).fill(true));
         Ok(Self { rows, choices, options, ended: vec![true; copies * options] })
     }

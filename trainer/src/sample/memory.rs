@@ -1,7 +1,6 @@
 //! The recurrent states that a fragment stores: one before every sequence, and one after the last step.
 
-use crate::base::HostTensor;
-use tch::Kind;
+use crate::base::{HostRows, Kind};
 
 /// Recurrent state of every copy, stored before every `every`-th step.
 #[derive(Debug)]
@@ -9,7 +8,7 @@ pub(crate) struct Memories {
     /// Number of steps of a sequence.
     pub(crate) every: usize,
     /// Recurrent states before the first step of every sequence, `[ceil(T / every), N, width]`.
-    pub(crate) rows: HostTensor,
+    pub(crate) rows: HostRows,
     /// For each step and copy, whether an episode begins with that step, `[T * N]`.
     pub(crate) resets: Vec<bool>,
     /// Recurrent states after the last step of the fragment, `[N, width]`.
@@ -21,7 +20,7 @@ impl Memories {
         let tail = [copies as i64, width as i64];
         Self {
             every,
-            rows: HostTensor::zeros(steps.div_ceil(every), &tail, Kind::Float),
+            rows: HostRows::zeros(steps.div_ceil(every), &tail, Kind::F32),
             resets: vec![false; steps * copies],
             next: vec![0.0; copies * width],
         }

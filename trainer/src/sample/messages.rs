@@ -1,6 +1,6 @@
 //! Requests to a rollout worker, and its replies.
 
-use crate::base::{Array, Episode, Result, SamplerPerf, State, Weights};
+use crate::base::{Episode, Result, SamplerPerf, State, Weights};
 use crate::experience::TrainBatch;
 use crate::sample::evaluation::{Evaluation, EvaluationTask};
 use crate::sample::filter::FilterStats;
@@ -8,7 +8,6 @@ use crate::sample::follower::Follow;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tch::Tensor;
 
 /// A request to a rollout worker.
 #[derive(Clone, Debug)]
@@ -75,9 +74,9 @@ pub struct Sampled {
 
 impl Sampled {
     /// Returns the fragment for a checkpoint, without its times; `keep` turns a tensor into a stored array.
-    pub(crate) fn state(&self, keep: fn(&Tensor) -> Array) -> Result<State> {
+    pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
-        self.batch.save(&mut state, keep)?;
+        self.batch.save(&mut state)?;
         state.set("episodes", &self.episodes)?;
         state.set("version", &self.version)?;
         Ok(state)

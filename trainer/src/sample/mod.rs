@@ -11,6 +11,7 @@ mod endings;
 mod env_runner;
 mod episode_schedule;
 mod evaluation;
+#[cfg_attr(not(feature = "torch"), path = "no_export.rs")]
 mod export;
 mod filter;
 mod follower;

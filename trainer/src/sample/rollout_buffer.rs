@@ -1,24 +1,23 @@
 //! The buffer for the rows of a fragment or of a single step, which acting reads and writes.
 
-use crate::base::{HostTensor, Result, State};
+use crate::base::{HostRows, Kind, Result, State};
 use crate::sample::endings::Endings;
 use crate::sample::masks::Masks;
 use crate::sample::memory::Memories;
 use pavlov_envs::Space;
-use tch::Kind;
 
 /// The rows of `T` steps of `N` copies, time-major. Observations and masks have `T + 1` rows: the last one is for the
 /// observation after the last step.
 #[derive(Debug)]
 pub(crate) struct RolloutBuffer {
     /// Observations, `[T + 1, N, ...]`, in the space that [`Spaces::stored`](crate::base::Spaces::stored) returns.
-    pub(crate) obs: HostTensor,
+    pub(crate) obs: HostRows,
     /// Masks of legal actions, `[T + 1, N, options]`; `None` if actions are not masked.
     pub(crate) masks: Option<Masks>,
     /// Actions, `[T, N]` or `[T, N, components]`.
-    pub(crate) actions: HostTensor,
+    pub(crate) actions: HostRows,
     /// Columns that the policy adds, `[T, N]` or `[T, N, width]` each.
-    pub(crate) columns: Vec<HostTensor>,
+    pub(crate) columns: Vec<HostRows>,
     /// Recurrent states; `None` if the policy is not recurrent.
     pub(crate) memories: Option<Memories>,
     /// Reward of each step, `[T * N]`.
@@ -49,17 +48,17 @@ impl RolloutBuffer {
         let n = copies as i64;
         let tail = |width: usize| if width == 1 { vec![n] } else { vec![n, width as i64] };
         let (action_tail, action_kind) = match action_space {
-            Space::Discrete { .. } => (vec![n], Kind::Int64),
+            Space::Discrete { .. } => (vec![n], Kind::I64),
             Space::MultiDiscrete { .. } | Space::MultiBinary { .. } => {
-                (vec![n, action_space.width() as i64], Kind::Int64)
+                (vec![n, action_space.width() as i64], Kind::I64)
             }
-            _ => (vec![n, action_space.width() as i64], Kind::Float),
+            _ => (vec![n, action_space.width() as i64], Kind::F32),
         };
         Ok(Self {
-            obs: HostTensor::zeros(steps + 1, &[&[n], obs_shape].concat(), obs_kind),
+            obs: HostRows::zeros(steps + 1, &[&[n], obs_shape].concat(), obs_kind),
             masks: masked.then(|| Masks::new(action_space, steps + 1, copies)).transpose()?,
-            actions: HostTensor::zeros(steps, &action_tail, action_kind),
-            columns: columns.map(|width| HostTensor::zeros(steps, &tail(width), Kind::Float)).collect(),
+            actions: HostRows::zeros(steps, &action_tail, action_kind),
+            columns: columns.map(|width| HostRows::zeros(steps, &tail(width), Kind::F32)).collect(),
             memories: None,
             rewards: vec![0.0; steps * copies],
             terminated: vec![false; steps * copies],
@@ -105,18 +104,19 @@ impl RolloutBuffer {
     /// Saves the observations, masks and actions of row 0, and the policy's columns there.
     pub(crate) fn save_chosen(&self, state: &mut State) {
         self.save(0, state);
-        state.set_tensor("actions", self.actions.row(0));
+        state.set_array("actions", self.actions.row(0));
         for (i, column) in self.columns.iter().enumerate() {
-            state.set_tensor(&format!("column{i}"), column.row(0));
+            state.set_array(&format!("column{i}"), column.row(0));
         }
     }
 
     /// Restores row 0 from a state that [`save_chosen`](Self::save_chosen) wrote.
     pub(crate) fn restore_chosen(&mut self, state: &State) -> Result<()> {
         self.restore(state)?;
-        state.copy_into("actions", &mut self.actions.row(0).shallow_clone())?;
-        for (i, column) in self.columns.iter().enumerate() {
-            state.copy_into(&format!("column{i}"), &mut column.row(0).shallow_clone())?;
+        self.actions.restore(0, "actions", state.array("actions")?)?;
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            let key = format!("column{i}");
+            column.restore(0, &key, state.array(&key)?)?;
         }
         Ok(())
     }
@@ -131,17 +131,17 @@ impl RolloutBuffer {
 
     /// Saves the observations and masks of row `t`; [`restore`](Self::restore) reads them.
     pub(crate) fn save(&self, t: usize, state: &mut State) {
-        state.set_tensor("obs", self.obs.row(t));
+        state.set_array("obs", self.obs.row(t));
         if let Some(masks) = &self.masks {
-            state.set_tensor("mask", masks.rows.row(t));
+            state.set_array("mask", masks.rows.row(t));
         }
     }
 
     /// Restores the observations and masks that [`save`](Self::save) wrote, to row 0.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
-        state.copy_into("obs", &mut self.obs.row(0).shallow_clone())?;
-        match &self.masks {
-            Some(masks) => state.copy_into("mask", &mut masks.rows.row(0).shallow_clone()),
+        self.obs.restore(0, "obs", state.array("obs")?)?;
+        match &mut self.masks {
+            Some(masks) => masks.rows.restore(0, "mask", state.array("mask")?),
             None => Ok(()),
         }
     }

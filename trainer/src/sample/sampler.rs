@@ -5,7 +5,7 @@
 //! CPU, reads nothing back from libtorch.
 
 use crate::base::{
-    Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, host, notice_once,
+    Episode, Error, Kind, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice_once,
 };
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, StepView};
@@ -18,7 +18,6 @@ use crate::settings::{ClipRewards, Common};
 use pavlov_envs::AnyVectorEnv;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tch::{Kind, Tensor};
 
 /// Copies of a single-agent environment, the buffers of a fragment, and the episodes in progress.
 #[derive(Debug)]
@@ -89,12 +88,12 @@ impl Sampler {
     /// Chooses the error to report when acting on row `t` or its step failed with `error`. If an observation of that
     /// row is not finite, no action can be right, and the error about the observation is returned.
     fn blame_observation(&self, t: usize, error: Error) -> Error {
-        if self.pilot.encoding().kind() != Kind::Float {
+        if self.pilot.encoding().kind() != Kind::F32 {
             return error;
         }
         let width = self.pilot.encoding().shape().iter().product::<i64>() as usize;
         let row = self.counting.copies() * width;
-        let obs = &host::read(self.storage.obs.tensor())[t * row..][..row];
+        let obs = &self.storage.obs.lend().read()[t * row..][..row];
         self.counting.not_finite(obs, width, t).unwrap_or(error)
     }
 
@@ -178,12 +177,12 @@ impl FragmentSource for Sampler {
         self.perf.steps += self.steps as u32;
         self.carry = true;
         // Integers are always finite.
-        let is_float = self.pilot.encoding().kind() == Kind::Float;
+        let is_float = self.pilot.encoding().kind() == Kind::F32;
         let endings = &self.storage.endings;
         let last = if is_float { endings.obs_f32() } else { Vec::new() };
         self.counting.check_and_count(Numbers {
             rewards: &self.storage.rewards,
-            obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
+            obs: if is_float { self.storage.obs.lend().read() } else { &[] },
             ended: (endings.rows(), &last),
             width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
         })?;
@@ -222,7 +221,7 @@ impl FragmentSource for Sampler {
         let row = if self.carry { self.steps } else { 0 };
         self.storage.save(row, &mut state);
         match self.env.save_state()? {
-            Some(bytes) => state.set_tensor("envs", &Tensor::from_slice(&bytes)),
+            Some(bytes) => state.set_array("envs", bytes),
             None => state.set("envs", &Option::<u8>::None)?,
         }
         self.pilot.save(&mut state)?;
@@ -240,8 +239,8 @@ impl FragmentSource for Sampler {
             self.start_episodes(callbacks)?;
             return Ok(false);
         }
-        let envs = state.tensor("envs")?;
-        self.env.load_state(host::read::<u8>(&envs))?;
+        let envs = state.array("envs")?;
+        self.env.load_state(envs.read::<u8>())?;
         self.storage.restore(state)?;
         Ok(true)
     }

@@ -5,7 +5,7 @@
 //! act again or its episode ends: only then the reward and the next observation of the row are known. Agents that wait
 //! for each other have different numbers of rows, so every slot counts its own rows.
 
-use crate::base::{AgentReward, Episode, Error, PolicyId, Result, Spaces, State, Stream};
+use crate::base::{AgentReward, Episode, Error, Kind, PolicyId, Result, Spaces, State, Stream};
 use crate::experience::Fragment;
 use crate::policy::Policy;
 use crate::sample::acting_rows::ActingRows;
@@ -16,7 +16,6 @@ use crate::sample::masks::Masks;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::not_finite_at;
 use crate::settings::{ClipRewards, Common};
-use tch::Kind;
 
 /// State of all slots of one policy. A slot stands for one agent of one copy; slots are ordered by copy and then by
 /// agent.
@@ -183,7 +182,7 @@ impl Seats {
 
     /// Returns an error if the current observation of an agent that acts next is not finite.
     fn check_all_seen(&mut self, copies: &AgentCopies) -> Result<()> {
-        if self.pilot.encoding().kind() != Kind::Float {
+        if self.pilot.encoding().kind() != Kind::F32 {
             return Ok(());
         }
         // A check of one row that all slots share is faster than a check of every slot.
@@ -367,7 +366,7 @@ pub(crate) fn begin<T>(
 
 /// Returns an error if an observation of the agent named `agent` is not finite; integers always are.
 fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
-    if kind != Kind::Float {
+    if kind != Kind::F32 {
         return Ok(());
     }
     let obs: &[f32] = bytemuck::cast_slice(obs);

@@ -1,8 +1,7 @@
 //! The state of the agents of a policy that is carried from one fragment to the next, and saved in checkpoints.
 
-use crate::base::{Result, State, host};
+use crate::base::{Result, State};
 use crate::sample::seats::Seats;
-use tch::Tensor;
 
 impl Seats {
     /// Drops the finished rows; copies each agent's current observation and unfinished row to row 0.
@@ -45,7 +44,7 @@ impl Seats {
         state.set("earned", &self.earned)?;
         state.set("resets", &self.pilot.resets())?;
         if !self.before.is_empty() {
-            state.set_tensor("before", &Tensor::from_slice(&self.before));
+            state.set_array("before", &self.before);
             state.set("began", &self.began)?;
         }
         self.pilot.save(&mut state)?;
@@ -71,7 +70,7 @@ impl Seats {
         self.earned = earned;
         self.plays = if state.has("plays") { state.get("plays")? } else { vec![true; self.slots()] };
         if !self.before.is_empty() {
-            self.before.copy_from_slice(host::read(&state.tensor("before")?));
+            self.before.copy_from_slice(state.array("before")?.read());
             self.began = state.get("began")?;
         }
         for slot in (0..self.slots()).filter(|&slot| self.open[slot]).collect::<Vec<_>>() {

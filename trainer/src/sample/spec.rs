@@ -1,7 +1,7 @@
 //! [`WorkerSpec`]: everything that a rollout worker is made from, in this process or in another.
 
 use crate::agents::{Agent, EnvInfo, Policies};
-use crate::base::{Error, PolicyId, Result};
+use crate::base::{Device, Error, PolicyId, Result};
 use crate::learn::nets::{CustomModel, PolicySpec};
 use crate::policy::{Policy, PolicyClass, PolicyMap};
 use crate::sample::callbacks::CallbacksMaker;
@@ -87,7 +87,7 @@ impl WorkerSpec {
     /// Fails if a policy cannot be built, or if there are more than `multiagent.policy_map_capacity` policies and the
     /// folder for their files cannot be made. Returns [`Error::UnknownPolicy`] for a
     /// policy by which no agent acts.
-    pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
+    pub fn policies(&self, worker_index: usize, device: Device) -> Result<PolicyMap> {
         let multi = &self.names.common.multiagent;
         let mut map = if self.policies.classes().count() > multi.policy_map_capacity {
             let spec = self.clone();
@@ -104,7 +104,7 @@ impl WorkerSpec {
     }
 
     /// Builds one policy with its initial weights.
-    fn policy(&self, id: &str, worker_index: usize, device: tch::Device) -> Result<Box<dyn Policy>> {
+    fn policy(&self, id: &str, worker_index: usize, device: Device) -> Result<Box<dyn Policy>> {
         let common = &self.names.common;
         let spaces = self.policies.spaces(id, self.agents())?;
         let spec = PolicySpec {

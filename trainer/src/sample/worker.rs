@@ -4,7 +4,7 @@
 //! learn. A [`RolloutWorker`] is a runner with its own policies, which answers [`Request`]s: a transport only has to
 //! carry requests and replies.
 
-use crate::base::Result;
+use crate::base::{Device, Result};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::CallbacksMaker;
 use crate::sample::env_runner::{EnvRunner, Hooks};
@@ -35,7 +35,7 @@ impl RolloutWorker {
     /// # Errors
     /// Fails if the environment or a policy cannot be made, or a hook fails.
     pub fn new(spec: WorkerSpec, index: usize) -> Result<Self> {
-        let mut policies = spec.policies(index, tch::Device::Cpu)?;
+        let mut policies = spec.policies(index, Device::Cpu)?;
         let mut callbacks = spec.code.callbacks.as_ref().map(CallbacksMaker::make);
         let with_env = spec.names.sampling;
         let runner = EnvRunner::new(spec, index, with_env, &mut policies, &mut callbacks)?;

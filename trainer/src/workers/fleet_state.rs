@@ -1,6 +1,6 @@
 //! The state of the rollout workers in checkpoints.
 
-use crate::base::{Array, Result, State, lock};
+use crate::base::{Result, State, lock};
 use crate::experience::Column;
 use crate::sample::{Reply, Request, Sampled};
 use crate::workers::WorkerSet;
@@ -45,8 +45,7 @@ impl Fleet {
             sampled.set(PRIORITIES_APART, &true)?;
             run.set("ahead", &early().map(|(worker, _)| worker).collect::<Vec<_>>())?;
             for (i, (worker, part)) in early().enumerate() {
-                sampled
-                    .nest(&early_name(early().map(|(w, _)| w), i, worker), part.state(Array::from_tensor)?);
+                sampled.nest(&early_name(early().map(|(w, _)| w), i, worker), part.state()?);
             }
             parts.push(("ahead".to_owned(), sampled));
         }
@@ -161,7 +160,7 @@ mod tests {
             TrainBatch { policies: [(DEFAULT_POLICY.to_owned(), rows)].into(), ..TrainBatch::default() };
         let part = Sampled { batch, episodes: Vec::new(), version: 0, perf: SamplerPerf::default() };
         let mut sampled = State::default();
-        sampled.nest("worker1", part.state(Array::from_tensor).expect("a state"));
+        sampled.nest("worker1", part.state().expect("a state"));
         let columns = |sampled: &State| {
             let part = read_early(sampled, "worker1").expect("a fragment");
             let rows = &part.batch.policies[DEFAULT_POLICY];

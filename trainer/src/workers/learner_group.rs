@@ -5,7 +5,7 @@
 //! [`Together`]). So the result of a run does not depend on the number of learners. When a learner is lost, the trainer
 //! computes its pieces, and no result is lost.
 
-use crate::base::{Array, Error, Result, State};
+use crate::base::{Error, Result, State};
 use crate::experience::SampleBatch;
 use crate::learn::engines::Together;
 use crate::policy::{Learned, Policy, PolicyMap};
@@ -129,7 +129,7 @@ impl LearnerGroup {
             return policies.get_mut(id)?.learn_on_batch(batch);
         };
         let mut rows = State::default();
-        batch.save(&mut rows, Array::from_tensor)?;
+        batch.save(&mut rows)?;
         let policy = policies.get_mut(id)?;
         let moment = policy.learner_mut().map(|learner| learner.moment());
         self.tell(&Follow::Learn { policy: id.to_owned(), moment, batch: Arc::new(rows) })?;

@@ -1,7 +1,7 @@
 //! [`Learners`]: the policies that learn, with their replay buffers and the random stream of learning, but without
 //! environments and transport.
 
-use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, Stream, Weights, lock};
+use crate::base::{DEFAULT_POLICY, Device, Error, PolicyId, Result, Stream, Weights, lock};
 use crate::experience::{SampleBatch, TrainBatch};
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
@@ -11,7 +11,6 @@ use crate::workers::learner_group::LearnerGroup;
 use crate::workers::learner_queue::LearnerQueue;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tch::Device;
 
 /// The policies that learn, their hooks, the replay buffers, and the random stream that shuffles batches. A clone
 /// shares all of these.
@@ -27,8 +26,6 @@ pub struct Learners {
     pub(crate) queue: Arc<LearnerQueue>,
     /// Ids of the policies that learn.
     to_train: Arc<[PolicyId]>,
-    /// The device on which the policies learn.
-    device: Device,
     /// Seed of the run.
     seed: u64,
     /// How rows of several policies are drawn from their replay buffers.
@@ -107,15 +104,9 @@ impl Learners {
             published: Arc::default(),
             queue: Arc::default(),
             to_train: spec.policies.to_train().cloned().collect(),
-            device,
             seed: spec.seed(),
             replay_mode: spec.names.common.multiagent.replay_mode,
         })
-    }
-
-    /// The device on which the policies learn.
-    pub(crate) fn device(&self) -> Device {
-        self.device
     }
 
     /// The number of batches that wait for the learner thread.

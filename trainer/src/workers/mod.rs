@@ -21,7 +21,7 @@ pub use metrics::{Counters, PolicyCounters};
 pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
-use crate::base::{Error, Result, Weights, lock, notice};
+use crate::base::{Device, Error, Result, Weights, lock, notice};
 use crate::experience::TrainBatch;
 use crate::policy::Policy;
 use crate::replay::SharedReplay;
@@ -37,7 +37,6 @@ use crate::workers::fleet::Fleet;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use tch::Device;
 
 /// Number of steps per environment copy without a row of a policy that learns, after which the user is warned; after
 /// five times as many steps the run ends with an error.

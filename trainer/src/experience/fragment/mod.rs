@@ -5,16 +5,15 @@ mod sequences;
 
 pub use parts::{FragmentMasks, FragmentMemory, Values};
 
-use crate::base::{Result, array};
-use crate::experience::batch::{SampleBatch, env_major};
+use crate::base::{Array, ArrayRef, Result, Scalar};
+use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
 use crate::experience::gae;
 use bytemuck::Pod;
 use ndarray::ArrayViewD;
-use tch::{Tensor, kind};
 
-/// Experience of T steps of N environment copies, time-major, before postprocessing. Its tensors are the sampler's
-/// buffers, which the next fragment overwrites.
+/// Experience of T steps of N environment copies, time-major, before postprocessing. Its arrays lend the
+/// sampler's buffers, which the next fragment overwrites.
 #[derive(Debug)]
 pub struct Fragment<'a> {
     /// Number of steps per copy, T.
@@ -25,9 +24,9 @@ pub struct Fragment<'a> {
     /// wait for others or end early. The rows after a copy's last step are unused, except for the observation after it.
     pub lengths: Option<&'a [usize]>,
     /// Observations `[T + 1, N, ...]`, of the space's shape and scalars; the next fragment starts with those of row T.
-    pub obs: Tensor,
+    pub obs: ArrayRef<'a>,
     /// Actions `[T, N]` or `[T, N, components]`.
-    pub actions: Tensor,
+    pub actions: ArrayRef<'a>,
     /// Rewards `[T * N]`, time-major, clipped by the setting `clip_rewards`.
     pub rewards: &'a [f32],
     /// Whether the episode terminated with this step, `[T * N]`.
@@ -36,13 +35,13 @@ pub struct Fragment<'a> {
     /// terminated.
     pub truncated: &'a [bool],
     /// Columns that the policy computed while acting, `[T, N, width]`.
-    pub columns: Vec<(Column, Tensor)>,
+    pub columns: Vec<(Column, ArrayRef<'a>)>,
     /// Indices `t * N + copy` of the steps at which an episode terminated or was truncated.
     pub ended: &'a [usize],
     /// The last observation of each episode in `ended`, `[ended, ...]`.
-    pub final_obs: Tensor,
+    pub final_obs: ArrayRef<'a>,
     /// Flags of the discrete actions that were legal; present only with `mask_actions`.
-    pub masks: Option<FragmentMasks>,
+    pub masks: Option<FragmentMasks<'a>>,
     /// Discount factor of the run, the setting `gamma`.
     pub gamma: f64,
     /// Recurrent states; present only with a recurrent policy.
@@ -54,8 +53,8 @@ impl Fragment<'_> {
     ///
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if observations are scalars of another type.
-    pub fn observations<T: Pod + kind::Element>(&self) -> Result<ArrayViewD<'_, T>> {
-        array::view(&self.obs, "the observations of a fragment")
+    pub fn observations<T: Pod + Scalar>(&self) -> Result<ArrayViewD<'_, T>> {
+        self.obs.view("the observations of a fragment")
     }
 
     /// Number of steps that one copy took.
@@ -63,31 +62,32 @@ impl Fragment<'_> {
         self.lengths.map_or(self.steps, |lengths| lengths[copy])
     }
 
-    /// Reorders time-major rows `[T, N, ...]` or `[T + 1, N, ...]` to batch rows, copy by copy; see [`env_major`].
-    pub fn env_major(&self, t: &Tensor) -> Tensor {
-        self.copies_of(t, self.steps, |length| length)
+    /// Reorders time-major rows `[T, N, ...]` or `[T + 1, N, ...]` to batch rows, copy by copy; see
+    /// [`env_major`](crate::experience::env_major).
+    pub fn env_major<'r>(&self, t: impl Into<ArrayRef<'r>>) -> Array {
+        self.copies_of(t.into(), self.steps, |length| length)
     }
 
     /// The first `rows(length)` rows of every copy in the time-major `t`, copy by copy; `length` is the number of steps
     /// that the copy took. `most` must be `rows(T)`; it is used, and `rows` is not, if every copy took all `T` steps.
-    fn copies_of(&self, t: &Tensor, most: usize, rows: impl Fn(usize) -> usize) -> Tensor {
-        let Some(lengths) = self.lengths else { return env_major(&t.narrow(0, 0, most as i64)) };
+    fn copies_of(&self, t: ArrayRef<'_>, most: usize, rows: impl Fn(usize) -> usize) -> Array {
+        let Some(lengths) = self.lengths else { return t.rows(0..most).env_major() };
         let of_copy = |(copy, &length)| (0..rows(length)).map(move |t| (t * lengths.len() + copy) as i64);
         let index: Vec<i64> = lengths.iter().enumerate().flat_map(of_copy).collect();
-        t.flatten(0, 1).index_select(0, &Tensor::from_slice(&index))
+        t.merged().gather(&index)
     }
 
     /// The fragment's observations, masks, actions and own columns of the policy as the rows of a batch, in the order of
     /// [`env_major`](Self::env_major).
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
-            .with(Column::OBS, self.env_major(&self.obs))
-            .with(Column::ACTIONS, self.env_major(&self.actions));
+            .with(Column::OBS, self.env_major(self.obs))
+            .with(Column::ACTIONS, self.env_major(self.actions));
         if let Some(masks) = &self.masks {
-            batch.set(Column::ACTION_MASK, self.env_major(&masks.rows));
+            batch.set(Column::ACTION_MASK, self.env_major(masks.rows));
         }
         for (column, data) in &self.columns {
-            batch.set(*column, self.env_major(data));
+            batch.set(*column, self.env_major(*data));
         }
         self.with_sequences(batch)
     }
@@ -99,10 +99,10 @@ impl Fragment<'_> {
     }
 
     /// The rows of `all`, `[T + 1, N, ...]`, that follow the last step of each copy: `[N, ...]`.
-    pub(crate) fn behind(&self, all: &Tensor) -> Tensor {
-        let Some(lengths) = self.lengths else { return all.get(self.steps as i64) };
+    pub(crate) fn behind(&self, all: ArrayRef<'_>) -> Array {
+        let Some(lengths) = self.lengths else { return all.row(self.steps).copied() };
         let index = lengths.iter().enumerate().map(|(copy, &length)| (length * self.num_envs + copy) as i64);
-        all.flatten(0, 1).index_select(0, &Tensor::from_slice(&index.collect::<Vec<_>>()))
+        all.merged().gather(&index.collect::<Vec<_>>())
     }
 
     /// Advantages by GAE, one per row, in the order of [`rows`](Self::rows). `values` are those of the critic.

@@ -1,6 +1,6 @@
 //! Optional parts of a fragment (recurrent states, action masks), and one number for each observation.
 
-use tch::Tensor;
+use crate::base::ArrayRef;
 
 /// Recurrent states in a [`Fragment`](crate::experience::fragment::Fragment).
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +8,7 @@ pub struct FragmentMemory<'a> {
     /// Number of rows of a sequence. The last sequence of a copy is shorter if the number of steps is no multiple of it.
     pub max_seq_len: usize,
     /// Recurrent state before the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
-    pub rows: &'a Tensor,
+    pub rows: ArrayRef<'a>,
     /// Whether an episode begins with the row, `[T * N]`.
     pub resets: &'a [bool],
     /// Recurrent state after the last step of every episode that ended, `[ended, width]`.
@@ -18,12 +18,12 @@ pub struct FragmentMemory<'a> {
 }
 
 /// Flags of the actions that were legal, for every observation of a [`Fragment`](crate::experience::fragment::Fragment).
-#[derive(Debug)]
-pub struct FragmentMasks {
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentMasks<'a> {
     /// Flags for the observations [`Fragment::obs`](crate::experience::fragment::Fragment::obs), `[T + 1, N, options]` bool.
-    pub rows: Tensor,
+    pub rows: ArrayRef<'a>,
     /// Flags for the last observation of every episode that ended, `[ended, options]` bool.
-    pub behind: Tensor,
+    pub behind: ArrayRef<'a>,
 }
 
 /// One number for every observation of a fragment.

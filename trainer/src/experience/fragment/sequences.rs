@@ -1,10 +1,10 @@
 //! Rows of recurrent policies as sequences, with the recurrent state before the first row of each sequence.
 
+use crate::base::Array;
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
 use crate::experience::fragment::Fragment;
 use crate::experience::fragment::parts::FragmentMemory;
-use tch::Tensor;
 
 impl Fragment<'_> {
     /// Adds sequences, recurrent states and beginnings of episodes to `batch` if the policy is recurrent.
@@ -20,7 +20,7 @@ impl Fragment<'_> {
     }
 
     /// Recurrent state before the first row of each sequence, one copy after the other.
-    pub(crate) fn first_memories(&self, memory: FragmentMemory<'_>) -> Tensor {
+    pub(crate) fn first_memories(&self, memory: FragmentMemory<'_>) -> Array {
         let sequences = |length: usize| length.div_ceil(memory.max_seq_len);
         self.copies_of(memory.rows, sequences(self.steps), sequences)
     }

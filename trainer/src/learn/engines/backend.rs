@@ -1,13 +1,12 @@
 //! The interface between a learner and the two engines that run its network.
 
-use crate::base::{Error, Result, Stats, Stream};
+use crate::base::{Array, Error, Result, Stats, Stream};
 use crate::experience::SampleBatch;
 use crate::learn::engines::together::Together;
 use crate::learn::loss::{Input, Loss, MinibatchInfo, Net, Observed, Rows, Value};
-use crate::learn::params::{Group, Params};
+use crate::learn::params::{Buffer, Group, Params};
 use pulp::Arch;
 use std::fmt::Debug;
-use tch::Tensor;
 
 /// A function from rows to their loss; closures implement it.
 pub(crate) trait LossFn: Sync {
@@ -48,7 +47,7 @@ pub struct Report {
     /// The loss's statistics over all rows.
     pub stats: Stats,
     /// The TD error of each row, for prioritised replay; `None` if the loss has none.
-    pub td_errors: Option<Tensor>,
+    pub td_errors: Option<Array>,
     /// The parameter groups that the gradient was taken for.
     pub(crate) groups: Vec<Group>,
 }
@@ -73,7 +72,7 @@ pub(crate) trait Backend: Send + Debug {
         about: MinibatchInfo<'_>,
         beside: (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
-        gradient: &mut Tensor,
+        gradient: &mut Buffer,
     ) -> Result<Report>;
 
     /// Writes the output of `head` for each observation in `seen` to `out`, `columns` numbers per row, without
@@ -98,6 +97,10 @@ pub(crate) trait Backend: Send + Debug {
         f: &dyn RowFn,
         out: &mut [f32],
     ) -> Result<()>;
+
+    /// Number of columns that `head` computes, found by computing it for one row of zeros. `memory_width` is the number
+    /// of scalars of the recurrent state.
+    fn columns(&mut self, sets: &Sets, memory_width: usize, head: &dyn HeadFn) -> Result<usize>;
 
     /// Name of the engine: `fused` or `torch`.
     fn name(&self) -> &'static str;

@@ -1,23 +1,21 @@
 //! The fused engine: runs fully connected and recurrent networks and their losses in reused plain memory.
 
-use crate::base::{Result, Stats, Stream, host, lock};
+use crate::base::{Array, Result, Stats, Stream, lock};
 use crate::experience::{SampleBatch, Selection};
 use crate::learn::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
 use crate::learn::engines::cut::{bounds, even, sequence_parts};
 use crate::learn::engines::fused_graph::FusedGraph;
+use crate::learn::engines::joined::Joined;
 use crate::learn::engines::load::{encoded, fill, scatter, sequences};
 use crate::learn::engines::tape::Tape;
 use crate::learn::engines::together::Together;
 use crate::learn::kernels;
 use crate::learn::kernels::{LANES, share_out};
-use crate::learn::loss::{
-    Input, MinibatchInfo, Net, Observed, ParamSet, Reduction, Remembered, Rows, Stat, Value, explained,
-};
-use crate::learn::params::{Encoding, Layout, LearningGroups, Raw, readable};
+use crate::learn::loss::{Input, MinibatchInfo, Net, Observed, ParamSet, Remembered, Rows, Value};
+use crate::learn::params::{Buffer, Encoding, Layout, LearningGroups, Params, Raw, readable};
 use pulp::Arch;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use tch::Tensor;
 
 /// Approximate number of rows of a piece: small enough for the second-level cache.
 const PIECE: usize = 256;
@@ -55,61 +53,6 @@ struct Part<'a> {
     out: &'a mut [f32],
 }
 
-/// A statistic over the rows that were computed so far.
-#[derive(Clone, Copy, Debug)]
-struct Joined {
-    name: &'static str,
-    join: Reduction,
-    /// The joined statistic in `sums[0]`; an explained variance is computed from all five sums.
-    sums: [f64; 5],
-}
-
-impl Joined {
-    fn none(stat: &Stat<'_>) -> Self {
-        let first = match stat.join {
-            Reduction::Mean | Reduction::ExplainedVariance => 0.0,
-            Reduction::Min => f64::INFINITY,
-            Reduction::Max => f64::NEG_INFINITY,
-        };
-        Self { name: stat.name, join: stat.join, sums: [first, 0.0, 0.0, 0.0, 0.0] }
-    }
-
-    /// Adds the statistic of further rows; `share` is their share of all rows of the batch.
-    fn add(&mut self, tape: &Tape, stat: &Stat<'_>, share: f64) -> Result<()> {
-        let id = stat.of[0].id();
-        match self.join {
-            Reduction::Mean if tape.cols(id) > 0 => return Err(not_a_number(self.name, tape.cols(id))),
-            Reduction::Mean => self.sums[0] += share * f64::from(tape.data(id)[0]),
-            Reduction::Min => tape.numbers(id, |x| self.sums[0] = self.sums[0].min(f64::from(x))),
-            Reduction::Max => tape.numbers(id, |x| self.sums[0] = self.sums[0].max(f64::from(x))),
-            Reduction::ExplainedVariance => {
-                let wanted = tape.data(id);
-                let found = tape.data(stat.of[1].id());
-                for (&w, &f) in wanted.iter().zip(found.iter()).take(tape.rows()) {
-                    let (w, d) = (f64::from(w), f64::from(w) - f64::from(f));
-                    let here = [1.0, w, w * w, d, d * d];
-                    self.sums.iter_mut().zip(here).for_each(|(sum, x)| *sum += x);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn join(&mut self, other: &Self) {
-        match self.join {
-            Reduction::Min => self.sums[0] = self.sums[0].min(other.sums[0]),
-            Reduction::Max => self.sums[0] = self.sums[0].max(other.sums[0]),
-            Reduction::Mean | Reduction::ExplainedVariance => {
-                self.sums.iter_mut().zip(other.sums).for_each(|(sum, x)| *sum += x);
-            }
-        }
-    }
-
-    fn value(&self) -> f64 {
-        if self.join == Reduction::ExplainedVariance { explained(self.sums) } else { self.sums[0] }
-    }
-}
-
 impl Fused {
     pub(crate) fn new(encoding: &Arc<Encoding>) -> Self {
         let slot = || Slot { tape: Tape::new(kernels::arch()), stats: Vec::new(), has_errors: false };
@@ -130,15 +73,15 @@ impl Backend for Fused {
         about: MinibatchInfo<'_>,
         (_noise, together): (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
-        gradient: &mut Tensor,
+        gradient: &mut Buffer,
     ) -> Result<Report> {
         let Self { encoding, slots, gradients, errors } = self;
         let encoding = &**encoding;
         errors.resize(batch.rows(), 0.0);
-        let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
+        let flats: Vec<&[f32]> = sets.iter().map(Params::flat).collect();
         let layout = sets[0].layout();
         let bounds = slots_of(batch, layout);
-        let gradient = host::write::<f32>(gradient);
+        let gradient = gradient.write().expect("this engine computes in the main memory");
         let used = bounds.len();
         gradients.resize_with(gradients.len().max(used - 1), || vec![0.0; gradient.len()]);
         let shared = together.and_then(|together| Some((together, together.own(used)?)));
@@ -175,7 +118,7 @@ impl Backend for Fused {
         }
         Ok(Report {
             stats: Stats::new(first[0].stats.iter().map(|stat| (stat.name, stat.value()))),
-            td_errors: first[0].has_errors.then(|| Tensor::from_slice(errors)),
+            td_errors: first[0].has_errors.then(|| Array::from_slice(errors)),
             groups: about.live.learning.to_vec(),
         })
     }
@@ -189,12 +132,12 @@ impl Backend for Fused {
         head: &dyn HeadFn,
         out: &mut [f32],
     ) -> Result<()> {
-        let rows = host::size(seen.obs)[0] as usize;
+        let rows = seen.obs.len();
         let mut own = None;
         let raw = Raw::of(readable(seen.obs, &mut own));
         let encoding = &*self.encoding;
         let layout = sets[0].layout();
-        let flats = [host::read::<f32>(sets[0].flat())];
+        let flats = [sets[0].flat()];
         let live = LearningGroups { groups: &[], learning: &[] };
         let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
         let look = |tape: &Tape, rows: &Selection, out: &mut [f32]| {
@@ -240,7 +183,7 @@ impl Backend for Fused {
         f: &dyn RowFn,
         out: &mut [f32],
     ) -> Result<()> {
-        let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
+        let flats: Vec<&[f32]> = sets.iter().map(Params::flat).collect();
         let tape = &mut self.slots[0].tape;
         for (start, len) in pieces_of(batch) {
             tape.reset(len);
@@ -253,6 +196,22 @@ impl Backend for Fused {
             scatter(tape, id, &mut out[start..start + len]);
         }
         Ok(())
+    }
+
+    fn columns(&mut self, sets: &Sets, memory_width: usize, head: &dyn HeadFn) -> Result<usize> {
+        let encoding = &*self.encoding;
+        let zeros = encoding.zeros(1);
+        let tape = &mut self.slots[0].tape;
+        tape.reset(1);
+        if memory_width > 0 {
+            tape.sequences.set([1].into_iter(), &vec![0.0; memory_width], [false].into_iter());
+        }
+        let live = LearningGroups { groups: &[], learning: &[] };
+        let flats = [sets[0].flat()];
+        let graph = FusedGraph { tape, layout: sets[0].layout(), encoding, flats: &flats, live };
+        let obs = encoded(tape, encoding, Raw::of(zeros.lend()), &Selection::Range(0, 1));
+        let x = Input::new(Value::new(&graph, obs), None);
+        Ok(head.at(Net::new(&graph, ParamSet::Frozen), x).columns())
     }
 
     fn name(&self) -> &'static str {

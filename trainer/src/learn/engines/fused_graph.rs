@@ -10,7 +10,6 @@ use crate::learn::kernels::{exp, ln};
 use crate::learn::loss::{Graph, Layer, MASKED, Op, ParamSet};
 use crate::learn::params::{Encoding, Layout, LearningGroups, Raw, readable};
 use crate::settings::Activation;
-use tch::Tensor;
 
 /// The fused engine's graph of a loss: a tape, and the parameters that its layers read.
 #[derive(Debug)]
@@ -128,7 +127,7 @@ impl Graph for FusedGraph<'_> {
         let source = batch.source(column)?;
         let cols = source.cols;
         let rows = source.rows;
-        Ok(match Raw::of(readable(source.base, &mut None)) {
+        Ok(match Raw::of(readable(source.base.lend(), &mut None)) {
             Raw::F32(from) => fill(self.tape, from, cols, rows, |x| x),
             Raw::I64(from) => fill(self.tape, from, cols, rows, |x| x as f32),
             Raw::U8(from) => fill(self.tape, from, cols, rows, f32::from),
@@ -138,7 +137,7 @@ impl Graph for FusedGraph<'_> {
     fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         let source = batch.source(column)?;
         self.encoding.check(source.cols)?;
-        Ok(encoded(self.tape, self.encoding, Raw::of(readable(source.base, &mut None)), source.rows))
+        Ok(encoded(self.tape, self.encoding, Raw::of(readable(source.base.lend(), &mut None)), source.rows))
     }
 
     fn number(&self, number: f32) -> usize {
@@ -149,11 +148,13 @@ impl Graph for FusedGraph<'_> {
         self.tape.cols(id)
     }
 
-    fn tensor(&self, _: usize) -> Tensor {
+    #[cfg(feature = "torch")]
+    fn tensor(&self, _: usize) -> tch::Tensor {
         unreachable!("who has an `OnLibtorch` is on libtorch")
     }
 
-    fn insert(&self, _: Tensor) -> usize {
+    #[cfg(feature = "torch")]
+    fn insert(&self, _: tch::Tensor) -> usize {
         unreachable!("who has an `OnLibtorch` is on libtorch")
     }
 }

@@ -1,11 +1,10 @@
 //! Copies rows between plain memory and the tape.
 
-use crate::base::{Result, host};
+use crate::base::Result;
 use crate::experience::{Column, SampleBatch, Selection};
 use crate::learn::engines::tape::Tape;
 use crate::learn::params::{Encoding, Raw};
 use pavlov_envs::Element;
-use tch::Kind;
 
 /// Encodes observations from memory as a node of the tape.
 pub(crate) fn encoded(tape: &Tape, encoding: &Encoding, from: Raw<'_>, rows: &Selection) -> usize {
@@ -70,9 +69,8 @@ pub(crate) fn fill<T: Copy>(
 pub(crate) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
     let Some(lengths) = batch.sequences() else { return Ok(()) };
     let [memory, resets] = [Column::STATE_IN, Column::RESETS].map(|column| batch.get(column));
-    let [memory, resets] = [memory?, resets?].map(|column| column.to_kind(Kind::Float).contiguous());
-    let begins = host::read::<f32>(&resets).iter().map(|&reset| reset != 0.0);
-    tape.sequences.set(lengths.iter().copied(), host::read(&memory), begins);
+    let [memory, resets] = [memory?.to_f32(), resets?.to_f32()];
+    tape.sequences.set(lengths.iter().copied(), &memory, resets.iter().map(|&reset| reset != 0.0));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 //!
 //! * **Fused** ([`fused`]), on the CPU, for fully connected and recurrent networks: forward, loss and backward in plain
 //!   memory that is used again, with the vector instructions that the processor has and no libtorch call and no allocation
-//!   per row. The parameters are libtorch's own memory. Small networks spend most of libtorch's time on dispatch, not on
+//!   per row. Small networks spend most of libtorch's time on dispatch, not on
 //!   arithmetic.
 //! * **libtorch** ([`torch`]), for everything else: a GPU, convolutions, noisy layers, losses over tensors.
 //!
@@ -16,19 +16,22 @@ mod buffer;
 mod cut;
 mod fused;
 mod fused_graph;
+mod joined;
 mod load;
 mod norm;
 mod places;
 mod quantiles;
 mod recurrence;
 mod scan;
-mod sequences;
 mod tape;
 mod together;
+#[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
 mod torch;
 
 pub(crate) use backend::Backend;
 pub use backend::Report;
 pub(crate) use fused::Fused;
 pub(crate) use together::Together;
-pub(crate) use torch::{Torch, forward};
+pub(crate) use torch::libtorch;
+#[cfg(feature = "torch")]
+pub(crate) use torch::{forward, of_outputs};

@@ -1,22 +1,8 @@
-//! Quantiles of a distribution: sorting each row's columns, and the quantile loss, on both engines.
+//! Quantiles of a distribution on the tape: sorting each row's columns, and the quantile loss.
 
 use crate::learn::engines::tape::{Made, Node, Tape};
 use crate::learn::kernels::LANES;
 use crate::learn::loss::Op;
-use tch::{Kind, Reduction, Tensor};
-
-/// The quantile Huber loss of each row, with tensors: `quantiles` `[rows, N]`, `samples` `[rows, M]`.
-pub(crate) fn huber(quantiles: &Tensor, samples: &Tensor) -> Tensor {
-    let n = quantiles.size()[1];
-    let level = (Tensor::arange(n, (Kind::Float, quantiles.device())) + 0.5) / n as f64;
-    let error = samples.detach().unsqueeze(1) - quantiles.unsqueeze(2);
-    let weight = (level.unsqueeze(-1) - error.lt(0).to_kind(Kind::Float)).abs();
-    (weight * error.huber_loss(&error.zeros_like(), Reduction::None, 1.0)).flatten(1, -1).mean_dim(
-        -1,
-        true,
-        Kind::Float,
-    )
-}
 
 /// Calls `exchange` with pairs of columns. If each call puts its two columns in order, all `columns` columns are sorted
 /// at the end (Batcher's merge exchange; Knuth, The Art of Computer Programming 3, algorithm 5.2.2M).

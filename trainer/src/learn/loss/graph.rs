@@ -4,7 +4,6 @@ use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
 use crate::settings::Activation;
 use std::fmt::Debug;
-use tch::Tensor;
 
 /// An operation on values of a graph. Each engine computes its result and its gradient.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +133,9 @@ pub(crate) trait Graph: Debug {
     /// Number of columns of a node; 0 for one number.
     fn columns(&self, id: usize) -> usize;
     /// The tensor of a node. Panics on the fused engine, which has no tensors.
-    fn tensor(&self, id: usize) -> Tensor;
+    #[cfg(feature = "torch")]
+    fn tensor(&self, id: usize) -> tch::Tensor;
     /// Adds a tensor and returns its node. Panics on the fused engine, which has no tensors.
-    fn insert(&self, tensor: Tensor) -> usize;
+    #[cfg(feature = "torch")]
+    fn insert(&self, tensor: tch::Tensor) -> usize;
 }

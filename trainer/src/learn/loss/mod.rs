@@ -2,16 +2,20 @@
 
 mod graph;
 mod net;
+#[cfg(feature = "torch")]
+mod on_libtorch;
 mod rows;
 mod seen;
 pub(crate) mod value;
 
 pub(crate) use graph::{Cell, Graph, Layer, MASKED, Op, ParamSet};
 pub use net::{Input, Net};
+#[cfg(feature = "torch")]
+pub use on_libtorch::OnLibtorch;
 pub(crate) use rows::MinibatchInfo;
 pub use rows::Rows;
 pub use seen::{Observed, Remembered, Seen};
-pub use value::{OnLibtorch, Value, min};
+pub use value::{Value, min};
 
 /// A loss of some rows of a minibatch, with statistics and TD errors to report.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! Inputs of a network: observations, masks and recurrent states.
 
+use crate::base::{Array, ArrayRef};
 use std::fmt::Debug;
-use tch::Tensor;
 
 /// The inputs of an acting policy, one row per copy.
 #[derive(Debug)]
 pub struct Seen<'a> {
     /// Observations, `[copies, ...]` in the shape and type of the space; after a filter `[copies, width]` f32.
-    pub obs: &'a Tensor,
+    pub obs: ArrayRef<'a>,
     /// Which discrete actions are legal, `[copies, options]`, with the options of several choices one after the
     /// other. `None` without `mask_actions`.
     pub mask: Option<&'a [bool]>,
@@ -34,20 +34,26 @@ pub struct Remembered<'a> {
     pub lengths: Option<&'a [usize]>,
 }
 
-/// The rows that a head is computed for, in the caller's memory. A tensor of observations is enough for a policy without
+/// The rows that a head is computed for, in the caller's memory. An array of observations is enough for a policy without
 /// recurrent layers.
 #[derive(Debug)]
 pub struct Observed<'a> {
     /// Observations, `[rows, ...]`.
-    pub obs: &'a Tensor,
+    pub obs: ArrayRef<'a>,
     /// Which discrete actions are legal, `[rows, options]`; `None` without `mask_actions`.
     pub mask: Option<&'a [bool]>,
     /// Recurrent states; `None` unless the policy is recurrent.
     pub remembered: Option<Remembered<'a>>,
 }
 
-impl<'a> From<&'a Tensor> for Observed<'a> {
-    fn from(obs: &'a Tensor) -> Self {
+impl<'a> From<ArrayRef<'a>> for Observed<'a> {
+    fn from(obs: ArrayRef<'a>) -> Self {
         Self { obs, mask: None, remembered: None }
+    }
+}
+
+impl<'a> From<&'a Array> for Observed<'a> {
+    fn from(obs: &'a Array) -> Self {
+        obs.lend().into()
     }
 }

@@ -5,7 +5,6 @@
 use crate::learn::loss::graph::{Graph, Op};
 use crate::settings::Activation;
 use std::ops::{Add, Div, Mul, Neg, Sub};
-use tch::Tensor;
 
 /// A matrix `[rows, columns]`, or one number for the whole batch. In an operation of two values, a single column is
 /// repeated for the columns of the other value, and a single number for all its rows and columns.
@@ -16,15 +15,9 @@ use tch::Tensor;
 /// Operations panic if shapes are incompatible: a bug in a loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'t> {
-    graph: &'t (dyn Graph + 't),
-    id: usize,
+    pub(super) graph: &'t (dyn Graph + 't),
+    pub(super) id: usize,
 }
-
-/// Permission to use tensors in a loss or a head, which only libtorch can run.
-/// [`NetBuilder::on_libtorch`](crate::learn::nets::NetBuilder::on_libtorch) gives it and makes libtorch run the
-/// network.
-#[derive(Clone, Copy, Debug)]
-pub struct OnLibtorch(pub(crate) ());
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident => $op:expr;)*) => {
@@ -159,17 +152,6 @@ impl<'t> Value<'t> {
     /// Number of columns; 0 for a single number.
     pub fn columns(self) -> usize {
         self.graph.columns(self.id)
-    }
-
-    /// The numbers as a tensor `[rows, columns]`, or `[]` for a single number.
-    pub fn tensor(self, _: OnLibtorch) -> Tensor {
-        self.graph.tensor(self.id)
-    }
-
-    /// Makes a value of the same graph from a tensor `[rows, columns]`, `[rows]` or `[]`.
-    #[must_use]
-    pub fn from_tensor(self, _: OnLibtorch, tensor: Tensor) -> Self {
-        Self { id: self.graph.insert(tensor), ..self }
     }
 
     fn scale(self, scale: f64, shift: f64) -> Self {

@@ -1,14 +1,15 @@
 //! The specification of a policy, and the builder that lays out its network.
 
-use crate::base::{Error, Result, Spaces, Stream, image, interned};
-use crate::learn::loss::{Cell, Input, Layer, Net, OnLibtorch, Value};
+use crate::base::{Array, Device, Error, Kind, Result, Spaces, Stream, image, interned};
+#[cfg(feature = "torch")]
+use crate::learn::loss::OnLibtorch;
+use crate::learn::loss::{Cell, Input, Layer, Net, Value};
 use crate::learn::nets::init::Init;
 use crate::learn::nets::layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 use crate::learn::params::{Encoding, Group, GroupRange, ParamsBuilder, Rule};
 use crate::settings::{Activation, Filter};
 use std::fmt::Debug;
 use std::sync::Arc;
-use tch::{Device, Kind, Tensor};
 
 /// The specification that a policy is built from.
 #[derive(Clone, Debug)]
@@ -81,7 +82,7 @@ pub struct NetBuilder<'a> {
     pub(crate) has_target: bool,
     pub(crate) target_in_workers: bool,
     /// Whether the fused engine can run the network: it can run every layer so far, and none uses tensors.
-    pub(crate) fits_fused: bool,
+    pub(crate) needs_torch: Option<NeedsTorch>,
     pub(crate) is_noisy: bool,
     /// Number of scalars of the recurrent state per copy.
     pub(crate) memory_width: usize,
@@ -91,7 +92,21 @@ pub struct NetBuilder<'a> {
     pub(crate) has_actor: bool,
 }
 
+/// What in a network only libtorch computes, for the error of a build without it.
+#[derive(Debug)]
+pub(crate) struct NeedsTorch {
+    /// What was asked for, as the user writes it.
+    pub(crate) what: String,
+    /// The way out without libtorch.
+    pub(crate) instead: &'static str,
+}
+
 impl<'a> NetBuilder<'a> {
+    /// Notes that libtorch must compute the network.
+    fn leave_to_torch(&mut self, why: impl FnOnce() -> NeedsTorch) {
+        self.needs_torch.get_or_insert_with(why);
+    }
+
     /// Makes a builder of a network without layers. Initial weights depend on the spec's seed alone.
     pub fn new(spec: &'a PolicySpec) -> Self {
         let rng = Stream::new(spec.seed, "initial weights", 0);
@@ -101,7 +116,7 @@ impl<'a> NetBuilder<'a> {
             groups: Vec::new(),
             has_target: false,
             target_in_workers: false,
-            fits_fused: true,
+            needs_torch: None,
             is_noisy: false,
             memory_width: 0,
             max_seq_len: 1,
@@ -176,9 +191,13 @@ impl<'a> NetBuilder<'a> {
         self.target_in_workers = true;
     }
 
+    #[cfg(feature = "torch")]
     /// Makes libtorch run this network, for losses and layers that use tensors.
     pub fn on_libtorch(&mut self) -> OnLibtorch {
-        self.fits_fused = false;
+        self.leave_to_torch(|| NeedsTorch {
+            what: "the network computes with tensors".into(),
+            instead: "Write it with the operations of `Value`",
+        });
         OnLibtorch(())
     }
 
@@ -194,7 +213,7 @@ impl<'a> NetBuilder<'a> {
     ) -> Dense {
         let o = out as i64;
         let i = inputs as i64;
-        let zero = || Tensor::zeros([o], (Kind::Float, Device::Cpu));
+        let zero = || Array::zeros(Kind::F32, &[o]);
         let (weight, bias) = match init {
             Init::Normc(norm) => (self.params.normc(o, i, norm), zero()),
             Init::Orthogonal(gain) => (self.params.orthogonal(o, i, gain), zero()),
@@ -206,7 +225,12 @@ impl<'a> NetBuilder<'a> {
         let weight = self.params.add(format!("{name}.weight"), weight);
         self.params.add(format!("{name}.bias"), bias);
         // The fused engine computes an activation's slope from its result, which is not possible for swish.
-        self.fits_fused &= activation != Activation::Swish;
+        if activation == Activation::Swish {
+            self.leave_to_torch(|| NeedsTorch {
+                what: format!("the layer `{name}` has the activation swish"),
+                instead: "Set the activation to \"relu\", \"elu\" or \"tanh\"",
+            });
+        }
         Dense { layer: Layer::Dense { weight, inputs, out, activation }, out }
     }
 
@@ -226,12 +250,18 @@ impl<'a> NetBuilder<'a> {
         let bound = 1.0 / (inputs as f64).sqrt();
         let weight = self.params.uniform(&[o, i], -bound, bound);
         let bias = self.params.uniform(&[o], -bound, bound);
-        let sigma = |shape: &[i64]| Tensor::full(shape, sigma0 * bound, (Kind::Float, Device::Cpu));
+        let sigma = |shape: &[i64]| {
+            let numbers = shape.iter().product::<i64>() as usize;
+            Array::from_vec(vec![(sigma0 * bound) as f32; numbers], shape)
+        };
         let weight = self.params.add(format!("{name}.weight"), weight);
         self.params.add(format!("{name}.bias"), bias);
         self.params.add(format!("{name}.sigma_weight"), sigma(&[o, i]));
         self.params.add(format!("{name}.sigma_bias"), sigma(&[o]));
-        self.fits_fused = false;
+        self.leave_to_torch(|| NeedsTorch {
+            what: format!("`noisy` is true, which makes `{name}` a noisy layer"),
+            instead: "Set it to false and explore by EpsilonGreedy",
+        });
         self.is_noisy = true;
         Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
     }
@@ -262,16 +292,21 @@ impl<'a> NetBuilder<'a> {
         let fan_in = channels * kernel[0] * kernel[1];
         let weight = self.params.orthogonal(out as i64, fan_in as i64, std::f64::consts::SQRT_2);
         let shape = [out, channels, kernel[0], kernel[1]].map(|n| n as i64);
-        let weight = self.params.add(format!("{name}.weight"), weight.view(shape));
-        self.params.add(format!("{name}.bias"), Tensor::zeros([out as i64], (Kind::Float, Device::Cpu)));
-        self.fits_fused = false;
+        let weight = self.params.add(format!("{name}.weight"), weight.reshape(&shape));
+        self.params.add(format!("{name}.bias"), Array::zeros(Kind::F32, &[out as i64]));
+        self.leave_to_torch(|| NeedsTorch {
+            what: format!(
+                "the network sees images by the convolution `{name}` ({out} channels, kernel {kernel:?})"
+            ),
+            instead: "Flatten the images (`wrappers = [\"FlattenObservation\"]`)",
+        });
         let layer = Layer::Conv2d { weight, input, stride, padding: around, activation };
         Ok(Conv2d { layer, out: [out, sides[0], sides[1]] })
     }
 
     /// Adds a layer normalisation with the parameters `name.weight` and `name.bias`, `[width]` each.
     pub fn layer_norm(&mut self, name: &str, width: usize) -> LayerNorm {
-        let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
+        let full = |x: f32| vec![x; width];
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
         self.params.add(format!("{name}.bias"), full(0.0));
         LayerNorm { layer: Layer::Norm { weight, width }, out: width }
@@ -295,7 +330,7 @@ impl<'a> NetBuilder<'a> {
         for (of, columns) in [("ih", inputs), ("hh", units)] {
             let weight = self.params.orthogonal(rows, columns as i64, 1.0);
             first.get_or_insert(self.params.add(format!("{name}.weight_{of}"), weight));
-            let bias = Tensor::zeros([rows], (Kind::Float, Device::Cpu));
+            let bias = Array::zeros(Kind::F32, &[rows]);
             self.params.add(format!("{name}.bias_{of}"), bias);
         }
         let memory = self.memory_width;
@@ -306,7 +341,7 @@ impl<'a> NetBuilder<'a> {
 
     /// Adds a vector of parameters that learns and depends on no input, such as log standard deviations.
     pub fn free(&mut self, name: &str, init: &[f32]) -> Free {
-        Free { layer: Layer::Free { parameter: self.params.add(name, Tensor::from_slice(init)) } }
+        Free { layer: Layer::Free { parameter: self.params.add(name, init) } }
     }
 }
 

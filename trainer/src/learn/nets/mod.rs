@@ -11,6 +11,7 @@ mod quantiles;
 mod torso;
 
 pub use actor_critic::ActorCritic;
+pub(crate) use builder::NeedsTorch;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Torso};
 pub use critics::Critics;
 pub use init::Init;
@@ -19,7 +20,9 @@ pub use mlp::Mlp;
 pub use quantiles::{CriticLoss, Quantiles};
 
 pub use crate::base::Spaces;
-pub use crate::learn::loss::{Input, Net, OnLibtorch};
+#[cfg(feature = "torch")]
+pub use crate::learn::loss::OnLibtorch;
+pub use crate::learn::loss::{Input, Net};
 pub use crate::learn::params::{Encoding, Group, Params, ParamsBuilder, Rule};
 pub use crate::settings::{
     Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,

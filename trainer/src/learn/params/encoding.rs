@@ -1,8 +1,7 @@
 //! The encoding of an environment's observations as numbers for a network.
 
-use crate::base::{Error, Result, channels_first, host, image};
+use crate::base::{Array, ArrayRef, Error, Kind, Result, channels_first, image};
 use pavlov_envs::{DType, Element, Layout, Space};
-use tch::{Device, Kind, Tensor};
 
 /// Converts rows of a space to numbers for a network. Rows are stored as the environment writes them (raw); a network
 /// encodes rows when it reads them.
@@ -12,11 +11,11 @@ use tch::{Device, Kind, Tensor};
 /// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// Shape of a raw row.
     shape: Vec<i64>,
     /// Number of scalars of a raw row.
-    raw_width: usize,
+    pub(super) raw_width: usize,
     /// Type of the scalars of a raw row.
     kind: Kind,
     /// Number of scalars of an encoded row.
@@ -25,7 +24,7 @@ pub struct Encoding {
 
 /// A part of a raw row, and the columns of the encoded row that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Part {
+pub(super) enum Part {
     Numbers {
         from: usize,
         to: usize,
@@ -56,7 +55,7 @@ impl Encoding {
             width: space.flat_width(),
         };
         if let Some([_, _, channels]) = image(space) {
-            let scale = if encoding.kind == Kind::Uint8 { 1.0 / 255.0 } else { 1.0 };
+            let scale = if encoding.kind == Kind::U8 { 1.0 / 255.0 } else { 1.0 };
             // An image with the channels first counts as one channel of more pixels.
             let channels = if channels_first(&space.shape()) { 1 } else { channels };
             encoding.parts.push(Part::Image { pixels: encoding.width / channels, channels, scale });
@@ -114,32 +113,14 @@ impl Encoding {
     }
 
     /// Makes `rows` raw rows of zeros.
-    pub(crate) fn zeros(&self, rows: usize, device: Device) -> Tensor {
+    pub(crate) fn zeros(&self, rows: usize) -> Array {
         let shape: Vec<i64> = std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect();
-        Tensor::zeros(&shape, (self.kind, device))
+        Array::zeros(self.kind, &shape)
     }
 
     /// Whether encoding changes at most the type of the numbers.
     pub(crate) fn is_identity(&self) -> bool {
         matches!(self.parts.as_slice(), [] | [Part::Numbers { .. }])
-    }
-
-    /// Reshapes raw rows `[rows, ...]` to `[rows, scalars]`.
-    pub(crate) fn rows(&self, raw: &Tensor) -> Tensor {
-        if raw.dim() == 2 { raw.shallow_clone() } else { raw.reshape([-1, self.raw_width as i64]) }
-    }
-
-    /// Encodes raw rows `[rows, ...]` as `[rows, width]` f32, on the same device.
-    pub fn encode(&self, raw: &Tensor) -> Tensor {
-        let rows = self.rows(raw);
-        if self.is_identity() {
-            return rows.to_kind(Kind::Float);
-        }
-        let parts: Vec<Tensor> = self.parts.iter().map(|part| part.encode(&rows)).collect();
-        match parts.as_slice() {
-            [one] => one.shallow_clone(),
-            several => Tensor::cat(several, 1),
-        }
     }
 
     /// Encodes `rows` rows of `raw` column by column: number `c` of encoded row `r` goes to `to[c * stride + r]`.
@@ -183,28 +164,9 @@ impl Encoding {
     /// Encodes one raw row, given as bytes.
     pub(crate) fn row(&self, raw: &[u8], to: &mut [f32]) {
         match self.kind {
-            Kind::Uint8 => self.columns(raw, |_| 0, (1, 1), to),
-            Kind::Int64 => self.columns::<i64>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
+            Kind::U8 => self.columns(raw, |_| 0, (1, 1), to),
+            Kind::I64 => self.columns::<i64>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
             _ => self.columns::<f32>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
-        }
-    }
-}
-
-impl Part {
-    fn encode(self, rows: &Tensor) -> Tensor {
-        match self {
-            Self::Numbers { from, len, .. } => rows.narrow(1, from as i64, len as i64).to_kind(Kind::Float),
-            Self::OneHot { from, n, start, .. } => {
-                let integer = rows.narrow(1, from as i64, 1);
-                let integer = if integer.is_floating_point() { integer.floor() } else { integer };
-                let options = Tensor::arange_start(start, start + n as i64, (Kind::Int64, rows.device()));
-                integer.eq_tensor(&options).to_kind(Kind::Float)
-            }
-            Self::Image { pixels, channels, scale } => {
-                let image = rows.view([-1, pixels as i64, channels as i64]).transpose(1, 2);
-                let image = image.to_kind(Kind::Float).reshape([-1, (pixels * channels) as i64]);
-                if scale == 1.0 { image } else { image * f64::from(scale) }
-            }
         }
     }
 }
@@ -212,9 +174,9 @@ impl Part {
 /// The type in which numbers of `dtype` are stored: integers keep their type, floats become f32.
 fn stored_kind(dtype: DType) -> Kind {
     match dtype {
-        DType::U8 => Kind::Uint8,
-        DType::I64 => Kind::Int64,
-        DType::F32 | DType::F64 => Kind::Float,
+        DType::U8 => Kind::U8,
+        DType::I64 => Kind::I64,
+        DType::F32 | DType::F64 => Kind::F32,
     }
 }
 
@@ -227,25 +189,20 @@ pub(crate) enum Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// The rows of a tensor that [`readable`] made.
-    pub(crate) fn of(tensor: &'a Tensor) -> Self {
-        match tensor.kind() {
-            Kind::Float => Self::F32(host::read(tensor)),
-            Kind::Int64 => Self::I64(host::read(tensor)),
-            _ => Self::U8(host::bytes(tensor)),
+    /// The rows of an array that [`readable`] made.
+    pub(crate) fn of(array: ArrayRef<'a>) -> Self {
+        match array.kind() {
+            Kind::F32 => Self::F32(array.read()),
+            Kind::I64 => Self::I64(array.read()),
+            _ => Self::U8(array.bytes()),
         }
     }
 }
 
-/// Makes a tensor readable by [`Raw`]: copies it to `own` only if it is on a GPU, strided, or of a type other than
-/// f32, i64, u8 and bool.
-pub(crate) fn readable<'a>(tensor: &'a Tensor, own: &'a mut Option<Tensor>) -> &'a Tensor {
-    let kind = match tensor.kind() {
-        kind @ (Kind::Float | Kind::Int64 | Kind::Uint8 | Kind::Bool) => kind,
-        _ => Kind::Float,
-    };
-    if tensor.kind() == kind && tensor.device() == Device::Cpu && tensor.is_contiguous() {
-        return tensor;
+/// Makes an array readable by [`Raw`]: copies it to `own` only if it is of type f64.
+pub(crate) fn readable<'a>(array: ArrayRef<'a>, own: &'a mut Option<Array>) -> ArrayRef<'a> {
+    if array.kind() != Kind::F64 {
+        return array;
     }
-    own.insert(tensor.to_device(Device::Cpu).to_kind(kind).contiguous())
+    own.insert(array.copied().to_kind(Kind::F32)).lend()
 }

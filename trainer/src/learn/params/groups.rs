@@ -1,7 +1,7 @@
 //! Parameter groups: ranges of the flat buffer, each with its own learning rule.
 
 use crate::base::Schedule;
-use crate::learn::params::optim::OptimizerConfig;
+use crate::learn::params::optimizer_config::OptimizerConfig;
 use std::ops::Range;
 
 /// A handle of a parameter group: a range of the parameters with its own learning rule.

@@ -1,10 +1,9 @@
 //! Choosing the actions of one step: by the policy, or at random in the first steps of a run.
 
-use crate::base::{Result, Stream};
+use crate::base::{ArrayRef, Result, Stream};
 use crate::learn::loss::Seen;
 use crate::policy::{Act, Policy, StepColumns};
 use crate::sample::transforms::PolicyToEnv;
-use tch::Tensor;
 
 /// Inputs of the copies that act in one step, the buffers for their actions, and whether they explore.
 pub(crate) struct Choices<'a> {
@@ -33,7 +32,7 @@ pub(crate) struct Choices<'a> {
 
 impl Choices<'_> {
     /// Lets the policy choose the actions, and replaces them by random ones in the run's first steps.
-    pub(super) fn act(self, policy: &mut dyn Policy, obs: &Tensor) -> Result<()> {
+    pub(super) fn act(self, policy: &mut dyn Policy, obs: ArrayRef<'_>) -> Result<()> {
         let Self { mask, memory, resets, rngs, noise, actions, columns, .. } = self;
         let Self { to_env, worker, explore, timestep, random_timesteps, .. } = self;
         let to = to_env.rows(&mut *actions);

@@ -35,8 +35,8 @@ impl Connector {
             }
         }
         let acting = gathered.slots.len();
-        let (rows, obs, rngs, memory, noise, resets) = gathered.acting();
-        let RolloutBuffer { masks, actions, columns, .. } = rows;
+        let (rows, rngs, memory, noise, resets) = gathered.acting();
+        let RolloutBuffer { obs, masks, actions, columns, .. } = rows;
         let actions = actions.bytes_mut(0);
         let bytes = actions.len() / self.copies * acting;
         let choices = Choices {
@@ -61,7 +61,7 @@ impl Connector {
             timestep,
             random_timesteps: self.random_timesteps,
         };
-        let chose = choices.act(policy, obs);
+        let chose = choices.act(policy, obs.row(0).rows(0..acting));
         for i in 0..acting {
             let copy = gathered.slots[i];
             std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);

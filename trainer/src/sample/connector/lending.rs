@@ -1,6 +1,6 @@
 //! Lending the rows of a rollout buffer as a fragment.
 
-use crate::base::HostTensor;
+use crate::base::{ArrayRef, HostRows};
 use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::sample::connector::Connector;
 use crate::sample::rollout_buffer::RolloutBuffer;
@@ -15,7 +15,9 @@ impl Connector {
         lengths: Option<&'a [usize]>,
     ) -> Fragment<'a> {
         let RolloutBuffer { endings, .. } = buffer;
-        let cut = |rows: &HostTensor, number: usize| rows.tensor().narrow(0, 0, number as i64);
+        fn cut(rows: &HostRows, number: usize) -> ArrayRef<'_> {
+            rows.lend().rows(0..number)
+        }
         let rows = ..steps * self.copies;
         Fragment {
             steps,
@@ -36,7 +38,7 @@ impl Connector {
             gamma: self.gamma,
             memory: buffer.memories.as_ref().map(|memories| FragmentMemory {
                 max_seq_len: memories.every,
-                rows: memories.rows.tensor(),
+                rows: memories.rows.lend(),
                 resets: &memories.resets[rows],
                 behind: endings.memories(),
                 next: &memories.next,

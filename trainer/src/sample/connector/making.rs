@@ -13,7 +13,7 @@ use pavlov_envs::{DType, Space};
 
 /// Number of bytes of one stored observation.
 fn row_bytes(encoding: &Encoding) -> usize {
-    encoding.shape().iter().product::<i64>() as usize * encoding.kind().elt_size_in_bytes()
+    encoding.shape().iter().product::<i64>() as usize * encoding.kind().size()
 }
 
 impl Connector {

@@ -1,8 +1,7 @@
 //! Saving and restoring a connector's filter, random streams, recurrent states and noise in the middle of episodes.
 
-use crate::base::{Error, Result, State, Stream, StreamState, host};
+use crate::base::{Array, Error, Result, State, Stream, StreamState};
 use crate::sample::connector::Connector;
-use tch::Tensor;
 
 impl Connector {
     /// Saves filter, random streams, recurrent states and noise to `state`, for [`set_state`](Self::set_state).
@@ -10,10 +9,10 @@ impl Connector {
         state.set("filter", &self.filter)?;
         state.set("rngs", &self.rngs.iter().map(Stream::state).collect::<Vec<_>>())?;
         if !self.memory.is_empty() {
-            state.set_tensor("memory", &Tensor::from_slice(&self.memory));
+            state.set_array("memory", &self.memory);
         }
         if self.noise.iter().any(|&x| x != 0.0) {
-            state.set_tensor("noise", &Tensor::from_slice(&self.noise));
+            state.set_array("noise", &self.noise);
         }
         Ok(())
     }
@@ -27,10 +26,10 @@ impl Connector {
             return Err(Error::state("a worker's random streams", reason));
         }
         if !self.memory.is_empty() {
-            restore_numbers("the policy's memory", &state.tensor("memory")?, &mut self.memory)?;
+            restore_numbers("the policy's memory", state.array("memory")?, &mut self.memory)?;
         }
-        match state.tensor("noise") {
-            Ok(noise) => restore_numbers("exploration's noise", &noise, &mut self.noise)?,
+        match state.array("noise") {
+            Ok(noise) => restore_numbers("exploration's noise", noise, &mut self.noise)?,
             // A checkpoint without noise is from a run that had drawn none.
             Err(_) => self.noise.fill(0.0),
         }
@@ -42,11 +41,11 @@ impl Connector {
 }
 
 /// Copies the numbers of `saved` to `to`; returns an error about `what` if their number differs.
-fn restore_numbers(what: &str, saved: &Tensor, to: &mut [f32]) -> Result<()> {
+fn restore_numbers(what: &str, saved: &Array, to: &mut [f32]) -> Result<()> {
     if saved.numel() != to.len() {
         let reason = format!("it is {} numbers, but {} are needed", saved.numel(), to.len());
         return Err(Error::state(what, reason));
     }
-    to.copy_from_slice(host::read(saved));
+    to.copy_from_slice(saved.read());
     Ok(())
 }

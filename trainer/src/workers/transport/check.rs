@@ -1,6 +1,6 @@
 //! [`check_worker_pool`]: a check that a transport keeps its contract.
 
-use crate::base::{Array, Error, Result, State, Weights};
+use crate::base::{Error, Result, State, Weights};
 use crate::sample::{Reply, Request, Sampled};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool};
 use std::collections::VecDeque;
@@ -153,6 +153,6 @@ impl Check<'_> {
 
 fn rows(sampled: &Sampled) -> Result<State> {
     let mut state = State::default();
-    sampled.batch.save(&mut state, Array::from_tensor)?;
+    sampled.batch.save(&mut state)?;
     Ok(state)
 }

@@ -1,13 +1,12 @@
 //! Frames on the wire: reading and writing a header, JSON and arrays.
 
-use crate::base::{Array, Error, Result, State};
+use crate::base::{Array, Error, Kind, MOST_AXES, Result, State};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::io;
 use std::io::{ErrorKind, Read, Write};
-use tch::Kind;
 
 /// Version of frames and messages. Both ends run the same executable, so another version is an error.
 pub(crate) const VERSION: u16 = 4;
@@ -142,7 +141,7 @@ struct Described {
 /// Writes a frame. Arrays are written from their own memory, without a copy.
 ///
 /// # Errors
-/// Fails if an array has a type that frames have no name for, if the frame is too long, or if `to` fails.
+/// Fails if the frame is too long, or if `to` fails.
 pub(crate) fn write(to: &mut impl Write, op: Op, request: u64, message: &Message<'_>) -> Result<()> {
     let (values, arrays) = message.state.parts();
     let described = Describing {
@@ -150,8 +149,8 @@ pub(crate) fn write(to: &mut impl Write, op: Op, request: u64, message: &Message
         values,
         arrays: arrays
             .iter()
-            .map(|(name, array)| Ok((name.as_str(), dtype(array.kind())?, array.shape())))
-            .collect::<Result<_>>()?,
+            .map(|(name, array)| (name.as_str(), dtype(array.kind()), array.shape()))
+            .collect(),
     };
     let json = serde_json::to_vec(&described).map_err(|e| Error::state("a message", e.to_string()))?;
     let sizes = [json.len() as u64, arrays.iter().map(|(_, array)| array.bytes().len() as u64).sum()];
@@ -266,23 +265,12 @@ pub(crate) fn damaged(reason: impl Into<String>) -> Error {
 }
 
 /// The names of scalar types in frames.
-const DTYPES: [(Kind, &str); 10] = [
-    (Kind::Float, "F32"),
-    (Kind::Double, "F64"),
-    (Kind::Int64, "I64"),
-    (Kind::Int, "I32"),
-    (Kind::Int16, "I16"),
-    (Kind::Int8, "I8"),
-    (Kind::Uint8, "U8"),
-    (Kind::Bool, "BOOL"),
-    (Kind::Half, "F16"),
-    (Kind::BFloat16, "BF16"),
-];
+const DTYPES: [(Kind, &str); 5] =
+    [(Kind::F32, "F32"), (Kind::F64, "F64"), (Kind::I64, "I64"), (Kind::U8, "U8"), (Kind::Bool, "BOOL")];
 
-/// The name of a scalar type; an error if frames have none for it.
-fn dtype(kind: Kind) -> Result<&'static str> {
-    let name = DTYPES.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name);
-    name.ok_or_else(|| Error::state("a message", format!("arrays of {kind:?} cannot be sent")))
+/// The name of a scalar type.
+fn dtype(kind: Kind) -> &'static str {
+    DTYPES.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name)
 }
 
 /// The scalar type with this name.
@@ -291,9 +279,10 @@ fn kind(dtype: &str) -> Result<Kind> {
     kind.ok_or_else(|| damaged(format!("there is no type {dtype:?} of numbers")))
 }
 
-/// Number of bytes of an array; `None` if it is too large or the shape has a negative number.
+/// Number of bytes of an array; `None` if it is too large, or the shape has a negative number or too many.
 fn bytes_of(kind: Kind, shape: &[i64]) -> Option<u64> {
-    let size = kind.elt_size_in_bytes() as u64;
+    let size = kind.size() as u64;
+    (shape.len() <= MOST_AXES).then_some(())?;
     shape.iter().try_fold(size, |size, axis| size.checked_mul(u64::try_from(*axis).ok()?))
 }
 

@@ -1,6 +1,6 @@
 //! Conversion of requests and replies to frames, and back.
 
-use crate::base::{Array, Result, State, catch};
+use crate::base::{Array, Kind, Result, State, catch};
 use crate::sample::{Evaluation, Follow, Reply, Request, Sampled};
 use crate::workers::transport::Fault;
 use crate::workers::wire::frame::{Frame, Message, Op, damaged, read, write};
@@ -8,7 +8,6 @@ use pavlov_envs::Frame as Picture;
 use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::sync::Arc;
-use tch::Kind;
 
 /// Writes a request, with its number, as a frame.
 ///
@@ -108,13 +107,13 @@ fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
     Ok(match reply {
         Reply::Done => (Op::Done, message),
         Reply::Sample(sampled) => {
-            (Op::Sampled, Message::of(Cow::Owned(sampled.state(Array::lent)?)).with("perf", &sampled.perf)?)
+            (Op::Sampled, Message::of(Cow::Owned(sampled.state()?)).with("perf", &sampled.perf)?)
         }
         Reply::Evaluation(Evaluation { episodes, frames, render_fps }) => {
             let mut pictures = State::default();
             for (i, picture) in frames.iter().enumerate() {
                 let shape = [picture.height as i64, picture.width as i64, 3];
-                pictures.push_array(i.to_string(), Array::from_bytes(Kind::Uint8, &shape, &picture.rgb));
+                pictures.push_array(i.to_string(), Array::from_bytes(Kind::U8, &shape, &picture.rgb));
             }
             let message = Message::of(Cow::Owned(pictures));
             (Op::Evaluated, message.with("episodes", episodes)?.with("render_fps", render_fps)?)
@@ -153,7 +152,7 @@ fn to_reply(Frame { op, mut message, .. }: Frame) -> Result<Result<Reply, Fault>
             let episodes = message.get("episodes")?;
             let render_fps = message.get("render_fps")?;
             let frames = message.into_state().into_arrays().map(|(_, array)| match *array.shape() {
-                [height, width, 3] if array.kind() == Kind::Uint8 => Ok(Picture {
+                [height, width, 3] if array.kind() == Kind::U8 => Ok(Picture {
                     width: width as usize,
                     height: height as usize,
                     rgb: array.bytes().to_vec(),

@@ -1,6 +1,6 @@
 //! The worker's side of a connection: code that runs in the process of a worker, reads requests and writes replies.
 
-use crate::base::{Error, Result, catch, lock};
+use crate::base::{Error, Result, catch, libtorch, lock};
 use crate::sample::{Reply, Request, RolloutWorker, WorkerNames, WorkerSpec};
 use crate::workers::transport::pool::Fault;
 use crate::workers::wire;
@@ -26,7 +26,7 @@ pub(crate) fn serve(
     socket: UnixStream,
     make: impl FnOnce(WorkerNames) -> Result<WorkerSpec> + Send + 'static,
 ) -> Result<()> {
-    tch::set_num_threads(1);
+    libtorch::one_thread();
     let mut from = BufReader::new(socket.try_clone().map_err(lost)?);
     let Some(first) = wire::read(&mut from)? else { return Ok(()) };
     if first.op != Op::Start {

@@ -2,9 +2,10 @@
 
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
+use crate::learn::engines::torch::columns;
 use crate::learn::loss::Cell;
 use std::cell::RefCell;
-use tch::{Kind, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// The sequences that some rows form, in order.
 #[derive(Debug)]
@@ -21,11 +22,12 @@ pub(crate) struct Sequences {
 
 impl Sequences {
     /// The sequences of a batch's rows; `None` if the rows form no sequences.
-    pub(crate) fn of(batch: &SampleBatch) -> Result<Option<Self>> {
+    pub(super) fn of(batch: &SampleBatch, device: Device) -> Result<Option<Self>> {
         let Some(lengths) = batch.sequences() else { return Ok(None) };
         let lengths = lengths.iter().map(|&n| n as i64).collect();
-        let [memory, resets] = [Column::STATE_IN, Column::RESETS].map(|column| batch.get(column));
-        Ok(Some(Self::new(lengths, memory?.shallow_clone(), resets?.shallow_clone())))
+        let [memory, resets] =
+            [Column::STATE_IN, Column::RESETS].map(|column| columns::tensor(batch, column, device));
+        Ok(Some(Self::new(lengths, memory?, resets?)))
     }
 
     pub(crate) fn new(lengths: Vec<i64>, memory: Tensor, resets: Tensor) -> Self {
