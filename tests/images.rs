@@ -114,7 +114,7 @@ fn batches_and_views_have_the_type_and_the_shape_of_the_space() {
     let actions = batch.array::<i64>(Column::ACTIONS).expect("choices");
     assert!(actions.shape() == [24] && actions.iter().all(|a| (0..3).contains(a)));
     let error = batch.array::<f32>(Column::OBS).expect_err("they are bytes").to_string();
-    assert!(error.contains("obs") && error.contains("Uint8") && error.contains("Float"), "{error}");
+    assert!(error.contains("obs") && error.contains("U8") && error.contains("F32"), "{error}");
 }
 
 /// Width of the features, or the refusal.

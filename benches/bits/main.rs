@@ -30,7 +30,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use pavlov::{envs::Element, prelude::*, torch::Tensor, trainer::prelude::SampleBatch};
+use pavlov::{
+    envs::Element,
+    prelude::*,
+    trainer::{
+        Kind,
+        prelude::SampleBatch,
+        state::{Array, State},
+    },
+};
 use serde_json::{Value, json};
 
 use envs::{WIDTH, env_creator};
@@ -250,9 +258,10 @@ fn report(args: &Args, result: &Metrics, hashes: &mut Hashes) {
 
 /// The arrays of a checkpoint's policies.
 fn arrays(checkpoint: &Path, hashes: &mut Hashes) -> Outcome<()> {
-    for (name, tensor) in Tensor::read_safetensors(checkpoint.join("policies.safetensors"))? {
+    let state = State::read(checkpoint, "policies")?;
+    for name in state.array_names() {
         let group = if name.contains("optimizer") { "optimizer" } else { "params" };
-        hashes.entry(group).or_default().entry(name).or_default().add_tensor(&tensor);
+        hashes.entry(group).or_default().entry(name.to_owned()).or_default().add_array(state.array(name)?);
     }
     Ok(())
 }
@@ -324,12 +333,9 @@ impl Callbacks for Hook {
         _result: &mut BTreeMap<String, f64>,
     ) -> Result<()> {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
-        for (column, tensor) in batch.columns() {
+        for (column, array) in batch.columns() {
             if !self.skipped.iter().any(|name| name == column.name()) {
-                columns
-                    .entry(format!("{policy_id} {}", column.name()))
-                    .or_default()
-                    .add_tensor(&tensor.to_tensor());
+                columns.entry(format!("{policy_id} {}", column.name())).or_default().add_array(array);
             }
         }
         Ok(())
@@ -353,11 +359,16 @@ impl Fnv {
         }
     }
 
-    fn add_tensor(&mut self, tensor: &Tensor) {
-        let tensor = tensor.contiguous();
-        self.add(format!("{:?} {:?}", tensor.kind(), tensor.size()).as_bytes());
-        let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
-        tensor.copy_data_u8(&mut bytes, tensor.numel());
-        self.add(&bytes);
+    fn add_array(&mut self, array: &Array) {
+        // libtorch's names, which stand in the hashes of older revisions.
+        let kind = match array.kind() {
+            Kind::Bool => "Bool",
+            Kind::U8 => "Uint8",
+            Kind::I64 => "Int64",
+            Kind::F32 => "Float",
+            Kind::F64 => "Double",
+        };
+        self.add(format!("{kind} {:?}", array.size()).as_bytes());
+        self.add(array.bytes());
     }
 }

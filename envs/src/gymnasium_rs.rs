@@ -49,7 +49,7 @@ use crate::{Element, Error, Result};
 /// #     }
 /// # } }
 /// use gymnasium_rs::core::{self, Info, Options};
-/// use pavlov_envs::{Env, Result, TimeLimit, check_env, gymnasium_rs_env};
+/// use pavlov_envs::{Env, Result, check_env, gymnasium_rs_env, wrappers::TimeLimit};
 ///
 /// struct Corridor(i32);
 ///

@@ -69,6 +69,36 @@ pub(crate) fn bits_of_widths(root: &Path, options: &[&str]) -> Result<()> {
     if count == 0 { Ok(()) } else { Err("the bits depend on the vectors".into()) }
 }
 
+/// Runs the checkout's `benches/bits` with libtorch and in the build without; an error if a line of the fused engine differs.
+pub(crate) fn bits_of_light(root: &Path, options: &[&str]) -> Result<()> {
+    let with = run(root, &steps::built("", "")?, options, None)?;
+    let mut light = bench(root, &["--no-default-features"], options);
+    // Nothing may look for libtorch.
+    light.env("CARGO_TARGET_DIR", steps::built("", "")?).env("LIBTORCH", root.join(".no-libtorch"));
+    let light = steps::output_of(&mut light)?;
+    let fused =
+        |text: &str| text.lines().filter(|line| line.contains(" fused ")).map(str::to_owned).collect();
+    let [with, light]: [Vec<String>; 2] = [fused(&with), fused(&light)];
+    let (refused, computed): (Vec<_>, Vec<_>) =
+        light.iter().zip(&with).partition(|(light, _)| light.contains(REFUSED));
+    let joined = |lines: Vec<&String>| lines.into_iter().map(|line| format!("{line}\n")).collect::<String>();
+    let [found, wanted] = [
+        joined(computed.iter().map(|(light, _)| *light).collect()),
+        joined(computed.iter().map(|(_, with)| *with).collect()),
+    ];
+    let differences = differences(&wanted, &found);
+    differences.iter().for_each(|line| println!("{line}"));
+    let missing = with.len().abs_diff(light.len());
+    if differences.is_empty() && missing == 0 && !computed.is_empty() {
+        println!("{} lines as with libtorch; {} need libtorch", computed.len(), refused.len());
+        return Ok(());
+    }
+    Err(format!("{} lines differ and {missing} are missing (- with libtorch, + without)", differences.len()))
+}
+
+/// What stands in every refusal of the build without libtorch.
+const REFUSED: &str = "the default feature `torch`";
+
 /// Puts the checkout's program into the tree of an older revision.
 fn prepare(root: &Path, tree: &Path) -> Result<()> {
     // Where it was one file until now; cargo takes either, but not both.
@@ -98,12 +128,19 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 /// What the program prints in `tree`, built in `target`, with the vector instructions `width`. Each tree has its own: cargo tells packages by their place in
 /// the workspace, so it would take those of the one for those of the other.
 fn run(tree: &Path, target: &Path, options: &[&str], width: Option<&str>) -> Result<String> {
-    let mut command = steps::cargo_command(tree, &["bench", "--bench", "bits", "--"]);
-    command.args(options).env("CARGO_TARGET_DIR", target);
+    let mut command = bench(tree, &[], options);
+    command.env("CARGO_TARGET_DIR", target);
     if let Some(width) = width {
         command.env("PAVLOV_SIMD", width);
     }
     steps::output_of(&mut command)
+}
+
+/// `cargo bench` of the program in `tree`, built with these flags of cargo.
+fn bench(tree: &Path, flags: &[&str], options: &[&str]) -> Command {
+    let mut command = steps::cargo_command(tree, &["bench", "--bench", "bits"]);
+    command.args(flags).arg("--").args(options);
+    command
 }
 
 /// The lines that are not in both, in pairs where they stand at the same place.

@@ -38,6 +38,8 @@ usage: cargo xtask COMMAND
                    options go to benches/bits: --case TEXT, --skip-column NAME, --skip-stat NAME, --verbose
   bits --widths [OPTION..]
                    train with each kind of vector instructions that the processor has; print the hashes that differ
+  bits --light [OPTION..]
+                   train with libtorch and in the build without it; print the hashes of the fused engine that differ
   executed [ALGORITHM]
                    count the lines that one iteration of PPO, DQN and SAC executes; of one with its files
 
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         ["executed"] => executed::executed(root, None),
         ["executed", algorithm] => executed::executed(root, Some(algorithm)),
         ["bits", "--widths", options @ ..] if are_options(options) => bits::bits_of_widths(root, options),
+        ["bits", "--light", options @ ..] if are_options(options) => bits::bits_of_light(root, options),
         ["bits", options @ ..] if are_options(options) => bits::bits(root, None, options),
         ["bits", revision, options @ ..] if are_options(options) => bits::bits(root, Some(revision), options),
         [] | ["help" | "-h" | "--help"] => {

@@ -88,7 +88,8 @@ fn line_of(command: &Command) -> String {
 /// A row of steps; each prints its name before and its time after.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
-    done: usize,
+    /// Names and seconds of the steps that passed.
+    done: Vec<(String, f64)>,
     begun: Option<Instant>,
 }
 
@@ -104,15 +105,17 @@ impl Steps {
         self.begun.get_or_insert(begun);
         println!("== {name}");
         let value = work().map_err(|error| format!("{name}: {error}"))?;
-        println!("== {name}: ok, {:.0} s\n", begun.elapsed().as_secs_f64());
-        self.done += 1;
+        let seconds = begun.elapsed().as_secs_f64();
+        println!("== {name}: ok, {seconds:.0} s\n");
+        self.done.push((name.to_owned(), seconds));
         Ok(value)
     }
 
-    /// Prints the line that only a complete row reaches.
+    /// Prints the time of each step, and the line that only a complete row reaches.
     pub(crate) fn finish(self) {
         let seconds = self.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64());
-        println!("all {} steps passed in {:.1} min", self.done, seconds / 60.0);
+        self.done.iter().for_each(|(name, seconds)| println!("{seconds:>6.0} s  {name}"));
+        println!("all {} steps passed in {:.1} min", self.done.len(), seconds / 60.0);
     }
 }
 
@@ -127,6 +130,6 @@ mod tests {
             steps.run("arithmetic", Command::new("test").args(["1 + 1", "=", "3"]).env("LC_ALL", "C"));
         let error = error.unwrap_err();
         assert!(error.starts_with("arithmetic: `LC_ALL=C test '1 + 1' = 3` failed"), "{error}");
-        assert_eq!(steps.done, 0);
+        assert!(steps.done.is_empty());
     }
 }

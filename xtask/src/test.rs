@@ -17,6 +17,10 @@ use crate::wheel::wheel;
 /// What is off by default, with every backend of `storage`.
 const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure";
 
+/// The build without libtorch.
+const LIGHT: &str =
+    "-p pavlov -p pavlov-trainer -p pavlov-algorithms --no-default-features --features pavlov/cli";
+
 /// Runs all steps up to the first that fails.
 pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     let cargo = |arguments: &str| {
@@ -33,9 +37,19 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
             .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     // A path that does not exist: nothing may look for libtorch.
+    let without = |arguments: &str| {
+        let mut command = cargo(arguments);
+        command.env("LIBTORCH", root.join(".no-libtorch"));
+        command
+    };
+    steps.run("documentation without libtorch", &mut without("check --workspace --features doc-only"))?;
     steps.run(
-        "without libtorch",
-        cargo("check --workspace --features doc-only").env("LIBTORCH", root.join(".no-libtorch")),
+        "lints of the build without libtorch",
+        &mut without(&format!("clippy {LIGHT} --all-targets -- -D warnings")),
+    )?;
+    steps.run(
+        "tests of the build without libtorch",
+        &mut without(&format!("test {LIGHT} --lib --bins --test light")),
     )?;
 
     let python = steps.step("python", || test_python(root))?;

@@ -2,6 +2,8 @@
 
 use crate::learn::params::buffer::Buffer;
 use crate::learn::params::device::OnDevice;
+use std::panic::resume_unwind;
+use std::thread;
 use tch::Tensor;
 
 impl Buffer {
@@ -25,7 +27,11 @@ impl Buffer {
     pub(crate) fn as_tensor(&self) -> Tensor {
         match self {
             Self::Torch(there) => there.tensor.shallow_clone(),
-            Self::Host(array) => array.to_tensor(),
+            // A trace belongs to its thread, and would record how this thread makes a tensor, but not the numbers.
+            Self::Host(array) => thread::scope(|scope| {
+                let copy = scope.spawn(|| array.to_tensor()).join();
+                copy.unwrap_or_else(|panic| resume_unwind(panic))
+            }),
         }
     }
 }
