@@ -48,7 +48,8 @@ fn every_kind_of_policy_trains_on_the_fused_engine() {
     let mut impala = Impala::get_default_config();
     small(&mut impala.common);
     let mut sac = Sac::get_default_config();
-    small(&mut sac.common);
+    sac.common.num_workers = 0;
+    sac.common.seed = Some(0);
     sac.off_policy.replay_buffer_config.learning_starts = 64;
     sac.common.min_sample_timesteps_per_reporting = Some(100);
     for result in [

@@ -8,11 +8,10 @@ use std::process::Command;
 use crate::Result;
 use crate::steps::{self, Steps, cargo_command, read, write};
 
-/// Builds and runs the programs of the README, without and with optimisation.
+/// Builds and runs the programs of the README, with optimisation as the pages tell users to.
 pub(crate) fn outside(root: &Path, steps: &mut Steps) -> Result<()> {
     let outside = Outside::new(root)?;
-    steps.step("programs of the README, unoptimised", || outside.run("debug"))?;
-    steps.step("programs of the README, optimised", || outside.run("release"))?;
+    steps.step("programs of the README", || outside.run())?;
     outside.remove()
 }
 
@@ -51,17 +50,16 @@ impl Outside {
         Ok(Self { package, programs })
     }
 
-    /// Builds the programs as `profile` says, `debug` or `release`, and runs each to its end.
-    fn run(&self, profile: &str) -> Result<()> {
-        let mut build = cargo_command(&self.package, &["build", "--quiet"]);
-        build.args((profile == "release").then_some("--release"));
+    /// Builds the programs and runs each to its end.
+    fn run(&self) -> Result<()> {
+        let mut build = cargo_command(&self.package, &["build", "--quiet", "--release"]);
         clear(&mut build).env("CARGO_TARGET_DIR", steps::built("", "")?);
         for name in ["CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
             build.envs(env::var_os(name).map(|value| (name, value)));
         }
         steps::run(&mut build)?;
         for name in &self.programs {
-            let mut program = Command::new(steps::built(profile, name)?);
+            let mut program = Command::new(steps::built("release", name)?);
             clear(&mut program).env("PAVLOV_RESULTS_DIR", self.package.join("results"));
             let said = steps::output_of(program.current_dir(&self.package))?;
             print!("{said}");
