@@ -21,10 +21,10 @@ use crate::{Element, Error, Result};
 ///   into the lower ones.
 /// * A step that is both terminated and truncated keeps both flags, as in Gymnasium.
 /// * [`Env::info`](crate::Env::info) returns the numbers in the `info` of gymnasium-rs.
-/// * Episodes have no limit on steps; [`TimeLimit`](crate::TimeLimit) adds one.
+/// * Episodes have no limit on steps; [`TimeLimit`](crate::wrappers::TimeLimit) adds one.
 /// * Dropping the wrapper calls `close` of the wrapped environment.
 ///
-/// The `CartPole` of gymnasium-rs is not Gymnasium's: its physics and rewards differ. Use [`CartPole`](crate::CartPole)
+/// The `CartPole` of gymnasium-rs is not Gymnasium's: its physics and rewards differ. Use [`CartPole`](crate::native::CartPole)
 /// instead.
 ///
 /// ```

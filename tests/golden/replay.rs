@@ -63,7 +63,7 @@ fn errors_become_priorities_by_size_not_by_sign() {
     let mut buffer = prioritized(4);
     buffer.add(&numbered(0, 4)).expect("four rows");
     let visited = SampleBatch::default().with(Column::BATCH_INDEXES, Tensor::from_slice(&[2_i64, 3]));
-    buffer.update_priorities(&visited, &column(&[-3.0, 1.0])).expect("finite errors");
+    buffer.update_priorities(&visited, column(&[-3.0, 1.0])).expect("finite errors");
     let obs = numbers(&drawn(&mut buffer, DRAWS), Column::OBS);
     assert_frequency(DRAWS, count(&obs, 2.0), 1.933182 / 4.933182);
     assert_frequency(DRAWS, count(&obs, 3.0), 1.0 / 4.933182);
@@ -75,7 +75,7 @@ fn new_rows_get_the_highest_priority_so_far() {
     let mut buffer = prioritized(4);
     buffer.add(&numbered(0, 1)).expect("a row");
     let visited = SampleBatch::default().with(Column::BATCH_INDEXES, Tensor::from_slice(&[0_i64]));
-    buffer.update_priorities(&visited, &column(&[3.0])).expect("a finite error");
+    buffer.update_priorities(&visited, column(&[3.0])).expect("a finite error");
     buffer.add(&numbered(1, 2)).expect("a row");
     let obs = numbers(&drawn(&mut buffer, DRAWS), Column::OBS);
     assert_frequency(DRAWS, count(&obs, 1.0), 0.5);
@@ -86,7 +86,7 @@ fn an_error_that_is_not_finite_is_refused() {
     let mut buffer = prioritized(4);
     buffer.add(&numbered(0, 4)).expect("four rows");
     let visited = SampleBatch::default().with(Column::BATCH_INDEXES, Tensor::from_slice(&[2_i64]));
-    let error = buffer.update_priorities(&visited, &column(&[f32::NAN])).expect_err("NaN").to_string();
+    let error = buffer.update_priorities(&visited, column(&[f32::NAN])).expect_err("NaN").to_string();
     assert!(error.starts_with("a TD error is NaN at step 4; lower `lr`"), "{error}");
 }
 

@@ -222,7 +222,7 @@ fn options_reach_environments_of_several_agents() {
     let first = |mut env: Box<dyn pavlov_envs::AnyMultiAgentEnv>| {
         let agents = env.agents().len();
         let widths: Vec<usize> = (0..agents).map(|agent| env.observation_space(agent).width()).collect();
-        let mut rows = MultiAgentRows::<i64>::with_widths(widths.into_iter());
+        let mut rows = MultiAgentRows::<i64>::with_widths(widths);
         let MultiAgentOut { obs, rewards, terminated, truncated, alive, acting } = rows.out();
         let obs = bytemuck::cast_slice_mut(obs);
         env.reset(Some(0), MultiAgentOut { obs, rewards, terminated, truncated, alive, acting }).unwrap();

@@ -47,7 +47,7 @@ impl ArrayRef<'_> {
         out
     }
 
-    /// Reorders time-major rows `[T, N, ...]` to `[N * T, ...]`; see [`env_major`].
+    /// Reorders time-major rows `[T, N, ...]` to `[N * T, ...]`, as `SampleBatch` stores them.
     pub(crate) fn env_major(&self) -> Array {
         let [steps, copies] = [self.shape[0], self.shape[1]].map(|n| n as usize);
         let rows = self.merged();

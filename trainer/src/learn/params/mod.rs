@@ -161,7 +161,7 @@ impl Params {
     /// Replaces every parameter by the one of the same name in `weights`. After an error nothing has changed.
     ///
     /// # Errors
-    /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
+    /// Returns [`Error::State`] if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         let flat = self.flat_of(weights)?;
         self.set_flat(&flat);

@@ -13,7 +13,7 @@ use crate::settings::Activation;
 use std::cell::RefCell;
 use tch::{Device, Kind, Tensor};
 
-/// The results of the operations on one piece of a batch. A [`Value`] is an index into them, so that it can be `Copy`.
+/// The results of the operations on one piece of a batch. A [`Value`](crate::learn::loss::Value) is an index into them, so that it can be `Copy`.
 #[derive(Debug)]
 pub(super) struct TorchGraph<'t> {
     nodes: RefCell<Vec<Tensor>>,
