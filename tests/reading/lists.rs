@@ -123,8 +123,8 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     // Other networks and engines.
     ("learn::engines::recurrence", "recurrent networks"),
     ("learn::kernels::rmsprop", "other optimizers than Adam"),
+    ("learn::params::device", "parameters on a GPU"),
     ("learn::loss::on_libtorch", "operations of a user's own on tensors"),
-    ("learn::engines::torch", "the engine for images and GPUs"),
     ("settings::conv_filters", "images"),
     ("learn::nets::conv_tower", "images"),
     ("settings::noise", "noise that is added to actions"),
