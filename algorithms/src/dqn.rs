@@ -297,7 +297,12 @@ impl NetPolicy for DqnPolicy {
         } else {
             net.target();
         }
-        let atoms = if config.num_atoms > 1 { Some(Atoms::new(config, actions, net)?) } else { None };
+        let atoms = if config.num_atoms > 1 {
+            let range = [config.v_min, config.v_max];
+            Some(Atoms::new(config.num_atoms, range, config.double_q, actions, net)?)
+        } else {
+            None
+        };
         let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
         let rule = Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
         let (_, (torso, advantage, value)) = net.group("all", rule, |net| {

@@ -1,6 +1,5 @@
 //! Distributions of returns (Bellemare et al. 2017), with operations of libtorch.
 
-use crate::dqn::Dqn;
 use pavlov_trainer::Result;
 use pavlov_trainer::learner::{Rows, Value};
 use pavlov_trainer::models::{Input, Net, NetBuilder, OnLibtorch};
@@ -20,8 +19,14 @@ pub(super) struct Atoms {
 }
 
 impl Atoms {
-    pub(super) fn new(config: &Dqn, actions: usize, net: &mut NetBuilder<'_>) -> Result<Self> {
-        let &Dqn { num_atoms: atoms, v_min, v_max, double_q, .. } = config;
+    /// `atoms` equally spaced returns from `v_min` to `v_max` for each of `actions` actions.
+    pub(super) fn new(
+        atoms: usize,
+        [v_min, v_max]: [f64; 2],
+        double_q: bool,
+        actions: usize,
+        net: &mut NetBuilder<'_>,
+    ) -> Result<Self> {
         Ok(Self { torch: net.on_libtorch(), atoms, actions, v_min, v_max, double_q })
     }
 

@@ -1,6 +1,5 @@
 //! Distributions of returns are computed by libtorch, which this build is without.
 
-use crate::dqn::Dqn;
 use pavlov_trainer::learner::{Rows, Value};
 use pavlov_trainer::models::{Input, Net, NetBuilder};
 use pavlov_trainer::{Error, Result};
@@ -10,9 +9,9 @@ use pavlov_trainer::{Error, Result};
 pub(super) enum Atoms {}
 
 impl Atoms {
-    pub(super) fn new(config: &Dqn, _: usize, _: &mut NetBuilder<'_>) -> Result<Self> {
+    pub(super) fn new(atoms: usize, _: [f64; 2], _: bool, _: usize, _: &mut NetBuilder<'_>) -> Result<Self> {
         Err(Error::NeedsTorch {
-            what: format!("`num_atoms` is {}: it asks for distributions of returns", config.num_atoms),
+            what: format!("`num_atoms` is {atoms}: it asks for distributions of returns"),
             instead: "Set it to 1, or take SAC with quantiles (the algorithm TQC)".into(),
         })
     }
