@@ -60,8 +60,8 @@ fn every_kind_of_policy_trains_on_the_fused_engine() {
         train(sac, "Pendulum-v1"),
     ] {
         let result = result.expect("an iteration");
-        let engine = &result["info"]["learner"]["default_policy"];
-        assert!(engine.is_object(), "{result:?}");
+        let learned = &result["info"]["learner"]["default_policy"];
+        assert!(learned.is_object(), "no step of learning: {result:?}");
     }
 }
 

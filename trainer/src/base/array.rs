@@ -1,7 +1,7 @@
 //! Arrays of numbers in the main memory.
 //!
-//! An [`Array`] shares its memory with its clones, slices and rows. An [`ArrayRef`] is lent by an array, or by a buffer
-//! whose rows are written while nobody reads them.
+//! An [`Array`] shares its memory with its clones, slices and rows. An [`ArrayRef`] borrows from an array, or from rows
+//! that the sampler writes.
 
 use crate::base::error::{Error, Result};
 use crate::base::kind::{Kind, Scalar, Shape};
@@ -40,10 +40,26 @@ impl ArrayRef<'_> {
         self.picked(index.len(), index.iter().map(|&i| i as usize), &self.shape[1..])
     }
 
-    /// Copies `count` rows to rows of shape `tail`.
-    fn picked(&self, count: usize, index: impl Iterator<Item = usize>, tail: &[i64]) -> Array {
-        let mut out = Array::zeros(self.kind(), &Shape::of_rows(count, tail));
-        copy_rows(self.bytes(), self.row_bytes(), index, out.bytes_mut());
+    /// Copies the `count` rows that `index` names to rows of shape `tail`. Short rows are moved in registers.
+    pub(crate) fn picked(&self, count: usize, index: impl Iterator<Item = usize>, tail: &[i64]) -> Array {
+        fn short<const W: usize>(from: &[u8], index: impl Iterator<Item = usize>, out: &mut Array) {
+            let (from, _) = from.as_chunks::<W>();
+            let (to, _) = out.bytes_mut().as_chunks_mut::<W>();
+            to.iter_mut().zip(index).for_each(|(to, i)| *to = from[i]);
+        }
+        let from = self.bytes();
+        let width = self.row_bytes();
+        let shape = Shape::of_rows(count, tail);
+        if !matches!(width, 4 | 8 | 16) {
+            let rows = index.map(|i| &from[i * width..][..width]);
+            return Array::over(self.kind(), shape, Memory::joined(count * width, rows));
+        }
+        let mut out = Array::zeros(self.kind(), &shape);
+        match width {
+            4 => short::<4>(from, index, &mut out),
+            8 => short::<8>(from, index, &mut out),
+            _ => short::<16>(from, index, &mut out),
+        }
         out
     }
 
@@ -56,26 +72,6 @@ impl ArrayRef<'_> {
         }
         let index = (0..copies).flat_map(|copy| (0..steps).map(move |t| t * copies + copy));
         rows.picked(steps * copies, index, &rows.shape[1..])
-    }
-}
-
-/// Copies the rows of `from` with the indices `index` to `to`, `width` bytes each. Short rows are moved in registers.
-pub(crate) fn copy_rows(from: &[u8], width: usize, index: impl Iterator<Item = usize>, to: &mut [u8]) {
-    fn short<const W: usize>(from: &[u8], index: impl Iterator<Item = usize>, to: &mut [u8]) {
-        let (from, _) = from.as_chunks::<W>();
-        let (to, _) = to.as_chunks_mut::<W>();
-        to.iter_mut().zip(index).for_each(|(to, i)| *to = from[i]);
-    }
-    match width {
-        0 => {}
-        4 => short::<4>(from, index, to),
-        8 => short::<8>(from, index, to),
-        16 => short::<16>(from, index, to),
-        _ => {
-            for (to, i) in to.chunks_exact_mut(width).zip(index) {
-                to.copy_from_slice(&from[i * width..][..width]);
-            }
-        }
     }
 }
 

@@ -20,6 +20,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 5] = [Self::Bool, Self::U8, Self::I64, Self::F32, Self::F64];
+
     /// Number of bytes of one number.
     pub const fn size(self) -> usize {
         match self {

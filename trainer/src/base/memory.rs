@@ -1,10 +1,8 @@
-//! The memory of arrays: allocated here, or of somebody else and kept alive.
+//! The memory of arrays: bytes that begin at a multiple of sixty-four.
 
-use std::any::Any;
 use std::fmt;
 use std::io;
 use std::io::Read;
-use std::ptr::NonNull;
 
 /// Sixty-four bytes that begin at a multiple of sixty-four: a line of the processor's cache.
 #[derive(Clone, Copy)]
@@ -21,25 +19,12 @@ unsafe impl bytemuck::Zeroable for Line {}
 // SAFETY: as above.
 unsafe impl bytemuck::Pod for Line {}
 
-/// Memory of an array.
-pub(crate) enum Memory {
-    /// Lines that were allocated here, of which so many bytes are used.
-    Own(Vec<Line>, usize),
-    /// Memory of somebody else.
-    Other(Other),
+/// The memory of an array.
+pub(crate) struct Memory {
+    lines: Vec<Line>,
+    /// Number of bytes of the lines that the array uses.
+    bytes: usize,
 }
-
-/// Memory that belongs to somebody else, and the value that keeps it alive.
-pub(crate) struct Other {
-    start: NonNull<u8>,
-    len: usize,
-    _keeper: Box<dyn Any + Send + Sync>,
-}
-
-// SAFETY: the memory may be read from any thread, and written by the one that has it alone: see `Memory::kept`.
-unsafe impl Send for Other {}
-// SAFETY: as above.
-unsafe impl Sync for Other {}
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,20 +34,10 @@ impl fmt::Debug for Memory {
 
 impl Memory {
     pub(crate) fn zeros(bytes: usize) -> Self {
-        Self::Own(vec![Line([0; LINE]); bytes.div_ceil(LINE)], bytes)
+        Self { lines: vec![Line([0; LINE]); bytes.div_ceil(LINE)], bytes }
     }
 
-    /// Looks at `len` bytes of somebody else's memory, which `keeper` keeps alive and in its place.
-    ///
-    /// # Safety
-    /// The bytes are initialised and stay where they are while `keeper` lives. Nobody writes to them while this value
-    /// is read, and nobody reads or writes them while this value is written through.
-    pub(crate) unsafe fn kept(start: *mut u8, len: usize, keeper: Box<dyn Any + Send + Sync>) -> Self {
-        // Whoever allocates nothing for no bytes may have a null pointer.
-        Self::Other(Other { start: NonNull::new(start).unwrap_or(NonNull::dangling()), len, _keeper: keeper })
-    }
-
-    /// Copies parts, one after the other, which have `bytes` bytes together. The memory is not filled with zeros before.
+    /// Copies parts, one after the other, which have `bytes` bytes together. Each byte is written once.
     pub(crate) fn joined<'a>(bytes: usize, parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let lines = bytes.div_ceil(LINE);
         let mut memory: Vec<Line> = Vec::with_capacity(lines);
@@ -81,10 +56,11 @@ impl Memory {
             memory.as_mut_ptr().cast::<u8>().add(bytes).write_bytes(0, lines * LINE - bytes);
             memory.set_len(lines);
         }
-        Self::Own(memory, bytes)
+        Self { lines: memory, bytes }
     }
 
-    /// Reads so many bytes of `from`. Memory is written to as bytes arrive, so that a wrong number of bytes takes none.
+    /// Reads the next `bytes` bytes of `from`. Memory is written to as bytes arrive, so that a number that is too large
+    /// takes no memory.
     pub(crate) fn read_from(from: &mut impl Read, bytes: usize) -> io::Result<Self> {
         let mut lines: Vec<Line> = Vec::new();
         let all = bytes.div_ceil(LINE);
@@ -96,22 +72,14 @@ impl Memory {
             let end = part.len().min(bytes - first * LINE);
             from.read_exact(&mut part[..end])?;
         }
-        Ok(Self::Own(lines, bytes))
+        Ok(Self { lines, bytes })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Own(lines, bytes) => &bytemuck::cast_slice(lines)[..*bytes],
-            // SAFETY: the promise that the caller of `kept` gave.
-            Self::Other(other) => unsafe { std::slice::from_raw_parts(other.start.as_ptr(), other.len) },
-        }
+        &bytemuck::cast_slice(&self.lines)[..self.bytes]
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::Own(lines, bytes) => &mut bytemuck::cast_slice_mut(lines)[..*bytes],
-            // SAFETY: the promise that the caller of `kept` gave; `&mut self` keeps other slices away.
-            Self::Other(other) => unsafe { std::slice::from_raw_parts_mut(other.start.as_ptr(), other.len) },
-        }
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
     }
 }

@@ -24,7 +24,6 @@ pub(crate) mod torch;
 mod unread;
 
 pub use array::Array;
-pub(crate) use array::copy_rows;
 pub use device::Device;
 pub(crate) use elsewhere::Elsewhere;
 pub(crate) use episode::AgentReward;

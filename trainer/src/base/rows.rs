@@ -80,13 +80,31 @@ impl HostRows {
     /// Replaces row `i` by a saved array. `key` is its name in errors.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the array has another shape.
+    /// Returns [`Error::State`] if the array has another shape or type, or holds flags other than 0 and 1.
     pub(crate) fn restore(&mut self, i: usize, key: &str, saved: &Array) -> Result<()> {
         if saved.kind() != self.kind || *saved.shape() != *self.tail {
             let reason = format!("it is {saved:?}, but {:?}{:?} is needed here", self.kind, self.tail);
             return Err(Error::state(key, reason));
         }
+        if self.kind == Kind::Bool && saved.bytes().iter().any(|&flag| flag > 1) {
+            return Err(Error::state(key, "it holds flags that are neither 0 nor 1"));
+        }
         self.bytes_mut(i).copy_from_slice(saved.bytes());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_flags_other_than_0_and_1_are_refused_and_nothing_changes() {
+        let mut rows = HostRows::zeros(1, &[2], Kind::Bool);
+        let error = rows.restore(0, "masks", &Array::from_bytes(Kind::Bool, &[2], &[1, 2])).unwrap_err();
+        assert!(error.to_string().contains("masks"), "{error}");
+        assert_eq!(rows.bools_mut(0), [false, false]);
+        rows.restore(0, "masks", &Array::from_vec([true, false], &[2])).expect("flags");
+        assert_eq!(rows.bools_mut(0), [true, false]);
     }
 }

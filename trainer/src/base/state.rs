@@ -220,19 +220,20 @@ impl State {
     }
 }
 
-/// Names of the types of numbers in `.safetensors` files.
-const DTYPES: [(Kind, Dtype); 5] = [
-    (Kind::Bool, Dtype::BOOL),
-    (Kind::U8, Dtype::U8),
-    (Kind::I64, Dtype::I64),
-    (Kind::F32, Dtype::F32),
-    (Kind::F64, Dtype::F64),
-];
+/// The name of a type of numbers in `.safetensors` files.
+fn dtype(kind: Kind) -> Dtype {
+    match kind {
+        Kind::Bool => Dtype::BOOL,
+        Kind::U8 => Dtype::U8,
+        Kind::I64 => Dtype::I64,
+        Kind::F32 => Dtype::F32,
+        Kind::F64 => Dtype::F64,
+    }
+}
 
 /// An array as the crate `safetensors` writes it.
 fn view(array: &Array) -> Result<TensorView<'_>, SafeTensorError> {
-    let dtype = DTYPES.iter().find(|(kind, _)| *kind == array.kind()).map_or(Dtype::F32, |(_, dtype)| *dtype);
-    TensorView::new(dtype, array.shape().iter().map(|&n| n as usize).collect(), array.bytes())
+    TensorView::new(dtype(array.kind()), array.shape().iter().map(|&n| n as usize).collect(), array.bytes())
 }
 
 /// Reads all arrays of a `.safetensors` file. They share the memory into which the file is read.
@@ -246,7 +247,7 @@ fn read_arrays(path: &Path) -> Result<Vec<(String, Array)>> {
     let all = memory.bytes();
     let file = SafeTensors::deserialize(all).map_err(|e| refuse(format!("it is damaged: {e}")))?;
     let array = |(name, found): (String, TensorView<'_>)| {
-        let kind = DTYPES.iter().find(|(_, dtype)| *dtype == found.dtype()).map(|(kind, _)| *kind);
+        let kind = Kind::ALL.into_iter().find(|&kind| dtype(kind) == found.dtype());
         let kind = kind.ok_or_else(|| {
             refuse(format!("its array `{name}` holds {:?}, which no part of pavlov writes", found.dtype()))
         })?;

@@ -3,9 +3,8 @@
 use crate::base::array::Array;
 use crate::base::device::Device;
 use crate::base::error::{Error, Result, without_backtrace};
-use crate::base::kind::{Kind, Scalar, Shape};
+use crate::base::kind::{Kind, Scalar};
 use crate::base::lent::ArrayRef;
-use crate::base::memory::Memory;
 use crate::base::state::State;
 use crate::base::stats::{StatValues, Stats};
 use crate::base::unread::Unread;
@@ -20,7 +19,7 @@ pub(crate) struct Still(Tensor);
 unsafe impl Sync for Still {}
 
 impl Still {
-    /// Keeps `tensor`, to which nobody may write while the new value lives.
+    /// Keeps `tensor`. While the new value lives, no code may write to the tensor.
     pub(crate) fn new(tensor: Tensor) -> Self {
         Self(tensor)
     }
@@ -68,29 +67,22 @@ fn kind_of(kind: tch::Kind) -> Kind {
     }
 }
 
-/// Takes a tensor's memory, if it is contiguous, on the CPU and of a type that arrays hold; else a copy of it. Nobody may
-/// write to the tensor while the array lives.
+/// Copies a tensor from any device: an array never shows what is written to the tensor later.
 impl From<Tensor> for Array {
     fn from(tensor: Tensor) -> Self {
-        let kind = kind_of(tensor.kind());
-        looking_at(&tensor.detach().to_device(tch::Device::Cpu).to_kind(torch_kind(kind)).contiguous(), kind)
+        Self::from(&tensor)
     }
 }
 
 /// Copies a tensor from any device.
 impl From<&Tensor> for Array {
     fn from(tensor: &Tensor) -> Self {
-        Self::from(tensor.detach().copy())
+        let kind = kind_of(tensor.kind());
+        let tensor = tensor.detach().to_device(tch::Device::Cpu).to_kind(torch_kind(kind)).contiguous();
+        let mut array = Self::zeros(kind, &tensor.size());
+        tensor.copy_data_u8(array.bytes_mut(), tensor.numel());
+        array
     }
-}
-
-/// An array over the memory of a contiguous CPU tensor of this type.
-fn looking_at(tensor: &Tensor, kind: Kind) -> Array {
-    let shape = Shape::new(tensor.size());
-    let keeper = Box::new(Still::new(tensor.shallow_clone()));
-    // SAFETY: the tensor is contiguous, initialised, and kept; the callers ask that nobody else writes to it.
-    let memory = unsafe { Memory::kept(tensor.data_ptr().cast(), shape.numel() * kind.size(), keeper) };
-    Array::over(kind, shape, memory)
 }
 
 impl ArrayRef<'_> {
@@ -168,5 +160,21 @@ impl Stats {
                 self.names.push(name);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_does_not_show_what_is_written_to_its_tensor_later() {
+        let mut tensor = Tensor::from_slice(&[1.0_f32, 2.0, 3.0, 4.0]).view([2, 2]);
+        let array = Array::from(tensor.shallow_clone());
+        let turned = Array::from(tensor.transpose(0, 1));
+        let _ = tensor.fill_(0.0);
+        assert_eq!((array.shape(), array.read::<f32>()), (&[2, 2][..], &[1.0, 2.0, 3.0, 4.0][..]));
+        assert_eq!(turned.read::<f32>(), [1.0, 3.0, 2.0, 4.0]);
+        assert!(Array::from(Tensor::from_slice::<f32>(&[])).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! The replay buffer: a ring of rows, drawn uniformly or by priority.
 
-use crate::base::{Array, Error, Kind, Result, State, Stream, StreamState, copy_rows};
+use crate::base::{Array, Error, Kind, Result, State, Stream, StreamState};
 use crate::experience::{Column, SampleBatch};
 use crate::replay::frames::{Frames, Rows, Saved};
 use crate::replay::sum_tree::SumTree;
@@ -74,21 +74,19 @@ impl Kept {
     }
 
     /// Copies the rows at the places `index` of the ring to an array.
-    fn read(&self, index: &[usize], capacity: usize, frames: &[Frames]) -> Array {
+    fn read(&self, index: &[usize], frames: &[Frames]) -> Array {
+        let kept = match self {
+            Self::Plain(storage) => {
+                return storage.lend().picked(index.len(), index.iter().copied(), &storage.shape()[1..]);
+            }
+            Self::Frames(kept) => kept,
+        };
         let (shape, kind) = self.of(index.len());
         let mut drawn = Array::zeros(kind, &shape);
         let to = drawn.bytes_mut();
-        match self {
-            Self::Plain(storage) => {
-                let from = storage.bytes();
-                copy_rows(from, from.len() / capacity, index.iter().copied(), to);
-            }
-            Self::Frames(kept) => {
-                let width = to.len() / index.len().max(1);
-                let rows = to.chunks_exact_mut(width.max(1)).zip(index);
-                rows.for_each(|(to, &slot)| kept.read(slot, frames, to));
-            }
-        }
+        let width = to.len() / index.len().max(1);
+        let rows = to.chunks_exact_mut(width.max(1)).zip(index);
+        rows.for_each(|(to, &slot)| kept.read(slot, frames, to));
         drawn
     }
 }
@@ -230,7 +228,7 @@ impl ReplayBuffer {
         };
         let mut batch = SampleBatch::default();
         for (column, kept) in &self.columns {
-            batch.set(*column, kept.read(&index, self.config.capacity, &self.frames));
+            batch.set(*column, kept.read(&index, &self.frames));
         }
         if let Some(tree) = &self.priorities {
             let beta = self.config.prioritized_replay_beta;
@@ -289,7 +287,7 @@ impl ReplayBuffer {
                 Kept::Plain(data) => state.set_array(column.name(), data.lend().rows(0..self.len)),
                 // The first row's shape is that of all rows.
                 Kept::Frames(_) if self.len > 0 => {
-                    let one = kept.read(&[0], self.config.capacity, &self.frames);
+                    let one = kept.read(&[0], &self.frames);
                     state.set_array(column.name(), one);
                 }
                 Kept::Frames(_) => {}

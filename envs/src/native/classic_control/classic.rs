@@ -141,7 +141,7 @@ impl StartOptions for ResetBounds {
 pub(super) struct Single<D: ClassicControl<S, O>, const S: usize, const O: usize> {
     pub(super) dynamics: D,
     random: NpRandom,
-    /// Options of resets without explicit ones.
+    /// The options of a reset that is given none.
     options: D::ResetOptions,
     pub(super) state: [f64; S],
     pub(super) running: bool,

@@ -8,7 +8,7 @@ use crate::learn::params::device::OnDevice;
 #[derive(Debug)]
 pub(crate) enum Buffer {
     Host(Array),
-    /// libtorch's memory, on the CPU or on a GPU.
+    /// Numbers in memory that libtorch allocated, on the CPU or on a GPU.
     Torch(OnDevice),
 }
 
@@ -49,7 +49,7 @@ impl Buffer {
         }
     }
 
-    /// The numbers, for writing; an error has the memory of a GPU.
+    /// The numbers, for writing. For a buffer on a GPU the error holds its tensor, since no slice shows its numbers.
     pub(crate) fn write(&mut self) -> Result<&mut [f32], &mut OnDevice> {
         match self {
             Self::Host(array) => Ok(array.write()),
@@ -57,7 +57,7 @@ impl Buffer {
         }
     }
 
-    /// The memory of a GPU.
+    /// The tensor that holds the numbers of a buffer on a GPU.
     ///
     /// # Panics
     /// Panics if the buffer is in the main memory: a bug in this crate.
@@ -68,7 +68,7 @@ impl Buffer {
         }
     }
 
-    /// The memory of a GPU, for writing; see [`there`](Self::there).
+    /// The tensor that holds the numbers of a buffer on a GPU, for writing; see [`there`](Self::there).
     pub(crate) fn there_mut(&mut self) -> &mut OnDevice {
         match self {
             Self::Torch(there) => there,

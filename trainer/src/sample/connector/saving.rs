@@ -46,6 +46,6 @@ fn restore_numbers(what: &str, saved: &Array, to: &mut [f32]) -> Result<()> {
         let reason = format!("it is {} numbers, but {} are needed", saved.numel(), to.len());
         return Err(Error::state(what, reason));
     }
-    to.copy_from_slice(saved.read());
+    to.copy_from_slice(&saved.to_f32());
     Ok(())
 }

@@ -264,19 +264,21 @@ pub(crate) fn damaged(reason: impl Into<String>) -> Error {
     Error::state("a frame", reason)
 }
 
-/// The names of scalar types in frames.
-const DTYPES: [(Kind, &str); 5] =
-    [(Kind::F32, "F32"), (Kind::F64, "F64"), (Kind::I64, "I64"), (Kind::U8, "U8"), (Kind::Bool, "BOOL")];
-
-/// The name of a scalar type.
+/// The name of a type of numbers in frames.
 fn dtype(kind: Kind) -> &'static str {
-    DTYPES.iter().find(|(known, _)| *known == kind).map_or("", |(_, name)| name)
+    match kind {
+        Kind::F32 => "F32",
+        Kind::F64 => "F64",
+        Kind::I64 => "I64",
+        Kind::U8 => "U8",
+        Kind::Bool => "BOOL",
+    }
 }
 
-/// The scalar type with this name.
-fn kind(dtype: &str) -> Result<Kind> {
-    let kind = DTYPES.iter().find(|(_, name)| *name == dtype).map(|(kind, _)| *kind);
-    kind.ok_or_else(|| damaged(format!("there is no type {dtype:?} of numbers")))
+/// The type of numbers with this name.
+fn kind(name: &str) -> Result<Kind> {
+    let kind = Kind::ALL.into_iter().find(|&kind| dtype(kind) == name);
+    kind.ok_or_else(|| damaged(format!("there is no type {name:?} of numbers")))
 }
 
 /// Number of bytes of an array; `None` if it is too large, or the shape has a negative number or too many.

@@ -38,10 +38,7 @@ pub(crate) struct Torch {
     encoding: Arc<Encoding>,
 }
 
-/// Makes the engine.
-///
-/// # Errors
-/// Never fails: a build without libtorch does.
+/// Makes the libtorch engine. It returns no error; the function of this name in a build without libtorch always does.
 pub(crate) fn libtorch(
     sets: &Sets,
     encoding: &Arc<Encoding>,
