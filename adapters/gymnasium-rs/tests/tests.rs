@@ -7,7 +7,11 @@ use std::sync::{
 
 use gymnasium_rs::core::{self, Env as _, Info, Options, Reward};
 use ndarray::{Array1, Array3, array};
-use pavlov_envs::{Env, EnvConfig, Error, IntoEnvCreator, Space, Step, StepOut, check_env, gymnasium_rs_env, native::{CartPole, Pendulum}, wrappers::TimeLimit};
+use pavlov_envs::{
+    Env, EnvConfig, Error, IntoEnvCreator, Space, Step, StepOut, check_env, gymnasium_rs_env,
+    native::{CartPole, Pendulum},
+    wrappers::TimeLimit,
+};
 use pavlov_gymnasium_rs::{FromGymnasium, ToGymnasium};
 
 /// A walk along a ledge, written for gymnasium-rs: falls off (terminated) left of 0, is called back (truncated) at 3.
