@@ -29,7 +29,13 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     };
     let mut steps = Steps::default();
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
-    steps.run("format", &mut cargo("fmt --all --check"))?;
+    // The packages outside the workspace too: a wrong space is found in seconds and not after everything else.
+    steps.step("format", || {
+        for package in ["", "adapters/gymnasium-rs", "python"] {
+            steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
+        }
+        Ok(())
+    })?;
     steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {FEATURES} -- -D warnings")))?;
     steps.run(
         "documentation",
@@ -122,7 +128,6 @@ fn adapter(root: &Path) -> Result<()> {
     let adapter = root.join("adapters/gymnasium-rs");
     let target = steps::built("", "")?;
     for arguments in [
-        "fmt --check",
         "clippy --quiet --all-targets --all-features -- -D warnings",
         "test --quiet",
         "run --quiet --features train --example train_ppo",

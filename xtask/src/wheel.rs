@@ -13,10 +13,8 @@ use crate::steps::{self, cargo_command};
 pub(crate) fn wheel(root: &Path) -> Result<()> {
     let package = root.join("python");
     let target = steps::built("", "")?;
-    for arguments in ["fmt --check", "clippy --quiet --locked --all-targets -- -D warnings"] {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        steps::run(cargo_command(&package, &arguments).env("CARGO_TARGET_DIR", &target))?;
-    }
+    let lints = ["clippy", "--quiet", "--locked", "--all-targets", "--", "-D", "warnings"];
+    steps::run(cargo_command(&package, &lints).env("CARGO_TARGET_DIR", &target))?;
     let venv = steps::built("wheel-venv", "")?;
     let make = |venv: &Path| {
         let mut make = Command::new("python3");
