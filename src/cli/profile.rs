@@ -92,7 +92,7 @@ mod tests {
         let result = json!({"time_this_iter_s": 0.9, "time_breakdown": breakdown});
         let mut profile = Profile::default();
         for _ in 0..2 {
-            profile.add(result.as_object().unwrap(), Duration::from_secs(1));
+            profile.add(&serde_json::from_value(result.clone()).unwrap(), Duration::from_secs(1));
         }
         profile
     }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_result_without_a_breakdown_has_only_log_and_other() {
         let mut profile = Profile::default();
-        profile.add(json!({"time_this_iter_s": 0.75}).as_object().unwrap(), Duration::from_secs(1));
+        profile.add(&Metrics::from([("time_this_iter_s", 0.75)]), Duration::from_secs(1));
         assert_eq!((seconds(&profile, "log"), seconds(&profile, "other")), (0.25, 0.75));
     }
 }

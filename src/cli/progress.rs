@@ -153,7 +153,7 @@ mod tests {
         let mut progress = progress(Some(20_000.0));
         for mean in [30.25, 25.0] {
             let result = json!({"timesteps_total": 10_000, "episode_reward_mean": mean});
-            progress.update(result.as_object().unwrap());
+            progress.update(&serde_json::from_value(result).unwrap());
         }
         // 10,000 steps in 100 s (a moment more): 99 whole steps per second, 10,000 left need 101 s.
         assert_eq!(
@@ -167,7 +167,7 @@ mod tests {
         let stats = json!({"kl": 0.01234, "clip_fraction": 0.1, "vf_explained_var": -0.5, "entropy": 1.0});
         let of = |learner: Value| {
             let result = json!({"info": {"learner": learner}});
-            Progress::learner(result.as_object().unwrap())
+            Progress::learner(&serde_json::from_value(result).unwrap())
         };
         let one = json!({"learner_stats": stats});
         let shown = ", KL 0.012, clip fraction 0.100, explained variance -0.500";

@@ -7,7 +7,6 @@ use std::process::Command;
 use pavlov_tune::ray1::DurableTrainable;
 use pavlov_tune::storage::{SyncConfig, fetch_run, open};
 use pavlov_tune::{Config, Driver, Error, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint};
-use serde_json::json;
 
 use crate::server::{Server, in_child};
 
@@ -29,7 +28,7 @@ impl Trainable for Walk {
     fn step(&mut self) -> Result<Metrics> {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         self.score += (self.state >> 40) as f64;
-        Ok(json!({ "score": self.score }).as_object().unwrap().clone())
+        Ok(Metrics::from([("score", self.score)]))
     }
 
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {

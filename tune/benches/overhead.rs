@@ -26,7 +26,7 @@ struct Trivial {
 impl Trainable for Trivial {
     fn step(&mut self) -> Result<Metrics> {
         self.steps += 1;
-        Ok(Metrics::from_iter([("score".into(), self.steps.into())]))
+        Ok(Metrics::from([("score", self.steps)]))
     }
     fn save_checkpoint(&mut self, _: &Path) -> Result<()> {
         Ok(())

@@ -20,7 +20,7 @@ impl Trainable for Newton {
     fn step(&mut self) -> Result<Metrics> {
         self.x = (self.x + self.target / self.x) / 2.0;
         let error = (self.x * self.x - self.target).abs();
-        Ok(Metrics::from_iter([("root".into(), self.x.into()), ("error".into(), error.into())]))
+        Ok(Metrics::from([("root", self.x), ("error", error)]))
     }
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
         std::fs::write(dir.join("x.json"), json!(self.x).to_string()).map_err(Error::io("write", dir))

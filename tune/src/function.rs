@@ -297,5 +297,5 @@ impl Trainable for FunctionTrainable {
 
 /// Returns the result with the key `__duplicate__`, by which the driver knows that there is no new result.
 fn duplicate() -> Metrics {
-    Metrics::from_iter([("__duplicate__".to_string(), true.into())])
+    Metrics::from([("__duplicate__", true)])
 }

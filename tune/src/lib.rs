@@ -151,6 +151,7 @@ mod held_folder;
 mod limit;
 pub mod loggers;
 mod metric;
+mod metrics;
 mod named;
 mod node;
 mod options;
@@ -179,6 +180,7 @@ pub use factory::TrainableFactory;
 pub use files::{LARGEST_FILE, read_file, replace_file, write_file};
 pub use function::{Function, IntoReport};
 pub use metric::Objective;
+pub use metrics::Metrics;
 pub use node::available_memory;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
@@ -194,11 +196,6 @@ pub use worker_transport::{PlacementStrategy, WorkerTransport, Workers};
 
 /// Settings as a JSON object.
 pub type Config = serde_json::Map<String, serde_json::Value>;
-
-/// One result as a JSON object, which may contain nested objects.
-///
-/// A value that does not exist yet is `null`, since JSON has no NaN.
-pub type Metrics = serde_json::Map<String, serde_json::Value>;
 
 /// Compiles the programs of the README as doc tests.
 #[cfg(doctest)]

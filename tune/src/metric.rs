@@ -1,7 +1,7 @@
 //! Looks up metrics in a result, and defines the objective of a scheduler.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::config::{self, nearest};
 use crate::loggers::flatten;
@@ -12,7 +12,7 @@ pub(crate) const DEFAULT_METRIC: &str = "_metric";
 
 /// Returns the value at a key whose parts are joined by `/`. A literal key of the result that contains a slash has
 /// precedence.
-pub(crate) fn find<'a>(result: &'a Metrics, key: &str) -> Option<&'a Value> {
+pub(crate) fn find<'a>(result: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     result.get(key).or_else(|| {
         key.match_indices('/').find_map(|(at, _)| find(result.get(&key[..at])?.as_object()?, &key[at + 1..]))
     })

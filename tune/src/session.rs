@@ -306,8 +306,8 @@ pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Resu
 /// Converts a value that a function reported or returned to metrics.
 pub(crate) fn into_metrics(value: Value) -> Result<Metrics> {
     match value {
-        Value::Object(metrics) => Ok(metrics),
-        Value::Number(_) => Ok(Metrics::from_iter([(DEFAULT_METRIC.to_string(), value)])),
+        Value::Object(metrics) => Ok(metrics.into()),
+        Value::Number(_) => Ok(Metrics::from([(DEFAULT_METRIC, value)])),
         other => Err(Error::Metric {
             key: "report".into(),
             value: other.to_string(),

@@ -63,7 +63,7 @@ impl TrialContext {
 ///     }
 ///     fn step(&mut self) -> Result<Metrics> {
 ///         self.x = (self.x + self.target / self.x) / 2.0;
-///         Ok(Metrics::from_iter([("root".to_string(), self.x.into())]))
+///         Ok(Metrics::from([("root", self.x)]))
 ///     }
 ///     fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
 ///         let file = dir.join("x");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pavlov_tune::{Driver, LoggerChoice, Metrics, RunOptions, Trainable, checkpoint};
+use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, Trainable, checkpoint};
 use serde_json::{Value, json};
 
 use crate::child::{child_home, in_child};
@@ -69,7 +69,7 @@ fn a_boxed_trainable_is_of_the_same_kind_as_a_plain_one() {
     let (_, path) = saved(home.path());
     let boxed: Box<dyn Trainable> = Box::new(Counter::default());
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
-    let mut driver = Driver::with(boxed, Metrics::new(), options).unwrap();
+    let mut driver = Driver::with(boxed, Config::new(), options).unwrap();
     driver.restore(&path).unwrap();
     assert_eq!(driver.train().unwrap()["total"], 3);
     assert_eq!(checkpoint::verify(&path, None).unwrap().kind, "Counter");
@@ -441,13 +441,13 @@ fn retained(scores: [Option<f64>; 5], attribute: &str, keep: usize) -> Vec<Vec<u
         checkpoint_score_attr: attribute.into(),
         ..RunOptions::default()
     };
-    let mut driver = Driver::with(Counter::default(), Metrics::new(), options()).unwrap();
+    let mut driver = Driver::with(Counter::default(), Config::new(), options()).unwrap();
     let mut steps = Vec::new();
     for (i, score) in scores.into_iter().enumerate() {
         if i == 3 {
             // A new process keeps to the same rule.
             let newest = checkpoint::latest(home.path()).unwrap().unwrap();
-            driver = Driver::with(Counter::default(), Metrics::new(), options()).unwrap();
+            driver = Driver::with(Counter::default(), Config::new(), options()).unwrap();
             driver.restore(&newest).unwrap();
         }
         driver.next_result = Some(object(json!({"score": score, "evaluation": {"score": score}})));
@@ -482,7 +482,7 @@ fn after_a_return_to_an_old_checkpoint_its_successors_count_as_the_newest() {
         checkpoint_score_attr: "none".into(),
         ..RunOptions::default()
     };
-    let mut driver = Driver::with(Counter::default(), Metrics::new(), options).unwrap();
+    let mut driver = Driver::with(Counter::default(), Config::new(), options).unwrap();
     let keep = tempfile::tempdir().unwrap();
     let old = driver.save_to(keep.path()).unwrap();
     for _ in 0..4 {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pavlov_tune::{
     Config, Driver, Error, ExportFormat, LoggerChoice, Metrics, Result, RunOptions, Trainable, TrialContext,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(crate) type Calls = Arc<Mutex<Vec<String>>>;
 
@@ -107,9 +107,9 @@ impl Trainable for Counter {
     }
 }
 
-pub(crate) fn object(value: Value) -> Metrics {
+pub(crate) fn object<T: From<Map<String, Value>>>(value: Value) -> T {
     match value {
-        Value::Object(object) => object,
+        Value::Object(object) => object.into(),
         other => panic!("{other} is not an object"),
     }
 }

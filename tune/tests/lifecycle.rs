@@ -97,7 +97,7 @@ fn a_reserved_key_of_the_wrong_kind_is_named_and_moves_no_counter() {
 
 #[test]
 fn every_auto_filled_field_is_there() {
-    let config = object(json!({"by": 3}));
+    let config: Config = object(json!({"by": 3}));
     let options = RunOptions {
         loggers: LoggerChoice::None,
         log_sys_usage: true,
@@ -171,7 +171,7 @@ fn the_hook_sees_the_complete_result_and_what_it_adds_stays() {
 #[test]
 fn a_duplicate_result_is_passed_on_and_counts_for_nothing() {
     let mut driver = silent(Counter::default());
-    let duplicate = object(json!({"__duplicate__": true, "total": 3}));
+    let duplicate: Metrics = object(json!({"__duplicate__": true, "total": 3}));
     driver.next_result = Some(duplicate.clone());
     assert_eq!(driver.train().unwrap(), duplicate);
     assert_eq!((driver.iteration(), driver.last_result()), (0, None));
@@ -192,7 +192,7 @@ fn buffered_training_stops_at_the_length_at_done_and_when_time_is_up() {
     assert_eq!(driver.train_buffered(hour, 3).unwrap().len(), 3);
     assert_eq!(driver.train_buffered(Duration::ZERO, 1000).unwrap().len(), 1);
     for key in ["done", "should_checkpoint", "__duplicate__"] {
-        driver.next_result = Some(Metrics::from_iter([(key.to_string(), json!(true))]));
+        driver.next_result = Some(Metrics::from([(key, true)]));
         assert_eq!(driver.train_buffered(hour, 1000).unwrap().len(), 1, "{key}");
     }
 }

@@ -62,7 +62,7 @@ fn results_with_an_endless_line_are_refused_from_both_ends() {
 #[test]
 fn results_are_one_json_object_per_line_and_params_the_settings() {
     let home = tempfile::tempdir().unwrap();
-    let config = object(json!({"by": 2}));
+    let config: Config = object(json!({"by": 2}));
     let options = RunOptions { logdir: Some(home.path().into()), ..RunOptions::default() };
     let mut driver = Driver::with(Counter::default(), config.clone(), options).unwrap();
     let results = [driver.train().unwrap(), driver.train().unwrap()];

@@ -86,8 +86,8 @@ fn pbt(config: Value) -> PopulationBasedTraining {
         "perturbation_interval": 2,
         "hyperparam_mutations": {"lr": {"uniform": [0.0, 1.0]}},
     });
-    let mut merged = object(defaults);
-    merged.extend(object(config));
+    let mut merged: Config = object(defaults);
+    merged.extend(object::<Config>(config));
     PopulationBasedTraining::new(serde_json::from_value(Value::Object(merged)).unwrap()).unwrap()
 }
 
@@ -575,7 +575,7 @@ fn settings_out_of_range_are_refused_with_the_rule() {
 #[test]
 fn an_objective_is_given_once_to_the_scheduler_or_to_the_sweep() {
     let set = |config: Value, sweep: Option<&Objective>| {
-        let mut config = object(config);
+        let mut config: Config = object(config);
         config.insert("type".into(), json!("ASHA"));
         let mut scheduler = from_config(&config, 0)?;
         scheduler.set_search_properties(sweep)?;

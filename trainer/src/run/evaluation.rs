@@ -69,7 +69,7 @@ impl Evaluations {
 
     /// Keeps the metrics of an evaluation as those of the last one, and its pictures, if any.
     pub(crate) fn keep(&mut self, metrics: Metrics, pictures: Option<Pictures>) {
-        self.last = Value::Object(metrics);
+        self.last = metrics.into();
         self.pictures = pictures;
     }
 

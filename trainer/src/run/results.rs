@@ -79,7 +79,7 @@ impl Results {
 
         let mut result = Metrics::new();
         result.extend(sampler_results.clone());
-        result.insert("sampler_results".into(), Value::Object(sampler_results));
+        result.insert("sampler_results".into(), sampler_results.into());
         result.insert("info".into(), Value::Object(block));
         result.insert("num_healthy_workers".into(), json!(workers.num_healthy_workers()));
         result.insert("num_remote_worker_restarts".into(), json!(workers.num_worker_restarts()));

@@ -2,7 +2,7 @@
 //!
 //! `result.json` is the source of truth. The other files are made from it or from the same results, and may be deleted.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Config, Metrics, Result, TrialContext};
 
@@ -110,8 +110,8 @@ pub trait Logger: Send {
 }
 
 /// Flattens nested objects: returns every value that is not an object, with its keys joined by `/`, in order.
-pub fn flatten(result: &Metrics) -> Vec<(String, &Value)> {
-    fn walk<'a>(prefix: &str, object: &'a Metrics, flat: &mut Vec<(String, &'a Value)>) {
+pub fn flatten(object: &Map<String, Value>) -> Vec<(String, &Value)> {
+    fn walk<'a>(prefix: &str, object: &'a Map<String, Value>, flat: &mut Vec<(String, &'a Value)>) {
         for (name, value) in object {
             let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
             match value {
@@ -121,7 +121,7 @@ pub fn flatten(result: &Metrics) -> Vec<(String, &Value)> {
         }
     }
     let mut flat = Vec::new();
-    walk("", result, &mut flat);
+    walk("", object, &mut flat);
     flat
 }
 

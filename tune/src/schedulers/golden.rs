@@ -78,7 +78,7 @@ impl Replay {
                     experiment_tag: number.to_string(),
                     status: TrialStatus::Pending,
                     resources: self.resources.clone(),
-                    last_result: event.get(3).map(|score| object(&json!({"score": score}))),
+                    last_result: event.get(3).map(|score| object(&json!({"score": score})).into()),
                 };
                 self.scheduler.on_trial_add(&mut trial).unwrap();
                 assert_eq!(Value::Object(trial.config.clone()), event[2], "{place}");

@@ -112,7 +112,7 @@ impl Columns<'_> {
         }
         let drawn = parameters(self.space, row.config).into_iter();
         cells.extend(drawn.map(|(path, value)| (format!("config/{path}"), value)));
-        let numbers = row.result.map(loggers::flatten).unwrap_or_default().into_iter();
+        let numbers = row.result.map(|result| loggers::flatten(result)).unwrap_or_default().into_iter();
         let numbers = numbers.filter(|(key, value)| {
             let is_setting = key.starts_with("config/");
             !is_setting && !value.is_array() && key != "trial_id" && Some(key.as_str()) != self.metric()
@@ -260,7 +260,9 @@ mod tests {
         let configs = [0.25, 0.123456789, 0.5].map(|lr| object(json!({"lr": lr, "gamma": 0.9})));
         let results = [Some(7.5), Some(9.25), None].map(|loss| {
             loss.map(|loss| {
-                object(json!({"training_iteration": 3, "loss": loss, "hist": [1], "config": {"lr": 1}}))
+                Metrics::from(object(
+                    json!({"training_iteration": 3, "loss": loss, "hist": [1], "config": {"lr": 1}}),
+                ))
             })
         });
         let rows: Vec<Row<'_>> = ["t_0", "t_1", "t_2"]
