@@ -232,6 +232,25 @@ fn a_file_that_the_manifest_does_not_list_is_not_read() {
     assert!(message.contains("metadata.json is not listed in manifest.json, so it is not read"), "{message}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_of_holes_larger_than_the_memory_is_refused_unread() {
+    let home = tempfile::tempdir().unwrap();
+    let (_, path) = saved(home.path());
+    let size = 1_u64 << 43;
+    let total = fs::OpenOptions::new().write(true).open(path.join("state/total")).unwrap();
+    total.set_len(size).unwrap();
+    forge_manifest(&path, |manifest| {
+        let files = manifest["files"].as_array_mut().unwrap();
+        files.iter_mut().find(|file| file["path"] == "state/total").unwrap()["bytes"] = json!(size);
+    });
+    let message = refusal(&path);
+    assert!(
+        message.contains("state/total has 8796093022208 bytes") && message.contains("sparse"),
+        "{message}"
+    );
+}
+
 #[test]
 fn a_folder_that_is_a_link_is_refused() {
     let home = tempfile::tempdir().unwrap();

@@ -28,6 +28,7 @@ mod fetch;
 mod object;
 mod retention;
 mod set_aside;
+mod sparse;
 mod state_hash;
 mod write;
 
@@ -148,6 +149,9 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
             );
             return Err(Error::checkpoint(dir, reason));
         }
+    }
+    for file in &manifest.files {
+        sparse::refuse(dir, &file.path)?;
     }
     // The checks above read no content. All files are checked so first: reading a large file takes long.
     for file in &manifest.files {
