@@ -10,8 +10,8 @@ use pavlov_envs::EnvCreator;
 use pavlov_trainer::agents::{Agent, Policies};
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Result, Session, Trainer, TrainerExt, load_session, overlay_what_fits,
-    policies_of, resolve, to_config, validate,
+    Algorithm, Common, Evaluation, PolicyFormat, Result, Session, Trainer, TrainerExt, load_session,
+    overlay_what_fits, policies_of, resolve, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{self as tune, Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -42,11 +42,11 @@ pub trait AnyAlgorithm: Trainable {
     /// Fails whenever [`Algorithm::restore_policies`] does.
     fn restore_policies(&mut self, checkpoint: &Path) -> Result<()>;
 
-    /// Writes the run's only policy as TorchScript: see [`Algorithm::export_policy_model`].
+    /// Writes the run's only policy for other programs: see [`Algorithm::export_policy_model`].
     ///
     /// # Errors
     /// Fails whenever [`Algorithm::export_policy_model`] does.
-    fn export_policy_model(&self, dir: &Path) -> Result<PathBuf>;
+    fn export_policy_model(&self, dir: &Path, format: PolicyFormat) -> Result<PathBuf>;
 }
 
 impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
@@ -70,8 +70,8 @@ impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
         Algorithm::restore_policies(self, checkpoint)
     }
 
-    fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
-        Algorithm::export_policy_model(self, dir)
+    fn export_policy_model(&self, dir: &Path, format: PolicyFormat) -> Result<PathBuf> {
+        Algorithm::export_policy_model(self, dir, format)
     }
 }
 

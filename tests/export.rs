@@ -1,6 +1,5 @@
 //! Exported policies: TorchScript that answers as the policy does, here and in Python.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,7 +11,9 @@ use pavlov::trainer::settings::ObservationFilter;
 use pavlov::trainer::unsquash;
 use serde_json::json;
 
-use crate::support::{assert_close, floats, quiet, tiny_ddpg, tiny_dqn, tiny_ppo, tiny_sac, tiny_td3};
+use crate::support::{
+    assert_close, floats, python_with, quiet, tiny_ddpg, tiny_dqn, tiny_ppo, tiny_sac, tiny_td3,
+};
 
 /// 7 observations, not the number the export was traced with.
 fn observations(width: usize) -> Vec<f32> {
@@ -176,23 +177,9 @@ module = torch.jit.load(sys.argv[1])
 print(json.dumps(module(torch.tensor(json.load(sys.stdin))).tolist()))
 "#;
 
-/// The Python to test with, if there is one that has torch.
-fn python_with_torch() -> Option<std::ffi::OsString> {
-    let python = std::env::var_os("PAVLOV_TEST_PYTHON").filter(|python| {
-        let probe = ["-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"];
-        Command::new(python).args(probe).status().is_ok_and(|status| status.success())
-    });
-    if python.is_none() {
-        // Not `eprintln!`: the test harness would swallow it.
-        let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has torch\n";
-        std::io::stderr().write_all(note).expect("standard error");
-    }
-    python
-}
-
 #[test]
 fn exported_policies_load_in_python_and_agree() {
-    let Some(python) = python_with_torch() else { return };
+    let Some(python) = python_with("torch") else { return };
     let home = tempfile::tempdir().expect("a directory");
     let exports = [
         export(tiny_ppo(), "CartPole-v1", &home.path().join("discrete")),

@@ -16,7 +16,7 @@ use crate::support::{assert_close, floats, quiet, refused, spec, tiny_dqn, tiny_
 
 #[path = "../examples/support/catch.rs"]
 mod catch;
-use catch::Catch;
+pub(crate) use catch::Catch;
 
 /// PPO that learns to catch in some seconds.
 fn ppo() -> Ppo {

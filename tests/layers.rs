@@ -73,6 +73,7 @@ const ROOMS: &[&str] = &[
     "policy",
     "agents",
     "sample",
+    "export",
     "workers",
     "plan",
     "run",

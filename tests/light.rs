@@ -66,6 +66,19 @@ fn every_kind_of_policy_trains_on_the_fused_engine() {
 }
 
 #[test]
+fn a_policy_becomes_onnx_and_torchscript_is_refused() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut recurrent = ppo();
+    recurrent.common.model.use_lstm = true;
+    let trainer = recurrent.builder("CartPole-v1").loggers(LoggerChoice::None).build();
+    let mut session = trainer.expect("a trainer").session(1).expect("a session");
+    session.export(&home.path().join("pole.onnx")).expect("an export");
+    assert!(home.path().join("pole.onnx").exists());
+    let refusal = session.export(&home.path().join("pole.pt")).expect_err("no libtorch").to_string();
+    assert!(refusal.contains("TorchScript") && refusal.contains("`.onnx`"), "{refusal}");
+}
+
+#[test]
 fn what_only_libtorch_computes_is_refused_with_the_way_out() {
     let mut swish = ppo();
     swish.common.model.fcnet_activation = Activation::Swish;

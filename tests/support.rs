@@ -267,6 +267,22 @@ pub(crate) fn tiny_td3() -> Td3 {
     td3
 }
 
+/// The Python to test with, if there is one that has `module`.
+pub(crate) fn python_with(module: &str) -> Option<std::ffi::OsString> {
+    let python = std::env::var_os("PAVLOV_TEST_PYTHON").filter(|python| {
+        let probe =
+            format!("import importlib.util, sys; sys.exit(importlib.util.find_spec('{module}') is None)");
+        let probed = std::process::Command::new(python).args(["-c", &probe]).status();
+        probed.is_ok_and(|status| status.success())
+    });
+    if python.is_none() {
+        // Not `eprintln!`: the test harness would swallow it.
+        let note = format!("skipped: set PAVLOV_TEST_PYTHON to a Python that has {module}\n");
+        std::io::Write::write_all(&mut std::io::stderr(), note.as_bytes()).expect("standard error");
+    }
+    python
+}
+
 /// A driver that writes nothing.
 pub(crate) fn quiet<T: Trainer>(settings: T, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<T>>> {
     settings.builder(env).loggers(LoggerChoice::None).build()

@@ -14,6 +14,7 @@ mod golden;
 mod images;
 mod layers;
 mod learners;
+mod onnx;
 mod plans;
 mod processes;
 mod ray;

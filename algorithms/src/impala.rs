@@ -295,6 +295,10 @@ impl NetPolicy for ImpalaPolicy {
         act.sample(&self.nets.dist, inputs)
     }
 
+    fn distribution(&self) -> Option<&ActionDist> {
+        Some(&self.nets.dist)
+    }
+
     fn step_columns(&self) -> Vec<(Column, usize)> {
         vec![(Column::ACTION_LOGP, 1)]
     }

@@ -242,6 +242,10 @@ impl NetPolicy for PpoPolicy {
         act.sample(&self.nets.dist, inputs)
     }
 
+    fn distribution(&self) -> Option<&ActionDist> {
+        Some(&self.nets.dist)
+    }
+
     /// The columns that are stored when acting: the action's log-probability for the clipped surrogate and, for the KL
     /// penalty, the inputs of the action distribution.
     fn step_columns(&self) -> Vec<(Column, usize)> {

@@ -333,6 +333,10 @@ impl NetPolicy for SacPolicy {
         act.sample_with_noise(&self.dist, inputs, &self.config.common.exploration_config)
     }
 
+    fn distribution(&self) -> Option<&ActionDist> {
+        Some(&self.dist)
+    }
+
     fn best_actions<'t>(&self, inputs: Value<'t>) -> Option<Value<'t>> {
         (!self.dist.is_discrete()).then(|| inputs.narrow(0, self.dist.action_width()).tanh())
     }

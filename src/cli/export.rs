@@ -1,31 +1,37 @@
-//! `pavlov export`: writes a saved policy as a TorchScript file that other programs can run.
+//! `pavlov export`: writes a saved policy as a file that other programs can run.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use pavlov_trainer::PolicyFormat;
 
 use super::exit::usage;
 use super::output::print;
 use super::run_dir::find_checkpoint;
 use crate::load_policy;
 
-/// Write a saved policy as TorchScript, for Python and C++
+/// Write a saved policy as ONNX or TorchScript, for other programs
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  pavlov export runs/first --out pole.pt\n\n\
-                        The file holds one function, from observations as the environment writes them, one row each, to \
-                        the network's outputs: Q-values, logits of the actions, or means and logarithms of deviations; \
-                        of SAC on a box, TD3 and DDPG the best actions as the environment takes them. One-hot coding and the observation filter are inside of it. It is compared with the policy \
-                        before it is there.\nIn Python: torch.jit.load(\"pole.pt\")(observations).")]
+#[command(after_help = "Example:\n  pavlov export runs/first --out pole.onnx\n\n\
+                        The end of the file's name says the format. ONNX (.onnx): from observations as the environment writes \
+                        them, a batch of rows, to the actions that it takes; masks and recurrent state are inputs, too. \
+                        FILE.onnx.json describes all inputs and outputs. TorchScript (.pt): to the network's outputs \
+                        (Q-values, logits of the actions, or means and logarithms of deviations), of SAC on a box, TD3 and \
+                        DDPG to actions. One-hot coding and the observation filter are part of the file. The file is compared \
+                        with the policy before it is written.")]
 pub(super) struct ExportArgs {
     /// A checkpoint or a run directory (its newest checkpoint), or the URL of one
     #[arg(value_name = "DIR|URL")]
     checkpoint: PathBuf,
-    /// The file to write; an existing file is replaced
-    #[arg(long, value_name = "FILE.pt")]
+    /// The file to write, which ends in .onnx or .pt; an existing file is replaced
+    #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Id of the policy, if the run has several
     #[arg(long, value_name = "ID")]
     policy: Option<String>,
+    /// Draw actions from the policy's distribution by an input of random numbers, instead of taking the best (ONNX only)
+    #[arg(long)]
+    sample: bool,
 }
 
 pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
@@ -37,9 +43,19 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
         _ if args.out.is_dir() => return Err(usage(format!("--out is {shown}, but that is a directory"))),
         _ => {}
     }
+    let format = PolicyFormat::of(&args.out).map_err(|error| usage(error.to_string()))?;
     let checkpoint = find_checkpoint(&args.checkpoint)?;
     let mut policy = load_policy(&checkpoint, args.policy.as_deref(), 1)?;
-    policy.export(&args.out)?;
+    if args.sample {
+        policy.export_drawing(&args.out)?;
+    } else {
+        policy.export(&args.out)?;
+    }
     let space = policy.observation_space();
-    print(&format!("{shown}: the policy of {}, from rows of {space}", checkpoint.display())).map(drop)
+    let described = match format {
+        PolicyFormat::Onnx => format!("; {shown}.json says what goes in and comes out"),
+        PolicyFormat::TorchScript => String::new(),
+    };
+    print(&format!("{shown}: the policy of {}, from rows of {space}{described}", checkpoint.display()))
+        .map(drop)
 }

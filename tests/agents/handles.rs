@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use pavlov::prelude::*;
 use pavlov::torch::{CModule, Tensor};
-use pavlov::trainer::{Callbacks, Episode};
+use pavlov::trainer::{Callbacks, Episode, PolicyFormat};
 use serde_json::json;
 
 use super::settings::{first_and_others, spread, with};
@@ -27,7 +27,7 @@ fn each_policy_acts_and_is_exported_by_its_id() {
         let mut session = driver.session_of(id, 3).expect("a session");
         assert_eq!(session.compute_actions(&obs, false).expect("three actions"), acted, "{id}");
         let dir = tempfile::tempdir().expect("a directory");
-        let file = driver.export_policy_model_of(id, dir.path()).expect("a file");
+        let file = driver.export_policy_model_of(id, dir.path(), PolicyFormat::TorchScript).expect("a file");
         let module = CModule::load(file).expect("a module");
         let logits = module.forward_ts(&[Tensor::from_slice(&obs).view([3, 18])]).expect("logits");
         let best = Vec::<i64>::try_from(logits.argmax(-1, false)).expect("three numbers");
@@ -37,8 +37,11 @@ fn each_policy_acts_and_is_exported_by_its_id() {
     refused(driver.compute_actions(&obs, false), &["several policies (first, others)"]);
     refused(driver.compute_actions_of("third", &obs, false), &["no policy `third`; there is first, others"]);
     let dir = tempfile::tempdir().expect("a directory");
-    refused(driver.export_policy_model(dir.path()), &["several policies (first, others)"]);
-    refused(driver.export_policy_model_of("third", dir.path()), &["no policy `third`"]);
+    refused(
+        driver.export_policy_model(dir.path(), PolicyFormat::Onnx),
+        &["several policies (first, others)"],
+    );
+    refused(driver.export_policy_model_of("third", dir.path(), PolicyFormat::Onnx), &["no policy `third`"]);
 }
 
 #[test]

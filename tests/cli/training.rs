@@ -141,6 +141,12 @@ fn a_run_is_exported_to_a_file_that_acts_and_other_places_are_refused() {
     let module = pavlov::torch::CModule::load(&file).expect("a module");
     let logits = module.forward_ts(&[pavlov::torch::Tensor::from_slice(&[0.1_f32; 8]).view([2, 4])]);
     assert_eq!(logits.expect("logits").size(), [2, 2]);
+    let onnx = dir.path().join("pole.onnx");
+    let ran = pavlov(&["export", text(&out), "--out", text(&onnx), "--sample"]).ok();
+    assert!(ran.stdout.contains("pole.onnx.json says what goes in and comes out"), "{}", ran.stdout);
+    assert!(onnx.exists() && dir.path().join("pole.onnx.json").exists());
+    let other = dir.path().join("pole.x");
+    pavlov(&["export", text(&out), "--out", text(&other)]).refused("`.onnx` is ONNX, `.pt` is TorchScript");
     let place = dir.path().join("none").join("pole.pt");
     pavlov(&["export", text(&out), "--out", text(&place)]).refused("there is no directory");
     pavlov(&["export", text(dir.path()), "--out", text(&file)]).refused("no whole checkpoint");

@@ -25,6 +25,7 @@
 pub mod agents;
 mod base;
 mod experience;
+mod export;
 mod learn;
 pub mod plan;
 pub mod policy;
@@ -37,6 +38,7 @@ pub mod workers;
 
 pub use agents::{PolicyChange, register_policy_mapping_fn};
 pub use base::{Episode, Error, Result, SamplerPerf, notice};
+pub use export::PolicyFormat;
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
     Algorithm, Builder, Memory, Run, Trainer, TrainerExt, load_session, overlay_known, overlay_what_fits,

@@ -11,7 +11,10 @@ mod learner_state;
 pub(crate) mod loss;
 pub mod nets;
 pub(crate) mod params;
+mod recording;
 mod values;
 
 pub use learner::Learner;
 pub(crate) use learner::Moment;
+pub use recording::Recording;
+pub(crate) use recording::{Step, Weights};

@@ -16,6 +16,7 @@ pub use crate::base::{DEFAULT_POLICY, PolicyId, Spaces, Stats};
 use crate::experience::{Column, SampleBatch};
 pub use crate::experience::{Fragment, FragmentMasks, FragmentMemory, Values};
 use crate::learn::Learner;
+pub use crate::learn::Recording;
 pub use crate::learn::distributions::{ActionDist, ActionRows, Dist};
 use crate::learn::engines::Report;
 pub use crate::learn::loss::Seen;
@@ -94,6 +95,30 @@ pub trait Policy: Send + std::fmt::Debug {
     /// An error ends the fragment and counts as a failure of the worker; in the trainer's own thread it fails the
     /// iteration.
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
+
+    /// The network's outputs that actions are chosen by, `[copies, columns]` in row-major order: parameters of a
+    /// distribution, Q-values, or actions. Exported files are compared with them.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the policy has no network, as by default.
+    fn outputs(&mut self, _seen: Seen<'_>) -> Result<Vec<f32>> {
+        Err(Error::state("the policy", "it has no network"))
+    }
+
+    /// The computation of [`outputs`](Self::outputs) as data, for export. `options` is the number of flags of legal actions
+    /// per row, `None` without action masks.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the policy has no network, as by default, or its network does what no exported file can
+    /// hold.
+    fn recording(&self, _options: Option<usize>) -> Result<Recording> {
+        Err(Error::state("the policy", "it has no network to export"))
+    }
+
+    /// The distribution of actions, whose parameters are the [`outputs`](Self::outputs); `None` if there is none.
+    fn distribution(&self) -> Option<&ActionDist> {
+        None
+    }
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), in the order of
     /// [`env_major`](crate::experience::env_major); by default single steps, discounted by the `gamma` of the run.

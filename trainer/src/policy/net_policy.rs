@@ -2,9 +2,10 @@
 
 use crate::base::{Error, Result, State, Stream, Weights};
 use crate::experience::{Column, Fragment, SampleBatch};
-use crate::learn::Learner;
+use crate::learn::distributions::ActionDist;
 use crate::learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
 use crate::learn::nets::NetBuilder;
+use crate::learn::{Learner, Recording};
 use crate::policy::act::Act;
 use crate::policy::class::PolicyClass;
 use crate::policy::{Learned, Policy};
@@ -42,6 +43,12 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// For export: the policy's actions without exploring, `[rows, components]` in [-1, 1], if they are a function of
     /// the [`action_inputs`](Self::action_inputs). See [`Policy::best_actions`].
     fn best_actions<'t>(&self, _inputs: Value<'t>) -> Option<Value<'t>> {
+        None
+    }
+
+    /// For export: the distribution that [`act`](Self::act) draws actions from, with the
+    /// [`action_inputs`](Self::action_inputs) as its parameters; `None` if there is none.
+    fn distribution(&self) -> Option<&ActionDist> {
         None
     }
 
@@ -172,6 +179,30 @@ impl<P: NetPolicy> Policy for Networked<P> {
         let observed = Observed { obs: seen.obs, mask: seen.mask, remembered };
         let inputs = learner.evaluate(observed, noise, *columns, |net, x| policy.action_inputs(net, x))?;
         policy.act(inputs, act)
+    }
+
+    fn outputs(&mut self, seen: Seen<'_>) -> Result<Vec<f32>> {
+        let Self { policy, learner, columns, .. } = self;
+        let remembered = (learner.memory_width() > 0).then_some(Remembered {
+            memory: seen.memory,
+            resets: seen.resets,
+            lengths: None,
+        });
+        let observed = Observed { obs: seen.obs, mask: seen.mask, remembered };
+        Ok(learner.evaluate(observed, None, *columns, |net, x| policy.action_inputs(net, x))?.to_vec())
+    }
+
+    fn recording(&self, options: Option<usize>) -> Result<Recording> {
+        let policy = &self.policy;
+        self.learner.record(
+            options,
+            |net, x| policy.action_inputs(net, x),
+            |outputs| policy.best_actions(outputs),
+        )
+    }
+
+    fn distribution(&self) -> Option<&ActionDist> {
+        self.policy.distribution()
     }
 
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {

@@ -1,6 +1,7 @@
 //! Acting with the policies of an algorithm: single actions, sessions, whole episodes, export.
 
 use crate::base::{Device, Error, Result, Stream};
+use crate::export::PolicyFormat;
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;
 use crate::sample::{Action, Evaluation, EvaluationTask, Inference, Session, play, rows};
@@ -121,22 +122,25 @@ impl<T: Trainer> Algorithm<T> {
         (0..copies).map(|_| Stream::new(self.inference_rng.below(u64::MAX), "inference", 0)).collect()
     }
 
-    /// Writes the run's only policy as TorchScript, `model.pt` in `dir`; see [`Session::export`].
+    /// Writes the run's only policy for other programs, in `dir`: as `model.onnx` or `model.pt`; see [`Session::export`].
     ///
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir`
     /// cannot be made, or the algorithm is not set up.
-    pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
-        self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir)
+    pub fn export_policy_model(&self, dir: &Path, format: PolicyFormat) -> Result<PathBuf> {
+        self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir, format)
     }
 
-    /// Writes the policy `id` as TorchScript, `model.pt` in `dir`; see [`Session::export`].
+    /// Writes the policy `id` for other programs, in `dir`: as `model.onnx` or `model.pt`; see [`Session::export`].
     ///
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and
     /// [`Error::State`] if `dir` cannot be made or the algorithm is not set up.
-    pub fn export_policy_model_of(&self, id: &str, dir: &Path) -> Result<PathBuf> {
-        let path = dir.join("model.pt");
+    pub fn export_policy_model_of(&self, id: &str, dir: &Path, format: PolicyFormat) -> Result<PathBuf> {
+        let path = dir.join(match format {
+            PolicyFormat::Onnx => "model.onnx",
+            PolicyFormat::TorchScript => "model.pt",
+        });
         std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;
         self.replica(id, vec![Stream::new(0, "export", 0)])?.export(&path)?;
         Ok(path)

@@ -2,6 +2,7 @@
 
 use crate::agents::{Agent, EnvInfo};
 use crate::base::{Error, Result, Stream, Weights, catch, rules};
+use crate::export::PolicyFormat;
 use crate::policy::Policy;
 use crate::run::gif::write_gif;
 use crate::run::resolve::{resolve, to_config, validate};
@@ -254,7 +255,8 @@ impl<T: Trainer> Trainable for Algorithm<T> {
 
     fn export_model(&mut self, format: ExportFormat, dir: &Path) -> pavlov_tune::Result<Option<PathBuf>> {
         match format {
-            ExportFormat::Model => Ok(Some(self.export_policy_model(dir)?)),
+            ExportFormat::Model => Ok(Some(self.export_policy_model(dir, PolicyFormat::TorchScript)?)),
+            ExportFormat::Onnx => Ok(Some(self.export_policy_model(dir, PolicyFormat::Onnx)?)),
             _ => Ok(None),
         }
     }

@@ -11,8 +11,6 @@ mod endings;
 mod env_runner;
 mod episode_schedule;
 mod evaluation;
-#[cfg_attr(not(feature = "torch"), path = "no_export.rs")]
-mod export;
 mod filter;
 mod follower;
 mod masks;
@@ -43,5 +41,6 @@ pub use messages::{Reply, Request, Sampled};
 pub use session::{Action, Session};
 pub(crate) use session::{Inference, rows};
 pub use spec::{Code, WorkerNames, WorkerSpec};
+pub(crate) use transforms::{FloatActions, PolicyToEnv};
 pub use transforms::{normalize, unsquash};
 pub use worker::RolloutWorker;

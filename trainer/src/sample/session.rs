@@ -35,10 +35,10 @@ impl Action {
 /// of each environment copy from one call to the next, until [`reset`](Self::reset).
 #[derive(Debug)]
 pub struct Session {
-    pub(super) id: PolicyId,
+    pub(crate) id: PolicyId,
     /// Preprocessing, filter and recurrent states.
-    pub(super) desk: Inference,
-    pub(super) policies: PolicyMap,
+    pub(crate) desk: Inference,
+    pub(crate) policies: PolicyMap,
     /// Number of environment copies.
     copies: usize,
     /// Number of environment steps of the run, at which exploration schedules stand.
@@ -119,12 +119,12 @@ impl Session {
 /// Acts one step at a time, for sessions and exports, by a policy that the caller passes.
 #[derive(Debug)]
 pub(crate) struct Inference {
-    pub(super) pilot: Connector,
-    pub(super) storage: RolloutBuffer,
+    pub(crate) pilot: Connector,
+    pub(crate) storage: RolloutBuffer,
     /// The environment's observation space.
-    pub(super) space: Space,
+    pub(crate) space: Space,
     /// The space of the observations that the policy gets, converted and filtered; `space` is the environment's.
-    pub(super) stored: Space,
+    pub(crate) stored: Space,
     /// Scalar type of raw observations.
     obs_dtype: DType,
     /// Number of values of an action.
@@ -152,6 +152,11 @@ impl Inference {
             obs_dtype: spec.names.env_info.obs_dtype,
             action_width: spaces.action_space.width(),
         })
+    }
+
+    /// Number of environment copies.
+    pub(crate) fn copies(&self) -> usize {
+        self.pilot.copies()
     }
 
     /// Number of raw observations in `obs`; an error if they have another scalar type, or their last one is not whole.

@@ -31,6 +31,7 @@ mod torch;
 pub(crate) use backend::Backend;
 pub use backend::Report;
 pub(crate) use fused::Fused;
+pub(crate) use norm::EPSILON as NORM_EPSILON;
 pub(crate) use together::Together;
 pub(crate) use torch::libtorch;
 #[cfg(feature = "torch")]

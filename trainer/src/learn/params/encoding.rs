@@ -11,11 +11,11 @@ use pavlov_envs::{DType, Element, Layout, Space};
 /// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
-    pub(super) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
     /// Shape of a raw row.
     shape: Vec<i64>,
     /// Number of scalars of a raw row.
-    pub(super) raw_width: usize,
+    pub(crate) raw_width: usize,
     /// Type of the scalars of a raw row.
     kind: Kind,
     /// Number of scalars of an encoded row.
@@ -24,7 +24,7 @@ pub struct Encoding {
 
 /// A part of a raw row, and the columns of the encoded row that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Numbers {
         from: usize,
         to: usize,

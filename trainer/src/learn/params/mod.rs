@@ -19,6 +19,7 @@ mod tensors;
 
 pub(crate) use buffer::Buffer;
 pub use encoding::Encoding;
+pub(crate) use encoding::Part;
 pub(crate) use encoding::{Raw, readable};
 pub use groups::{Group, Rule};
 pub(crate) use groups::{GroupRange, LearningGroups};

@@ -1,6 +1,7 @@
 //! The connection between an environment and a policy, used by the sampler, evaluations and sessions.
 
 mod choosing;
+mod exporting;
 mod gathering;
 mod lending;
 mod making;

@@ -2,37 +2,24 @@
 //! environment's form. The observation filter is part of the function.
 
 use crate::base::{Error, Result};
+use crate::export::spaces::{Raw, draw, shape, tame};
+use crate::export::write_whole;
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
-use crate::sample::filter::RunningStat;
-use crate::sample::session::{Inference, Session};
-use pavlov_envs::{DType, Element, NpRandom, Space};
+use crate::sample::{Inference, Session};
+use pavlov_envs::{DType, NpRandom, Space};
 use pavlov_tune as tune;
-use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io;
 use std::io::Write;
 use std::path::Path;
-use std::{fs, io};
 use tch::{CModule, Device, Kind, Tensor};
 
 /// Number of random batches of observations on which the exported function is compared with the policy.
 const COMPARISONS: usize = 8;
 
 impl Session {
-    /// Writes the policy as TorchScript: a function from raw observations `[rows, ...]` to the outputs of the policy,
-    /// `[rows, columns]`. One-hot coding and the observation filter are part of the function.
-    ///
-    /// If the policy has [`Policy::best_actions`] (SAC with continuous actions, TD3, DDPG), the outputs are actions,
-    /// scaled to the bounds of the action space. Otherwise they are parameters of the action distribution, or Q-values;
-    /// the caller chooses the best action, masks illegal ones, and scales actions to the bounds.
-    ///
-    /// The function is read back and compared with the policy before `file` appears.
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] if the policy has recurrent layers or no network, or if the outputs of the function
-    /// differ from the policy's. Returns [`Error::State`] or [`Error::Torch`] if the file cannot be written, or
-    /// libtorch cannot trace the network.
-    pub fn export(&mut self, file: &Path) -> Result<()> {
+    pub(super) fn export_torchscript(&mut self, file: &Path) -> Result<()> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
         if policy.memory_width() > 0 {
@@ -42,25 +29,18 @@ impl Session {
         }
         let _guard = tch::no_grad_guard();
         let traced = trace(policy, &Entrance::of(desk), &desk.space, desk.pilot.action_space())?;
-        // The file appears complete, and only if its function agrees with the policy.
-        let mut unfinished = OsString::from(file);
-        unfinished.push(".unfinished");
         let room = 2 * policy.get_weights().bytes() + (1 << 20);
-        let written = refuse_full_disk(&unfinished, room)
-            .map_err(|error| tune::Error::io("write", file)(error).into())
-            .and_then(|()| Ok(traced.save(&unfinished)?))
-            .and_then(|()| compare(&CModule::load(&unfinished)?, desk, policy))
-            .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(tune::Error::io("write", file))?));
-        if written.is_err() {
-            // The unfinished file may not exist.
-            let _ = fs::remove_file(&unfinished);
-        }
-        written
+        write_whole(file, |unfinished| {
+            let written = refuse_full_disk(unfinished, room);
+            written.map_err(|error| crate::Error::from(tune::Error::io("write", file)(error)))?;
+            traced.save(unfinished)?;
+            compare(&CModule::load(unfinished)?, desk, policy)
+        })
     }
 }
 
 /// Returns an error if the disk has no room for `bytes` bytes at `file`: on a full disk libtorch would end the process.
-fn refuse_full_disk(file: &OsStr, bytes: u64) -> io::Result<()> {
+fn refuse_full_disk(file: &Path, bytes: u64) -> io::Result<()> {
     let mut file = File::create(file)?;
     let piece = [0; 1 << 16];
     (0..bytes.div_ceil(1 << 16)).try_for_each(|_| file.write_all(&piece))
@@ -77,10 +57,9 @@ struct Entrance {
 
 impl Entrance {
     fn of(desk: &Inference) -> Self {
-        let boxes = matches!((&desk.space, &desk.stored), (Space::Box { .. }, Space::Box { .. }));
-        let filter = desk.pilot.filter.as_ref().map(|filter| filter.running());
-        let same = desk.space == desk.stored || (boxes && filter.is_none());
-        Self { space: desk.space.clone(), flat: !same, filter: filter.map(statistics) }
+        let Raw { space, is_flattened, filter } = Raw::of(desk);
+        let filter = filter.map(|(mean, std)| (Tensor::from_slice(&mean), Tensor::from_slice(&std)));
+        Self { space: space.clone(), flat: is_flattened, filter }
     }
 
     /// Converts raw observations to the policy's input.
@@ -97,14 +76,6 @@ impl Entrance {
             None => rows,
         }
     }
-}
-
-/// Mean and divisor of each component, as [`MeanStdFilter::apply`](crate::sample::filter::MeanStdFilter::apply)
-/// computes them.
-fn statistics(running: &RunningStat) -> (Tensor, Tensor) {
-    let width = running.mean().len();
-    let std: Vec<f64> = (0..width).map(|i| running.variance(i).sqrt() + 1e-6).collect();
-    (Tensor::from_slice(running.mean()), Tensor::from_slice(&std))
 }
 
 /// Traces the policy, with the conversion of raw observations and, where they exist, of actions.
@@ -177,8 +148,7 @@ fn compare(module: &CModule, desk: &mut Inference, policy: &mut dyn Policy) -> R
 
 /// Shape of a batch of `rows` raw observations.
 fn sizes(space: &Space, rows: usize) -> Vec<i64> {
-    let row = if matches!(space, Space::Box { .. }) { space.shape() } else { vec![space.width()] };
-    std::iter::once(rows).chain(row).map(|n| n as i64).collect()
+    std::iter::once(rows).chain(shape(space)).map(|n| n as i64).collect()
 }
 
 /// libtorch's scalar type of a space.
@@ -188,35 +158,5 @@ fn kind(space: &Space) -> Kind {
         DType::I64 => Kind::Int64,
         DType::F32 => Kind::Float,
         DType::F64 => Kind::Double,
-    }
-}
-
-/// Fills `rows` with random observations of the space.
-fn draw(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
-    fn typed<T: Element>(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
-        let rows: &mut [T] = bytemuck::cast_slice_mut(rows);
-        rows.chunks_exact_mut(space.width()).for_each(|row| space.sample(random, row));
-    }
-    match space.dtype() {
-        DType::U8 => typed::<u8>(space, random, rows),
-        DType::I64 => typed::<i64>(space, random, rows),
-        DType::F32 => typed::<f32>(space, random, rows),
-        DType::F64 => typed::<f64>(space, random, rows),
-    }
-}
-
-/// Returns the space with bounds beyond a million replaced by infinity: random draws then have a usual size.
-fn tame(space: &Space) -> Space {
-    match space.clone() {
-        Space::Box { low, high, shape, dtype } => {
-            let free = |bound: f64| if bound.abs() > 1e6 { bound.signum() * f64::INFINITY } else { bound };
-            let [low, high] = [low, high].map(|bounds| bounds.into_iter().map(free).collect());
-            Space::Box { low, high, shape, dtype }
-        }
-        Space::Dict(parts) => {
-            Space::Dict(parts.iter().map(|(name, part)| (name.clone(), tame(part))).collect())
-        }
-        Space::Tuple(parts) => Space::Tuple(parts.iter().map(tame).collect()),
-        other => other,
     }
 }

@@ -1,0 +1,82 @@
+"""Compares exported policies with what the policy did: `compare.py FOLDER`."""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+
+
+def close(found, wanted, what):
+    found = np.asarray(found, np.float64)
+    wanted = np.asarray(wanted, np.float64)
+    assert found.shape == wanted.shape, (what, found.shape, wanted.shape)
+    gap = np.abs(found - wanted) / (1 + np.abs(wanted))
+    assert np.all(gap <= 1e-5), (what, gap.max(), found, wanted)
+
+
+def feed(description, copies, step, memory, noise):
+    values = {}
+    for port in description["inputs"]:
+        shape = [copies, *port["shape"][1:]]
+        name = port["name"]
+        if name in ("obs", "mask"):
+            values[name] = np.asarray(step[name]).reshape(shape).astype(port["dtype"])
+        elif name == "noise":
+            values[name] = noise(shape).astype(np.float32)
+        else:
+            values[name] = memory.get(name, np.zeros(shape, np.float32))
+    return values
+
+
+def check_draws(found, values, step):
+    """The drawn action and its probability follow from the numbers of the head and the noise."""
+    head = found["head"].astype(np.float64)
+    noise = values["noise"].astype(np.float64)
+    if found["action"].dtype == np.int64:
+        assert noise.shape[1] == 1, "one choice"
+        weights = np.exp(head - head.max(1, keepdims=True))
+        shares = weights / weights.sum(1, keepdims=True)
+        sums = shares.cumsum(1)
+        drawn = (sums <= noise).sum(1)
+        near = np.abs(sums - noise).min(1) < 1e-6
+        first = found["action"].reshape(-1) - drawn
+        assert np.all((first == first[~near][0]) | near), (found["action"], drawn)
+        close(found["logp"][~near], np.log(shares[np.arange(len(drawn)), drawn])[~near], "logp")
+    else:
+        mean, log_std = np.split(head, 2, 1)
+        assert np.all(np.isfinite(found["logp"])) and found["logp"].shape == (len(head),)
+
+
+home = pathlib.Path(sys.argv[1])
+recorded = json.loads((home / "recorded.json").read_text())
+random = np.random.default_rng(0)
+for name in ["best", "drawn"] if recorded["draws"] else ["best"]:
+    path = home / f"{name}.onnx"
+    onnx.checker.check_model(str(path), full_check=True)
+    description = json.loads((home / f"{name}.onnx.json").read_text())
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for port, of in [("inputs", session.get_inputs()), ("outputs", session.get_outputs())]:
+        assert [p["name"] for p in description[port]] == [p.name for p in of], (port, of)
+        assert [p["shape"] for p in description[port]] == [p.shape for p in of], (port, of)
+    memory = {}
+    discrete = description["outputs"][0]["dtype"] == "int64"
+    draw = random.random if discrete else random.standard_normal
+    for step in recorded["steps"]:
+        values = feed(description, recorded["copies"], step, memory, draw)
+        names = [port["name"] for port in description["outputs"]]
+        found = dict(zip(names, session.run(None, values)))
+        memory = {key[: -len("_next")]: found[key] for key in found if key.endswith("_next")}
+        if name == "drawn":
+            check_draws(found, values, step)
+            continue
+        wanted = np.asarray(step["actions"]).reshape(found["action"].shape)
+        if discrete:
+            # Two values may be as good as equal.
+            best = np.sort(found["head"], 1)
+            clear = best[:, -1] - best[:, -2] > 1e-5 * (1 + np.abs(best[:, -1]))
+            assert np.array_equal(found["action"][clear], wanted[clear]), (found, wanted)
+        else:
+            close(found["action"], wanted, "action")

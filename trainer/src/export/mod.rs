@@ -1,0 +1,97 @@
+//! Export of a policy for other programs: ONNX, or TorchScript.
+
+mod onnx;
+mod spaces;
+#[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
+mod torchscript;
+
+use crate::base::{Error, Result};
+use crate::sample::Session;
+use pavlov_tune as tune;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Format of an exported policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyFormat {
+    /// ONNX, operators of version 13, for files that end in `.onnx`. The model takes raw observations and gives actions.
+    Onnx,
+    /// TorchScript, for files that end in `.pt`; needs libtorch. The function takes raw observations and gives the
+    /// network's outputs, or for SAC, TD3 and DDPG on a box actions.
+    TorchScript,
+}
+
+impl PolicyFormat {
+    /// The format of a file by the end of its name.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] for an end that no format has.
+    pub fn of(file: &Path) -> Result<Self> {
+        match file.extension().and_then(|end| end.to_str()) {
+            Some("onnx") => Ok(Self::Onnx),
+            Some("pt") => Ok(Self::TorchScript),
+            _ => {
+                let rule = "the end of the name says the format: `.onnx` is ONNX, `.pt` is TorchScript";
+                Err(Error::config("the exported file", file.display(), rule))
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Writes the policy for other programs, in the [`PolicyFormat`] that the end of the file's name says. One-hot coding
+    /// and the observation filter are part of the file. It is compared with the policy before it appears.
+    ///
+    /// **ONNX** (`.onnx`): the input `obs` holds raw observations `[batch, ...]`; `mask` the flags of legal actions
+    /// `[batch, options]`, with the setting `mask_actions`; `h`, `c` the recurrent state `[batch, units]` of each recurrent
+    /// layer (`h2`, `c2` of the second), zeros where an episode begins. The output `action` is the best action as the
+    /// environment takes it, `head` holds the numbers that it was chosen by, `h_next` and `c_next` the next recurrent
+    /// state. A file of the same name with `.json` at its end describes them. See [`export_drawing`](Self::export_drawing)
+    /// for actions that are drawn.
+    ///
+    /// **TorchScript** (`.pt`): a function from raw observations `[rows, ...]` to the outputs of the policy, or to actions,
+    /// scaled to the bounds, if the policy has [`Policy::best_actions`](crate::policy::Policy::best_actions).
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if the end of the name says no format, [`Error::NeedsTorch`] for TorchScript in a build
+    /// without libtorch, and [`Error::State`] if the policy has no network, its network does what the format cannot hold
+    /// (TorchScript: recurrent layers), the file differs from the policy, or it cannot be written.
+    pub fn export(&mut self, file: &Path) -> Result<()> {
+        match PolicyFormat::of(file)? {
+            PolicyFormat::Onnx => self.export_onnx(file, false),
+            PolicyFormat::TorchScript => self.export_torchscript(file),
+        }
+    }
+
+    /// Writes the policy as ONNX like [`export`](Self::export), but its `action` is drawn from the distribution. The input
+    /// `noise` decides which: one uniform number in [0, 1) for each discrete choice, one standard normal number for each
+    /// component of a continuous action. The output `logp` is the logarithm of the action's probability or density.
+    ///
+    /// # Errors
+    /// Fails like [`export`](Self::export). Returns [`Error::Config`] if the file's name does not end in `.onnx`, and
+    /// [`Error::State`] if the policy has no distribution (DQN, TD3, DDPG).
+    pub fn export_drawing(&mut self, file: &Path) -> Result<()> {
+        match PolicyFormat::of(file)? {
+            PolicyFormat::Onnx => self.export_onnx(file, true),
+            PolicyFormat::TorchScript => {
+                let rule = "actions are drawn in ONNX only: let the name end in `.onnx`";
+                Err(Error::config("the exported file", file.display(), rule))
+            }
+        }
+    }
+}
+
+/// Lets `write` make the file beside its place, and moves it there once `write` has succeeded.
+fn write_whole(file: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let mut unfinished = OsString::from(file);
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    let moved = write(&unfinished)
+        .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(tune::Error::io("write", file))?));
+    if moved.is_err() {
+        // The unfinished file may not exist.
+        let _ = fs::remove_file(&unfinished);
+    }
+    moved
+}

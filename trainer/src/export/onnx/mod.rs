@@ -1,0 +1,105 @@
+//! Export of a policy as ONNX.
+
+mod actions;
+mod compare;
+mod evaluate;
+mod model;
+mod network;
+mod observations;
+mod proto;
+
+use crate::base::Result;
+use crate::export::onnx::actions::{Choosing, actions};
+use crate::export::onnx::model::{Kind, Model, Port};
+use crate::export::onnx::network::network;
+use crate::export::onnx::observations::observations;
+use crate::export::spaces::Raw;
+use crate::export::write_whole;
+use crate::policy::Policy;
+use crate::sample::{Inference, Session};
+use pavlov_envs::DType;
+use pavlov_tune as tune;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+impl Raw<'_> {
+    fn kind(&self) -> Kind {
+        match self.space.dtype() {
+            DType::U8 => Kind::U8,
+            DType::I64 => Kind::I64,
+            DType::F32 => Kind::F32,
+            DType::F64 => Kind::F64,
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn export_onnx(&mut self, file: &Path, sample: bool) -> Result<()> {
+        let Self { id, desk, policies, .. } = self;
+        let policy = policies.get_mut(id)?.as_mut();
+        let model = model_of(desk, policy, sample)?;
+        compare::compare(&model, desk, policy, sample)?;
+        let bytes = proto::encode(&model);
+        let described = format!("{:#}\n", description(&model, file, bytes.len()));
+        write_whole(&description_of(file), |path| {
+            Ok(fs::write(path, described).map_err(tune::Error::io("write", path))?)
+        })?;
+        write_whole(file, |path| Ok(fs::write(path, bytes).map_err(tune::Error::io("write", path))?))
+    }
+}
+
+/// The file that describes the exported file `file`: `pole.onnx.json` for `pole.onnx`.
+fn description_of(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".json");
+    name.into()
+}
+
+/// Makes the model of a policy, with what turns raw observations into its input and its outputs into actions.
+fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> Result<Model> {
+    let options = desk.pilot.mask_width();
+    let recording = policy.recording(options)?;
+    let mut model = Model::default();
+    let obs = observations(&mut model, &Raw::of(desk), &recording.encoding);
+    let mask = options.map(|options| {
+        model.input(
+            "mask",
+            Kind::Bool,
+            &[options],
+            "which actions are legal; the options of several choices in turn",
+        )
+    });
+    let mask = mask.as_deref();
+    let network = network(&mut model, &recording, &obs, mask)?;
+    let choosing = Choosing {
+        space: desk.pilot.action_space(),
+        to_env: desk.pilot.to_env(),
+        dist: policy.distribution(),
+        sample,
+    };
+    actions(&mut model, &choosing, &recording, &network, mask)?;
+    for (name, next, units) in &network.memory {
+        let meaning = format!("what `{name}` is at the next step of the episode");
+        model.output(&format!("{name}_next"), next, Kind::F32, &[*units], &meaning);
+    }
+    Ok(model)
+}
+
+fn description(model: &Model, file: &Path, bytes: usize) -> Value {
+    let port = |port: &Port| {
+        let shape = std::iter::once(json!("batch")).chain(port.shape.iter().map(|n| json!(n)));
+        json!({
+            "name": port.name, "dtype": port.kind.name(), "shape": Value::Array(shape.collect()), "meaning": port.meaning,
+        })
+    };
+    json!({
+        "file": file.file_name().map(|name| name.to_string_lossy()),
+        "format": "onnx",
+        "opset": proto::OPSET,
+        "bytes": bytes,
+        "pavlov": env!("CARGO_PKG_VERSION"),
+        "inputs": model.inputs.iter().map(port).collect::<Vec<_>>(),
+        "outputs": model.outputs.iter().map(port).collect::<Vec<_>>(),
+    })
+}
