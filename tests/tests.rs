@@ -1,6 +1,7 @@
 //! The integration tests of pavlov: one binary, one module per subject.
 
 mod agents;
+mod c_file;
 mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;

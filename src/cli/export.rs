@@ -10,12 +10,13 @@ use super::output::print;
 use super::run_dir::find_checkpoint;
 use crate::load_policy;
 
-/// Write a saved policy as ONNX or TorchScript, for other programs
+/// Write a saved policy as ONNX, C or TorchScript, for other programs
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov export runs/first --out pole.onnx\n\n\
                         The end of the file's name says the format. ONNX (.onnx): from observations as the environment writes \
                         them, a batch of rows, to the actions that it takes; masks and recurrent state are inputs, too. \
-                        FILE.onnx.json describes all inputs and outputs. TorchScript (.pt): to the network's outputs \
+                        FILE.onnx.json describes all inputs and outputs. C (.c): one \
+                        function without libraries, from an observation to the action. TorchScript (.pt): to the network's outputs \
                         (Q-values, logits of the actions, or means and logarithms of deviations), of SAC on a box, TD3 and \
                         DDPG to actions. One-hot coding and the observation filter are part of the file. The file is compared \
                         with the policy before it is written.")]
@@ -23,7 +24,7 @@ pub(super) struct ExportArgs {
     /// A checkpoint or a run directory (its newest checkpoint), or the URL of one
     #[arg(value_name = "DIR|URL")]
     checkpoint: PathBuf,
-    /// The file to write, which ends in .onnx or .pt; an existing file is replaced
+    /// The file to write, which ends in .onnx, .c or .pt; an existing file is replaced
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Id of the policy, if the run has several
@@ -54,6 +55,7 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
     let space = policy.observation_space();
     let described = match format {
         PolicyFormat::Onnx => format!("; {shown}.json says what goes in and comes out"),
+        PolicyFormat::C => "; its first lines say how it is called".into(),
         PolicyFormat::TorchScript => String::new(),
     };
     print(&format!("{shown}: the policy of {}, from rows of {space}{described}", checkpoint.display()))

@@ -1,5 +1,6 @@
-//! Export of a policy for other programs: ONNX, or TorchScript.
+//! Export of a policy for other programs: ONNX, one file of C, or TorchScript.
 
+mod c;
 mod onnx;
 mod spaces;
 #[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
@@ -17,6 +18,9 @@ use std::path::{Path, PathBuf};
 pub enum PolicyFormat {
     /// ONNX, operators of version 13, for files that end in `.onnx`. The model takes raw observations and gives actions.
     Onnx,
+    /// One file of C99 without libraries, for files that end in `.c`. Its function takes a raw observation and gives the
+    /// action.
+    C,
     /// TorchScript, for files that end in `.pt`; needs libtorch. The function takes raw observations and gives the
     /// network's outputs, or for SAC, TD3 and DDPG on a box actions.
     TorchScript,
@@ -30,9 +34,11 @@ impl PolicyFormat {
     pub fn of(file: &Path) -> Result<Self> {
         match file.extension().and_then(|end| end.to_str()) {
             Some("onnx") => Ok(Self::Onnx),
+            Some("c") => Ok(Self::C),
             Some("pt") => Ok(Self::TorchScript),
             _ => {
-                let rule = "the end of the name says the format: `.onnx` is ONNX, `.pt` is TorchScript";
+                let rule =
+                    "the end of the name says the format: `.onnx` is ONNX, `.c` is C, `.pt` is TorchScript";
                 Err(Error::config("the exported file", file.display(), rule))
             }
         }
@@ -50,16 +56,20 @@ impl Session {
     /// state. A file of the same name with `.json` at its end describes them. See [`export_drawing`](Self::export_drawing)
     /// for actions that are drawn.
     ///
+    /// **C** (`.c`): one function, `policy_act`, from a raw observation to the best action, with the flags of legal actions
+    /// and the recurrent state as arguments where the policy has them. The file says how it is called.
+    ///
     /// **TorchScript** (`.pt`): a function from raw observations `[rows, ...]` to the outputs of the policy, or to actions,
     /// scaled to the bounds, if the policy has [`Policy::best_actions`](crate::policy::Policy::best_actions).
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the end of the name says no format, [`Error::NeedsTorch`] for TorchScript in a build
     /// without libtorch, and [`Error::State`] if the policy has no network, its network does what the format cannot hold
-    /// (TorchScript: recurrent layers), the file differs from the policy, or it cannot be written.
+    /// (TorchScript: recurrent layers; C: convolutions), the file differs from the policy, or it cannot be written.
     pub fn export(&mut self, file: &Path) -> Result<()> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, false),
+            PolicyFormat::C => self.export_c(file),
             PolicyFormat::TorchScript => self.export_torchscript(file),
         }
     }
@@ -74,7 +84,7 @@ impl Session {
     pub fn export_drawing(&mut self, file: &Path) -> Result<()> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, true),
-            PolicyFormat::TorchScript => {
+            PolicyFormat::C | PolicyFormat::TorchScript => {
                 let rule = "actions are drawn in ONNX only: let the name end in `.onnx`";
                 Err(Error::config("the exported file", file.display(), rule))
             }

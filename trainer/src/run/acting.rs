@@ -122,7 +122,7 @@ impl<T: Trainer> Algorithm<T> {
         (0..copies).map(|_| Stream::new(self.inference_rng.below(u64::MAX), "inference", 0)).collect()
     }
 
-    /// Writes the run's only policy for other programs, in `dir`: as `model.onnx` or `model.pt`; see [`Session::export`].
+    /// Writes the run's only policy for other programs, in `dir`: as `model.onnx`, `model.c` or `model.pt`; see [`Session::export`].
     ///
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir`
@@ -131,7 +131,7 @@ impl<T: Trainer> Algorithm<T> {
         self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir, format)
     }
 
-    /// Writes the policy `id` for other programs, in `dir`: as `model.onnx` or `model.pt`; see [`Session::export`].
+    /// Writes the policy `id` for other programs, in `dir`: as `model.onnx`, `model.c` or `model.pt`; see [`Session::export`].
     ///
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and
@@ -139,6 +139,7 @@ impl<T: Trainer> Algorithm<T> {
     pub fn export_policy_model_of(&self, id: &str, dir: &Path, format: PolicyFormat) -> Result<PathBuf> {
         let path = dir.join(match format {
             PolicyFormat::Onnx => "model.onnx",
+            PolicyFormat::C => "model.c",
             PolicyFormat::TorchScript => "model.pt",
         });
         std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;

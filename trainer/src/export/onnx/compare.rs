@@ -16,7 +16,25 @@ const STEPS: usize = 64;
 const TOLERANCE: f64 = 1e-5;
 
 /// Returns an error if the model's outputs differ from the policy's on random observations, masks and recurrent states.
+/// Recurrent states and masks are afterwards what they were before.
 pub(super) fn compare(
+    model: &Model,
+    desk: &mut Inference,
+    policy: &mut dyn Policy,
+    sample: bool,
+) -> Result<()> {
+    let before = desk.pilot.running();
+    let masks = desk.storage.masks.as_mut().map(|masks| masks.row(0).to_vec());
+    (0..desk.copies()).for_each(|copy| desk.pilot.begin(copy, None));
+    let compared = act_side_by_side(model, desk, policy, sample);
+    desk.pilot.set_running(before);
+    if let (Some(own), Some(before)) = (&mut desk.storage.masks, masks) {
+        own.row(0).copy_from_slice(&before);
+    }
+    compared
+}
+
+fn act_side_by_side(
     model: &Model,
     desk: &mut Inference,
     policy: &mut dyn Policy,

@@ -49,6 +49,12 @@ impl Session {
     }
 }
 
+/// Returns an error unless the policy's recorded network computes what the policy does.
+pub(super) fn check(desk: &mut Inference, policy: &mut dyn Policy) -> Result<()> {
+    let model = model_of(desk, policy, false)?;
+    compare::compare(&model, desk, policy, false)
+}
+
 /// The file that describes the exported file `file`: `pole.onnx.json` for `pole.onnx`.
 fn description_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();

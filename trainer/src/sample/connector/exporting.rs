@@ -32,6 +32,19 @@ impl Connector {
         self.copies
     }
 
+    /// What the connector keeps of the running episodes, to be restored later: the recurrent state of all copies, their
+    /// exploration noise, and whether their next step begins an episode.
+    pub(crate) fn running(&self) -> (Vec<f32>, Vec<f32>, Vec<bool>) {
+        (self.memory.clone(), self.noise.clone(), self.resets.clone())
+    }
+
+    /// Restores what [`running`](Self::running) returned.
+    pub(crate) fn set_running(&mut self, (memory, noise, resets): (Vec<f32>, Vec<f32>, Vec<bool>)) {
+        self.memory = memory;
+        self.noise = noise;
+        self.resets = resets;
+    }
+
     /// Draws random flags of legal actions of all copies, with a legal option in each choice.
     pub(crate) fn draw_masks(&self, masks: &mut [bool], random: &mut NpRandom) {
         let mut first = 0;
