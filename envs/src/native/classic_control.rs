@@ -7,6 +7,7 @@ pub(super) mod classic_vector;
 mod mountain_car;
 mod mountain_car_continuous;
 mod pendulum;
+#[cfg(target_arch = "x86_64")]
 mod sincos;
 mod stateless_cartpole;
 mod valley;

@@ -8,13 +8,26 @@ use std::{
 };
 
 use memmap2::{MmapOptions, MmapRaw};
+#[cfg(target_os = "linux")]
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::DType;
 
 /// Makes an anonymous file in memory: it is freed with its last user, and never appears in `/dev/shm`.
+#[cfg(target_os = "linux")]
 pub(super) fn anonymous_file(name: &str) -> io::Result<File> {
     Ok(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?.into())
+}
+
+/// Makes a file without a name, in the folder of temporary files: it is freed with its last user.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn anonymous_file(name: &str) -> io::Result<File> {
+    static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let number = MADE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("{name}-{}-{number}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 /// Shared memory that other processes write too. Its bytes are only copied in and out, never borrowed.
@@ -28,7 +41,8 @@ impl Memory {
     pub(super) fn new(size: usize) -> io::Result<Self> {
         let file = anonymous_file("pavlov-slabs")?;
         file.set_len(size as u64)?;
-        // Sealed, so that no worker can shrink the memory while the others use it.
+        // Sealed where the system can, so that no worker can shrink the memory while the others use it.
+        #[cfg(target_os = "linux")]
         fcntl_add_seals(&file, SealFlags::SHRINK)?;
         let map = MmapOptions::new().len(size).map_raw(&file)?;
         Ok(Self { file, map })

@@ -176,7 +176,8 @@ fn ready(socket: TcpStream) -> Result<OwnedFd> {
     sockopt::set_tcp_keepidle(&socket, SILENCE / 3).map_err(as_io)?;
     sockopt::set_tcp_keepintvl(&socket, SILENCE / 6).map_err(as_io)?;
     sockopt::set_tcp_keepcnt(&socket, 4).map_err(as_io)?;
-    // Sent data that is not acknowledged within this time also counts as a lost machine.
+    // Sent data that is not acknowledged within this time also counts as a lost machine; only Linux can be told so.
+    #[cfg(target_os = "linux")]
     sockopt::set_tcp_user_timeout(&socket, SILENCE.as_millis() as u32).map_err(as_io)?;
     Ok(socket.into())
 }
