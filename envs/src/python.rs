@@ -40,6 +40,7 @@ mod pettingzoo;
 mod slabs;
 mod spawn;
 mod talk;
+#[cfg_attr(not(target_os = "linux"), path = "python/no_turns.rs")]
 mod turns;
 mod worker;
 
