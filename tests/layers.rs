@@ -201,13 +201,13 @@ const NAME_LIBTORCH: [&str; 14] = [
     "trainer/src/base/libtorch.rs",
     "trainer/src/base/torch.rs",
     "trainer/src/base/unread.rs",
+    "trainer/src/export/torchscript.rs",
     "trainer/src/learn/export.rs",
     "trainer/src/learn/loss/on_libtorch.rs",
     "trainer/src/learn/params/device.rs",
     "trainer/src/learn/params/encode.rs",
     "trainer/src/learn/params/tensors.rs",
     "trainer/src/lib.rs",
-    "trainer/src/sample/export.rs",
     "src/torch_train/mod.rs",
 ];
 

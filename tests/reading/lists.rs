@@ -97,6 +97,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("base::unread", "a statistic that libtorch has not computed yet"),
     ("base::elsewhere", "a column's copy on a GPU"),
     ("base::error", "errors"),
+    ("learn::recording::Recording", "a network as data, for exports"),
     ("base::episode::Episode", "the numbers of one episode"),
     ("base::lock", "a mutex"),
     ("base::notice", "a line in the log"),

@@ -183,7 +183,7 @@ impl Graph for Recorder<'_> {
     #[cfg(feature = "torch")]
     fn tensor(&self, id: usize) -> tch::Tensor {
         self.refuse("operations on tensors (`OnLibtorch`)");
-        tch::Tensor::zeros([1, self.columns(id).max(1) as i64], (tch::Kind::Float, tch::Device::Cpu))
+        tch::Tensor::from_slice(&vec![0.0_f32; self.columns(id).max(1)]).unsqueeze(0)
     }
 
     #[cfg(feature = "torch")]
