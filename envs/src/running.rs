@@ -2,5 +2,6 @@
 
 pub(crate) mod agents;
 pub(crate) mod info_rows;
+pub(crate) mod replay;
 pub(crate) mod sync_vector;
 pub(crate) mod thread_vector;

@@ -24,10 +24,9 @@
 //! A saved state of a wrapper holds its own state and that of the inner environment. If the inner environment cannot be
 //! saved, neither can the wrapper; a vector environment then replays the episode.
 
-use crate::{
-    Env, Result,
-    contract::state::{StateReader, StateWriter},
-};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{Env, Result, contract::state};
 
 /// Implements the named items of [`Env`] by forwarding to the field `env: E`; `render` stands for `render`, `render_fps` and
 /// `render_ansi`, and `set_task` for `set_task` and `set_reset_options`. Wrappers list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets
@@ -263,25 +262,20 @@ pub use wrapped::Wrapped;
 pub use wrapped_vector::WrappedVector;
 pub use wrapper::{AnyWrapper, Wrapper};
 
-/// Saves the fields that `write` adds under `tag`, followed by the state of `env`; `None` if `env` cannot be saved.
-fn save<E: Env>(tag: &str, env: &E, write: impl FnOnce(&mut StateWriter)) -> Option<Vec<u8>> {
-    let inner = env.save_state()?;
-    let mut state = StateWriter::new(tag);
-    write(&mut state);
-    state.bytes(&inner);
-    Some(state.finish())
+/// Saves the fields of a wrapper and the state of its environment; `None` if the environment cannot be saved.
+fn save(tag: &str, env: &impl Env, own: &impl Serialize) -> Option<Vec<u8>> {
+    Some(state::save(tag, &(own, env.save_state()?)))
 }
 
-/// Loads a state of [`save`]: restores `env` and returns the fields that `read` gives.
-fn load<'s, E: Env, T>(
+/// Loads a state of [`save`]: checks the wrapper's fields, restores `env`, and returns the fields.
+fn load<T: DeserializeOwned>(
     tag: &str,
-    env: &mut E,
-    state: &'s [u8],
-    read: impl FnOnce(&mut StateReader<'s>) -> Result<T>,
+    env: &mut impl Env,
+    state: &[u8],
+    check: impl FnOnce(&T) -> Result<()>,
 ) -> Result<T> {
-    let mut state = StateReader::new(tag, state)?;
-    let own = read(&mut state)?;
-    env.load_state(state.bytes()?)?;
-    state.finish()?;
+    let (own, inner): (T, Vec<u8>) = state::load(tag, state)?;
+    check(&own)?;
+    env.load_state(&inner)?;
     Ok(own)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Scalar type of an observation or action, known at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,7 +51,16 @@ impl fmt::Display for DType {
 
 /// A scalar type that environments read or write: `u8`, `i64`, `f32` or `f64`.
 pub trait Element:
-    bytemuck::Pod + Default + PartialEq + PartialOrd + fmt::Debug + Send + Sync + 'static
+    bytemuck::Pod
+    + Default
+    + PartialEq
+    + PartialOrd
+    + fmt::Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
 {
     /// The [`DType`] of this scalar type.
     const DTYPE: DType;

@@ -18,9 +18,7 @@ use agent::{Agent, agents, common_dtype};
 
 use crate::{
     AnyMultiAgentEnv, DType, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, ResetOptions,
-    Result, Space,
-    contract::state::{StateReader, StateWriter},
-    contract::vector::invalid_action,
+    Result, Space, contract::state, contract::vector::invalid_action,
 };
 
 /// Prefix of ids of PettingZoo environments: `pz:mpe2.simple_spread_v3`.
@@ -175,9 +173,8 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(&self.host.name);
-        self.host.episode.save(&mut state).ok()?;
-        Some(state.finish())
+        let episode = self.host.episode.save().ok()?;
+        Some(state::save(&self.host.name, &episode))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
@@ -321,10 +318,8 @@ impl Host {
     }
 
     fn replay(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(&self.name, state)?;
         let act_bytes = self.act_width() * self.rows.act_dtype.size();
-        let saved = Episode::load(&mut state, act_bytes)?;
-        state.finish()?;
+        let saved = Episode::load(state::load(&self.name, state)?, act_bytes)?;
         let options = self.options.clone();
         let set = |options: &Option<Arc<ResetOptions>>| options.as_deref().cloned().unwrap_or_default();
         if saved.options() != &options {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     Element, Env, Error, Frame, ResetOptions, Result, Space, Step, StepOut, VectorEnv,
-    contract::state::{StateReader, StateWriter},
+    contract::state,
     contract::type_name::short_type_name,
     contract::vector::{check_actions, check_len, mask_width},
     running::info_rows::InfoRows,
@@ -18,7 +18,7 @@ use crate::{
 
 mod slot;
 
-use slot::Slot;
+use slot::{SavedSlot, Slot};
 
 const TAG: &str = "sync_vector";
 
@@ -295,22 +295,23 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.copies.len() as u64);
-        self.copies.iter().try_for_each(|copy| copy.save(&mut state))?;
-        Ok(Some(state.finish()))
+        let copies = self.copies.iter().map(Slot::save).collect::<Result<Vec<_>>>()?;
+        Ok(Some(state::save(TAG, &copies)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        state.count("copies", self.copies.len())?;
+        let saved: Vec<SavedSlot<E::Act>> = state::load(TAG, state)?;
+        state::check_count("copies", saved.len(), self.copies.len())?;
         let mut obs = vec![E::Obs::default(); self.obs_width];
         let act_width = self.act_width;
         let limit = self.max_episode_steps;
         let options = self.options.clone();
-        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit, &options))?;
+        let mut saved = saved.into_iter();
+        self.for_each(|_, copy| {
+            saved.next().map_or(Ok(()), |saved| copy.load(saved, &mut obs, act_width, limit, &options))
+        })?;
         self.refresh_info();
-        state.finish()
+        Ok(())
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {

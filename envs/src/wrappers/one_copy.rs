@@ -3,10 +3,7 @@
 
 use std::{fmt, marker::PhantomData};
 
-use crate::{
-    AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut, contract::state};
 
 const TAG: &str = "one_copy";
 
@@ -111,19 +108,13 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
     fn save_state(&self) -> Option<Vec<u8>> {
         // An episode that cannot be saved now is replayed by the vector environment around the wrappers.
         let inner = self.env.save_state().ok()??;
-        let mut state = StateWriter::new(TAG);
-        state.u64(u64::from(self.begun));
-        state.row(&self.next);
-        state.bytes(&inner);
-        Some(state.finish())
+        Some(state::save(TAG, &(self.begun, &self.next, inner)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let begun = state.u64()? == 1;
-        let next = state.row()?;
-        self.env.load_state(state.bytes()?)?;
-        state.finish()?;
+        let (begun, next, inner): (_, Vec<O>, &[u8]) = state::load(TAG, state)?;
+        state::check_count("scalars of an observation", next.len(), self.next.len())?;
+        self.env.load_state(inner)?;
         self.begun = begun;
         self.next = next;
         Ok(())

@@ -86,11 +86,11 @@ impl<E: Env, W: Wrapper<E::Obs, E::Act>> Env for Wrapped<E, W> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        save(TAG, &self.env, |state| state.bytes(&self.wrapper.save_state()))
+        save(TAG, &self.env, &self.wrapper.save_state())
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let own = load(TAG, &mut self.env, state, |state| state.bytes())?;
-        self.wrapper.load_state(own)
+        let own: Vec<u8> = load(TAG, &mut self.env, state, |_| Ok(()))?;
+        self.wrapper.load_state(&own)
     }
 }

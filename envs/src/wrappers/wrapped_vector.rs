@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::Wrapper;
 use crate::{
     Error, Result, Space, StepOut, VectorEnv,
-    contract::state::{StateReader, StateWriter},
+    contract::state,
     contract::type_name::short_type_name,
     contract::vector::{check_actions, check_len},
     running::sync_vector::check_space,
@@ -208,25 +208,19 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         let Some(inner) = self.env.save_state()? else { return Ok(None) };
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.copies.len() as u64);
-        for copy in &self.copies {
-            state.option(copy.seed);
-            state.u64(copy.step as u64);
-            state.bytes(&copy.wrapper.save_state());
-        }
-        state.bytes(&inner);
-        Ok(Some(state.finish()))
+        let copies = self.copies.iter().map(|copy| (copy.seed, copy.step, copy.wrapper.save_state()));
+        Ok(Some(state::save(TAG, &(copies.collect::<Vec<_>>(), inner))))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        state.count("copies", self.copies.len())?;
-        for_each(&mut self.copies, |_, copy| {
-            (copy.seed, copy.step) = (state.option()?, state.u64()? as usize);
-            copy.wrapper.load_state(state.bytes()?)
+        let (saved, inner): (Vec<(Option<u64>, usize, &[u8])>, &[u8]) = state::load(TAG, state)?;
+        state::check_count("copies", saved.len(), self.copies.len())?;
+        for_each(&mut self.copies, |i, copy| {
+            let (seed, step, own) = saved[i];
+            copy.seed = seed;
+            copy.step = step;
+            copy.wrapper.load_state(own)
         })?;
-        self.env.load_state(state.bytes()?)?;
-        state.finish()
+        self.env.load_state(inner)
     }
 }

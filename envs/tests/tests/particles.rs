@@ -7,7 +7,10 @@ use pavlov_envs::{
 };
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, bits, f32s, f64s};
+use crate::{
+    fixture::{Fixture, bits, f32s, f64s},
+    states::{Particles, edited},
+};
 
 const IDS: [&str; 9] = [
     "simple_adversary_v3",
@@ -163,11 +166,9 @@ fn first_agents(id: &str) -> usize {
 #[test]
 fn a_goal_that_is_no_landmark_is_a_damaged_state() {
     let mut env = make::<i64>("simple_push_v3", &json!({}));
-    let mut state = env.save_state().unwrap();
-    // After the id and the random stream with their lengths, and two counts.
-    let goal = 8 + "simple_push_v3".len() + 8 + 40 + 16;
-    state[goal] = 2;
-    let error = env.load_state(&state).unwrap_err();
+    let state = env.save_state().unwrap();
+    let damaged = edited(&state, |(_, goals, ..): &mut Particles| goals[0] = 2);
+    let error = env.load_state(&damaged).unwrap_err();
     assert!(matches!(error, Error::State { .. }) && error.to_string().contains("landmark 2"), "{error}");
 }
 

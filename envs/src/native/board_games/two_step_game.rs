@@ -1,9 +1,6 @@
 //! The two-step game: the first agent's first action decides which payoff matrix rewards both agents in the second step.
 
-use crate::{
-    Error, MultiAgentEnv, MultiAgentOut, Result, Space,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{Error, MultiAgentEnv, MultiAgentOut, Result, Space, contract::state};
 
 const ID: &str = "two_step_game";
 
@@ -96,19 +93,15 @@ impl MultiAgentEnv for TwoStepGame {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(ID);
-        state.option(self.state.map(u64::from));
-        Some(state.finish())
+        Some(state::save(ID, &self.state))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(ID, state)?;
-        let found = state.option()?;
-        state.finish()?;
+        let found = state::load::<Option<u8>>(ID, state)?;
         if found.is_some_and(|found| found > 2) {
             return Err(Error::state("it is no state of this game; it is damaged or of another version"));
         }
-        self.state = found.map(|found| found as u8);
+        self.state = found;
         Ok(())
     }
 }

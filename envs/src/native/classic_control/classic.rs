@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Element, Env, Error, Frame, NpRandom, ResetOptions, Result, Space, Step,
-    contract::state::{StateReader, StateWriter},
+    contract::state::{self, array},
 };
 
 /// The dynamics of a classic-control environment with `S` state numbers and `O` observation numbers.
@@ -220,37 +220,28 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(D::TAG);
-        write_copy(&mut state, &self.state, &self.random);
-        state.u64(u64::from(self.running));
-        Some(state.finish())
+        let copy = SavedCopy { state: self.state, random: self.random.clone() };
+        Some(state::save(D::TAG, &(copy, self.running)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(D::TAG, state)?;
-        let (values, random) = read_copy(&mut state)?;
-        let running = state.u64()? != 0;
-        if running && !self.dynamics.goes_on(&values) {
-            return Err(Error::state(format!("no episode goes on from {values:?}; it is damaged")));
+        let (SavedCopy { state, random }, running) = state::load(D::TAG, state)?;
+        if running && !self.dynamics.goes_on(&state) {
+            return Err(Error::state(format!("no episode goes on from {state:?}; it is damaged")));
         }
-        self.state = values;
+        self.state = state;
         self.random = random;
         self.running = running;
-        state.finish()
+        Ok(())
     }
 }
 
-pub(super) fn write_copy<const S: usize>(out: &mut StateWriter, state: &[f64; S], random: &NpRandom) {
-    state.iter().for_each(|&value| out.f64(value));
-    out.random(random);
-}
-
-pub(super) fn read_copy<const S: usize>(input: &mut StateReader<'_>) -> Result<([f64; S], NpRandom)> {
-    let mut state = [0.0; S];
-    for value in &mut state {
-        *value = input.f64()?;
-    }
-    Ok((state, input.random()?))
+/// What a saved state holds of each copy.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedCopy<const S: usize> {
+    #[serde(with = "array")]
+    pub(super) state: [f64; S],
+    pub(super) random: NpRandom,
 }
 
 /// A box of single-precision numbers between `-high` and `high`.

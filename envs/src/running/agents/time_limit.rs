@@ -1,9 +1,6 @@
 //! The wrapper that truncates the episodes of an environment with several agents.
 
-use crate::{
-    AnyMultiAgentEnv, DType, Frame, MultiAgentOut, Result, Space,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{AnyMultiAgentEnv, DType, Frame, MultiAgentOut, Result, Space, contract::state};
 
 const TAG: &str = "agents_time_limit";
 
@@ -94,18 +91,12 @@ impl AnyMultiAgentEnv for TimeLimit {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let inner = self.env.save_state()?;
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.step as u64);
-        state.bytes(&inner);
-        Some(state.finish())
+        Some(state::save(TAG, &(self.step, self.env.save_state()?)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let step = state.u64()? as usize;
-        self.env.load_state(state.bytes()?)?;
-        state.finish()?;
+        let (step, inner): (_, &[u8]) = state::load(TAG, state)?;
+        self.env.load_state(inner)?;
         self.step = step;
         Ok(())
     }
