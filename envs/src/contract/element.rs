@@ -72,6 +72,23 @@ pub trait Element:
     fn from_f64(value: f64) -> Self;
 }
 
+/// Evaluates `$with` where `$T` is the scalar type that a [`DType`] names.
+macro_rules! with_scalar {
+    ($dtype:expr, $T:ident => $with:expr) => {
+        match $dtype {
+            $crate::DType::U8 => $crate::contract::element::with_scalar!(@ u8, $T, $with),
+            $crate::DType::I64 => $crate::contract::element::with_scalar!(@ i64, $T, $with),
+            $crate::DType::F32 => $crate::contract::element::with_scalar!(@ f32, $T, $with),
+            $crate::DType::F64 => $crate::contract::element::with_scalar!(@ f64, $T, $with),
+        }
+    };
+    (@ $scalar:ty, $T:ident, $with:expr) => {{
+        type $T = $scalar;
+        $with
+    }};
+}
+pub(crate) use with_scalar;
+
 macro_rules! element {
     ($($type:ty => $dtype:ident),*) => {$(
         impl Element for $type {

@@ -17,8 +17,8 @@ mod agent;
 use agent::{Agent, agents, common_dtype};
 
 use crate::{
-    AnyMultiAgentEnv, DType, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, ResetOptions,
-    Result, Space, contract::state, contract::vector::invalid_action,
+    AnyMultiAgentEnv, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, ResetOptions, Result,
+    Space, contract::element::with_scalar, contract::state, contract::vector::invalid_action,
 };
 
 /// Prefix of ids of PettingZoo environments: `pz:mpe2.simple_spread_v3`.
@@ -363,22 +363,7 @@ pub(crate) fn pettingzoo_id(id: &str) -> Option<&str> {
 /// Makes a PettingZoo environment, whatever its scalar types; `id` is without `pz:`.
 pub(crate) fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     let host = Host::start(id, env_config)?;
-    Ok(match host.rows.obs_dtype {
-        DType::U8 => with_obs::<u8>(host),
-        DType::I64 => with_obs::<i64>(host),
-        DType::F32 => with_obs::<f32>(host),
-        DType::F64 => with_obs::<f64>(host),
-    })
-}
-
-fn with_obs<O: Element>(host: Host) -> Box<dyn AnyMultiAgentEnv> {
-    fn with_act<O: Element, A: Element>(host: Host) -> Box<dyn AnyMultiAgentEnv> {
+    Ok(with_scalar!(host.rows.obs_dtype, O => with_scalar!(host.rows.act_dtype, A => {
         Box::new(PyMultiAgentEnv::<O, A> { host, scalars: PhantomData })
-    }
-    match host.rows.act_dtype {
-        DType::U8 => with_act::<O, u8>(host),
-        DType::I64 => with_act::<O, i64>(host),
-        DType::F32 => with_act::<O, f32>(host),
-        DType::F64 => with_act::<O, f64>(host),
-    }
+    })))
 }

@@ -122,17 +122,7 @@ pub(super) fn check_epsilon(epsilon: f64) -> Result<()> {
 impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
     type Obs = f32;
 
-    forward_vector!(
-        Act,
-        num_envs,
-        limit_episodes,
-        set_task,
-        action_space,
-        action_masks,
-        final_action_masks,
-        info,
-        render
-    );
+    forward_vector!(Act, num_envs, limit_episodes, set_task, action_space, action_masks, info, render);
 
     fn observation_space(&self) -> &Space {
         &self.observation_space

@@ -81,7 +81,6 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
         observation_space,
         action_space,
         action_masks,
-        final_action_masks,
         info,
         render
     );

@@ -3,7 +3,10 @@
 
 use std::{fmt, marker::PhantomData};
 
-use crate::{AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut, contract::state};
+use crate::{
+    AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut, contract::forward::forward_to,
+    contract::state,
+};
 
 const TAG: &str = "one_copy";
 
@@ -73,20 +76,16 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         Ok(Step { reward: f64::from(reward[0]), terminated: terminated[0], truncated: truncated[0] })
     }
 
-    fn max_episode_steps(&self) -> Option<usize> {
-        self.env.max_episode_steps()
+    forward_to! {
+        env:
+        fn max_episode_steps(&self) -> Option<usize>;
+        fn set_task(&mut self, task: &serde_json::Value) -> Result<()>;
+        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()>;
+        fn render_fps(&self) -> Option<f64>;
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         if self.begun { self.env.final_action_masks(mask) } else { self.env.action_masks(mask) }
-    }
-
-    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
-        self.env.set_task(task)
-    }
-
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.env.set_reset_options(options)
     }
 
     fn info(&self, key: &str) -> Option<f64> {
@@ -99,10 +98,6 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
 
     fn render_ansi(&mut self) -> Result<Option<String>> {
         self.env.render_ansi(0)
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Env, Error, ResetOptions, Result,
+    running::each_copy::InEpisode,
     running::replay::{options_of, options_text},
 };
 
@@ -38,6 +39,12 @@ pub(super) struct Slot<E: Env> {
     pub(super) keeps_actions: bool,
     /// Options with which the running episode was started.
     pub(super) options: Option<Arc<ResetOptions>>,
+}
+
+impl<E: Env> InEpisode for Slot<E> {
+    fn place(&self) -> (Option<u64>, usize) {
+        (self.seed, self.step)
+    }
 }
 
 impl<E: Env> Slot<E> {
