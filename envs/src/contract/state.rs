@@ -76,6 +76,20 @@ pub(crate) fn check_count(of: &str, found: usize, here: usize) -> Result<()> {
     )))
 }
 
+/// Checks the step of a saved episode against the limit here; `of` names the episode in the error. Between two steps an
+/// episode is below its limit, because one that reached it was reset in the same step.
+///
+/// # Errors
+/// Returns [`Error::State`] if the step is not below the limit.
+pub(crate) fn check_step(of: &str, step: usize, limit: usize) -> Result<()> {
+    if step < limit.max(1) {
+        return Ok(());
+    }
+    Err(Error::state(format!(
+        "{of} is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
+    )))
+}
+
 /// Writes and reads arrays of any length, for `#[serde(with = "array")]`; serde itself stops at 32 elements.
 pub(crate) mod array {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};

@@ -173,13 +173,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
                     "copy {i} is at {state:?}, from where no episode goes on; it is damaged"
                 )));
             }
-            // Between steps, an episode is below its limit, because one that reached it was reset.
-            if *steps >= self.limit.max(1) {
-                return Err(Error::state(format!(
-                    "copy {i} is at step {steps}, but episodes end at step {} here; it is damaged or of another limit",
-                    self.limit
-                )));
-            }
+            state::check_step(&format!("copy {i}"), *steps as usize, self.limit as usize)?;
         }
         for (i, (SavedCopy { state, random }, steps)) in copies.into_iter().enumerate() {
             self.set_state(i, state);

@@ -63,12 +63,7 @@ struct SavedCopy {
 }
 
 /// Makes `num_envs` copies of `id`, divided among the number of threads in the settings.
-pub(super) fn make(
-    id: &'static str,
-    limit: u32,
-    task: Arc<dyn Task>,
-    num_envs: usize,
-) -> Result<Box<dyn AnyVectorEnv>> {
+pub(super) fn make(id: &'static str, task: Arc<dyn Task>, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
     let threads = task.common().num_threads;
     if threads == 0 || threads > num_envs {
         let message = format!("`num_threads` is {threads}, but it must be in 1..={num_envs} (copies)");
@@ -76,7 +71,7 @@ pub(super) fn make(
     }
     let start = |block: usize| block * num_envs / threads;
     let mut blocks = (0..threads)
-        .map(|block| MujocoVector::new(id, limit, Arc::clone(&task), start(block + 1) - start(block)))
+        .map(|block| MujocoVector::new(id, Arc::clone(&task), start(block + 1) - start(block)))
         .collect::<Result<Vec<_>>>()?;
     Ok(match blocks.pop() {
         Some(block) if blocks.is_empty() => Box::new(block),
@@ -85,7 +80,7 @@ pub(super) fn make(
 }
 
 impl MujocoVector {
-    fn new(id: &'static str, limit: u32, task: Arc<dyn Task>, num_envs: usize) -> Result<Self> {
+    fn new(id: &'static str, task: Arc<dyn Task>, num_envs: usize) -> Result<Self> {
         let common = task.common();
         let refuse = |message: String| Error::Config { env: id.into(), message };
         if common.frame_skip == 0 {
@@ -131,7 +126,7 @@ impl MujocoVector {
             version: library.layout.version,
             observation_space: Space::real(&[obs_row.len()]).with_dtype(DType::F64),
             action_space,
-            limit,
+            limit: u32::MAX,
             dt,
             random: (0..num_envs).map(|_| NpRandom::from_entropy()).collect(),
             seeds: vec![None; num_envs],
@@ -307,12 +302,7 @@ impl VectorEnv for MujocoVector {
                     "copy {i} has no {numbers} finite numbers of a simulation; it is damaged or of another model"
                 )));
             }
-            if *steps >= self.limit.max(1) {
-                return Err(Error::state(format!(
-                    "copy {i} is at step {steps}, but episodes end at step {} here; it is damaged or of another limit",
-                    self.limit
-                )));
-            }
+            state::check_step(&format!("copy {i}"), *steps as usize, self.limit as usize)?;
         }
         for (i, SavedCopy { simulation, position, random, seed, steps }) in copies.into_iter().enumerate() {
             self.batch.state_mut(i).copy_from_slice(&simulation);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Env, Error, ResetOptions, Result,
+    contract::state,
     running::each_copy::InEpisode,
     running::replay::{options_of, options_text},
 };
@@ -90,12 +91,7 @@ impl<E: Env> Slot<E> {
         options: &Option<Arc<ResetOptions>>,
     ) -> Result<()> {
         let SavedSlot { seed, step, course } = saved;
-        // An episode that reached the limit was reset in the same step, so it is never saved.
-        if step >= limit.max(1) {
-            return Err(Error::state(format!(
-                "an episode is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
-            )));
-        }
+        state::check_step("an episode", step, limit)?;
         let (own_options, actions) = match course {
             Course::Own(own) => {
                 self.env.load_state(&own)?;
