@@ -15,8 +15,7 @@ const PAYOFFS: [[f64; 2]; 2] = [[0.0, 1.0], [1.0, 8.0]];
 /// | | |
 /// |---|---|
 /// | observation | the state, for both agents: 0 first step, 1 second step in 2A, 2 second step in 2B |
-/// | action | 0 or 1; in the first step 0 of the first agent leads to 2A and 1 to 2B, and the second agent's action does
-/// nothing |
+/// | action | 0 or 1; in the first step 0 of the first agent leads to 2A and 1 to 2B, and the second agent's action does nothing |
 /// | reward | half of the payoff, to each agent; 0 in the first step |
 /// | terminated | both agents, after the second step |
 /// | truncated | never |

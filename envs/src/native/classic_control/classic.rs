@@ -1,4 +1,4 @@
-//! Shared code of the classic-control environments: a single copy around the dynamics of each.
+//! Shared code of the classic-control environments: the trait of their dynamics, and the environment of one copy.
 
 use std::fmt::Debug;
 
@@ -91,7 +91,7 @@ pub trait StartOptions: Copy + Debug + Send + Serialize + DeserializeOwned + 'st
     fn check(&self) -> Result<()>;
 }
 
-/// Returns the default options with the values of `options` in place of their own.
+/// Returns the default options of a reset, with the values that `options` has in place of the defaults.
 pub(super) fn start_options<D: ClassicControl<S, O>, const S: usize, const O: usize>(
     options: &ResetOptions,
 ) -> Result<D::ResetOptions> {
