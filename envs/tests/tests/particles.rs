@@ -2,7 +2,7 @@
 
 use pavlov_envs::{
     EnvConfig, Error, MultiAgentEnv, MultiAgentRows, TypedMultiAgentEnv, check_any_multi_agent_env,
-    make_multi_agent, multi_agent_spec,
+    make_multi_agent, multi_agent_ids, multi_agent_spec,
     native::{ParticleAction, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig},
 };
 use serde_json::{Value, json};
@@ -12,17 +12,12 @@ use crate::{
     states::{Particles, edited},
 };
 
-const IDS: [&str; 9] = [
-    "simple_adversary_v3",
-    "simple_crypto_v3",
-    "simple_push_v3",
-    "simple_reference_v3",
-    "simple_speaker_listener_v4",
-    "simple_spread_v3",
-    "simple_tag_v3",
-    "simple_v3",
-    "simple_world_comm_v3",
-];
+/// The ids of all particle environments.
+fn ids() -> Vec<String> {
+    let ids: Vec<String> = multi_agent_ids().into_iter().filter(|id| id.starts_with("simple_")).collect();
+    assert!(ids.len() >= 9, "{ids:?}");
+    ids
+}
 
 fn config(settings: &Value) -> EnvConfig {
     settings.as_object().unwrap().clone()
@@ -96,7 +91,7 @@ fn assert_equal(found: &[f64], expected: &[f64], exact: bool, place: &str) {
 
 #[test]
 fn particle_environments_keep_the_contract_with_either_kind_of_action() {
-    for id in IDS {
+    for id in &ids() {
         for continuous in [false, true] {
             let settings = json!({"continuous_actions": continuous, "max_cycles": 10});
             let env = make_multi_agent(id, &config(&settings)).unwrap();
@@ -109,7 +104,7 @@ fn particle_environments_keep_the_contract_with_either_kind_of_action() {
 /// Steps from a loaded state equal those that went on, in the middle of an episode and into the next.
 #[test]
 fn a_loaded_state_continues_goals_words_and_speeds() {
-    for id in IDS {
+    for id in &ids() {
         let settings = json!({"max_cycles": 8});
         let mut first = make::<i64>(id, &settings);
         let mut second = make::<i64>(id, &settings);

@@ -11,8 +11,12 @@ use crate::{
     states::edited,
 };
 
-const IDS: [&str; 5] =
-    ["PixelBreakout-v0", "PixelFreeway-v0", "PixelPong-v0", "PixelSnake-v0", "PixelTMaze-v0"];
+/// The ids of all games in pixels.
+fn ids() -> Vec<String> {
+    let ids: Vec<String> = pavlov_envs::ids().into_iter().filter(|id| id.starts_with("Pixel")).collect();
+    assert!(ids.len() >= 5, "{ids:?}");
+    ids
+}
 
 /// Plays at random without a time limit; gives the digest of all pictures, rewards and flags (FNV-1a), and the score.
 fn random_play<E: Env<Obs = u8, Act = i64>>(env: E, seed: u64, steps: usize) -> (u64, f64) {
@@ -176,7 +180,7 @@ fn settings_of_games_in_pixels_are_checked() {
         let config: EnvConfig = serde_json::from_value(config).unwrap();
         make_vec(id, &config, 1).map(|_| ()).unwrap_err().to_string()
     };
-    for id in IDS {
+    for id in &ids() {
         assert_eq!(message(id, json!({"size": 64})), "`size` is 64, but it must be 42 or 84");
         assert_eq!(
             message(id, json!({"channels": 4})),
