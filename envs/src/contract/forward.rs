@@ -2,14 +2,14 @@
 
 /// Implements methods by those of the same names of a field: `forward_to!(env: fn num_envs(&self) -> usize;)`.
 macro_rules! forward_to {
-    ($field:ident:) => {};
-    ($field:ident: fn $name:ident(&mut $self:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)?; $($rest:tt)*) => {
+    ($field:tt:) => {};
+    ($field:tt: fn $name:ident(&mut $self:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)?; $($rest:tt)*) => {
         fn $name(&mut $self $(, $arg: $type)*) $(-> $out)? {
             $self.$field.$name($($arg),*)
         }
         $crate::contract::forward::forward_to!($field: $($rest)*);
     };
-    ($field:ident: fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)?; $($rest:tt)*) => {
+    ($field:tt: fn $name:ident(&$self:ident $(, $arg:ident: $type:ty)*) $(-> $out:ty)?; $($rest:tt)*) => {
         fn $name(&$self $(, $arg: $type)*) $(-> $out)? {
             $self.$field.$name($($arg),*)
         }

@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 use crate::{
-    AnyVectorEnv, Element, Error, Result, StepOut, VectorEnv,
+    AnyVectorEnv, Element, Result, StepOut, VectorEnv,
+    contract::element::check_scalars,
     contract::forward::{forward_to, vector_methods},
 };
 
@@ -32,18 +33,7 @@ impl<O: Element, A: Element> TypedVectorEnv<O, A> {
     /// # Errors
     /// Returns [`Error::Shape`] if the observations of `env` are not `O`, or if its actions are not `A`.
     pub fn new(env: Box<dyn AnyVectorEnv>) -> Result<Self> {
-        for (what, found, expected) in [
-            ("the scalar type of observations", env.obs_dtype(), O::DTYPE),
-            ("the scalar type of actions", env.act_dtype(), A::DTYPE),
-        ] {
-            if found != expected {
-                return Err(Error::shape(
-                    what,
-                    found,
-                    format_args!("{expected}, as the type parameter says"),
-                ));
-            }
-        }
+        check_scalars::<O, A>(env.obs_dtype(), env.act_dtype())?;
         Ok(Self { env, of: PhantomData })
     }
 }

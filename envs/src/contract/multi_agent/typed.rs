@@ -6,7 +6,8 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut};
 use crate::{
-    Element, Error, Result, Space,
+    Element, Result, Space,
+    contract::element::check_scalars,
     contract::forward::{agent_methods, forward_to},
 };
 
@@ -33,15 +34,7 @@ impl<O: Element, A: Element> TypedMultiAgentEnv<O, A> {
     /// # Errors
     /// Returns [`Error::Shape`] if the observations are not `O` or the actions are not `A`.
     pub fn new(env: Box<dyn AnyMultiAgentEnv>) -> Result<Self> {
-        for (what, found, expected) in [
-            ("the scalar type of observations", env.obs_dtype(), O::DTYPE),
-            ("the scalar type of actions", env.act_dtype(), A::DTYPE),
-        ] {
-            if found != expected {
-                let expected = format_args!("{expected}, as the type parameter says");
-                return Err(Error::shape(what, found, expected));
-            }
-        }
+        check_scalars::<O, A>(env.obs_dtype(), env.act_dtype())?;
         Ok(Self { env, of: PhantomData })
     }
 }

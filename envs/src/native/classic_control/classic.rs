@@ -298,40 +298,17 @@ macro_rules! classic_env {
             type Obs = f32;
             type Act = <$config as $crate::native::classic_control::classic::ClassicControl<$state, $obs>>::Act;
 
-            fn observation_space(&self) -> $crate::Space {
-                self.0.observation_space()
-            }
-
-            fn action_space(&self) -> $crate::Space {
-                self.0.action_space()
-            }
-
-            fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> $crate::Result<()> {
-                self.0.reset(seed, obs)
-            }
-
-            fn step(&mut self, action: &[Self::Act], obs: &mut [f32]) -> $crate::Result<$crate::Step> {
-                self.0.step(action, obs)
-            }
-
-            fn set_reset_options(&mut self, options: &$crate::ResetOptions) -> $crate::Result<()> {
-                self.0.set_reset_options(options)
-            }
-
-            fn render(&mut self) -> $crate::Result<Option<$crate::Frame>> {
-                self.0.render()
-            }
-
-            fn render_fps(&self) -> Option<f64> {
-                self.0.render_fps()
-            }
-
-            fn save_state(&self) -> Option<Vec<u8>> {
-                self.0.save_state()
-            }
-
-            fn load_state(&mut self, state: &[u8]) -> $crate::Result<()> {
-                self.0.load_state(state)
+            $crate::contract::forward::forward_to! {
+                0:
+                fn observation_space(&self) -> $crate::Space;
+                fn action_space(&self) -> $crate::Space;
+                fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> $crate::Result<()>;
+                fn step(&mut self, action: &[Self::Act], obs: &mut [f32]) -> $crate::Result<$crate::Step>;
+                fn set_reset_options(&mut self, options: &$crate::ResetOptions) -> $crate::Result<()>;
+                fn render(&mut self) -> $crate::Result<Option<$crate::Frame>>;
+                fn render_fps(&self) -> Option<f64>;
+                fn save_state(&self) -> Option<Vec<u8>>;
+                fn load_state(&mut self, state: &[u8]) -> $crate::Result<()>;
             }
         }
     };
