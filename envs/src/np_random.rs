@@ -2,6 +2,8 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use serde::{Deserialize, Serialize};
+
 mod exponential;
 mod seed_sequence;
 mod ziggurat;
@@ -14,7 +16,7 @@ mod ziggurat;
 /// // np.random.default_rng(42).uniform(-0.05, 0.05)
 /// assert_eq!(NpRandom::new(42).uniform(-0.05, 0.05).to_bits(), 0x3f9c_0d97_eba2_bd40);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NpRandom {
     state: u128,
     increment: u128,

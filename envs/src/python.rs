@@ -29,7 +29,7 @@ use std::marker::PhantomData;
 
 use crate::{
     DType, Element, EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut, VectorEnv,
-    contract::vector::check_actions,
+    contract::element::with_scalar, contract::forward::forward_to, contract::vector::check_actions,
 };
 
 mod bridge;
@@ -112,16 +112,23 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
     type Obs = O;
     type Act = A;
 
-    fn num_envs(&self) -> usize {
-        self.bridge.num_envs()
-    }
-
-    fn observation_space(&self) -> &Space {
-        self.bridge.observation_space()
-    }
-
-    fn action_space(&self) -> &Space {
-        self.bridge.action_space()
+    forward_to! {
+        bridge:
+        fn num_envs(&self) -> usize;
+        fn observation_space(&self) -> &Space;
+        fn action_space(&self) -> &Space;
+        fn action_masks(&self, masks: &mut [bool]) -> bool;
+        fn final_action_masks(&self, masks: &mut [bool]) -> bool;
+        fn info(&self, key: &str) -> Option<&[f64]>;
+        fn max_episode_steps(&self) -> Option<usize>;
+        fn limit_episodes(&mut self, steps: usize) -> bool;
+        fn set_task(&mut self, task: &serde_json::Value) -> Result<()>;
+        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()>;
+        fn save_state(&self) -> Result<Option<Vec<u8>>>;
+        fn load_state(&mut self, state: &[u8]) -> Result<()>;
+        fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
+        fn render_fps(&self) -> Option<f64>;
+        fn render_ansi(&mut self, copy: usize) -> Result<Option<String>>;
     }
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [O]) -> Result<()> {
@@ -133,54 +140,6 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
         out.check(self.num_envs(), self.observation_space().width())?;
         self.check_send(actions, reset_seeds)?;
         self.bridge.step(bytemuck::cast_slice(actions), reset_seeds, out.into_bytes())
-    }
-
-    fn action_masks(&self, masks: &mut [bool]) -> bool {
-        self.bridge.action_masks(masks)
-    }
-
-    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
-        self.bridge.final_action_masks(masks)
-    }
-
-    fn info(&self, key: &str) -> Option<&[f64]> {
-        self.bridge.info(key)
-    }
-
-    fn max_episode_steps(&self) -> Option<usize> {
-        self.bridge.max_episode_steps()
-    }
-
-    fn limit_episodes(&mut self, steps: usize) -> bool {
-        self.bridge.limit_episodes(steps)
-    }
-
-    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
-        self.bridge.set_task(task)
-    }
-
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.bridge.set_reset_options(options)
-    }
-
-    fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        self.bridge.save_state()
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.bridge.load_state(state)
-    }
-
-    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
-        self.bridge.render(copy)
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.bridge.render_fps()
-    }
-
-    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
-        self.bridge.render_ansi(copy)
     }
 }
 
@@ -203,24 +162,11 @@ pub(crate) fn make_vec(
     num_envs: usize,
 ) -> Result<Box<dyn crate::AnyVectorEnv>> {
     let bridge = Bridge::start(id, env_config, num_envs)?;
-    Ok(match bridge.observation_space().dtype() {
-        DType::U8 => with_obs::<u8>(bridge),
-        DType::I64 => with_obs::<i64>(bridge),
-        DType::F32 => with_obs::<f32>(bridge),
-        DType::F64 => with_obs::<f64>(bridge),
-    })
-}
-
-fn with_obs<O: Element>(bridge: Bridge) -> Box<dyn crate::AnyVectorEnv> {
-    fn with_act<O: Element, A: Element>(bridge: Bridge) -> Box<dyn crate::AnyVectorEnv> {
+    let obs_dtype = bridge.observation_space().dtype();
+    let act_dtype = bridge.action_space().dtype();
+    Ok(with_scalar!(obs_dtype, O => with_scalar!(act_dtype, A => {
         Box::new(PyVec::<O, A> { bridge, scalars: PhantomData })
-    }
-    match bridge.action_space().dtype() {
-        DType::U8 => with_act::<O, u8>(bridge),
-        DType::I64 => with_act::<O, i64>(bridge),
-        DType::F32 => with_act::<O, f32>(bridge),
-        DType::F64 => with_act::<O, f64>(bridge),
-    }
+    })))
 }
 
 /// Asks a Python process for the spec of an environment in Gymnasium's registry; `id` is without `py:`.

@@ -24,82 +24,44 @@
 //! A saved state of a wrapper holds its own state and that of the inner environment. If the inner environment cannot be
 //! saved, neither can the wrapper; a vector environment then replays the episode.
 
-use crate::{
-    Env, Result,
-    contract::state::{StateReader, StateWriter},
-};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{Env, Result, contract::state};
 
 /// Implements the named items of [`Env`] by forwarding to the field `env: E`; `render` stands for `render`, `render_fps` and
-/// `render_ansi`, and `set_task` for `set_task` and `set_reset_options`. Wrappers list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets
-/// an item.
+/// `render_ansi`, `set_task` for `set_task` and `set_reset_options`, and `state` for `save_state` and `load_state`. Wrappers
+/// list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets an item.
 macro_rules! forward {
     (@ Obs) => { type Obs = E::Obs; };
     (@ Act) => { type Act = E::Act; };
-    (@ observation_space) => {
-        fn observation_space(&self) -> crate::Space {
-            self.env.observation_space()
-        }
-    };
-    (@ action_space) => {
-        fn action_space(&self) -> crate::Space {
-            self.env.action_space()
-        }
-    };
+    (@ observation_space) => { crate::contract::forward::forward_to!(env: fn observation_space(&self) -> crate::Space;); };
+    (@ action_space) => { crate::contract::forward::forward_to!(env: fn action_space(&self) -> crate::Space;); };
     (@ reset) => {
-        fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> crate::Result<()> {
-            self.env.reset(seed, obs)
-        }
+        crate::contract::forward::forward_to!(env: fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> crate::Result<()>;);
     };
-    (@ step) => {
-        fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> crate::Result<crate::Step> {
-            self.env.step(action, obs)
-        }
-    };
-    (@ max_episode_steps) => {
-        fn max_episode_steps(&self) -> Option<usize> {
-            self.env.max_episode_steps()
-        }
-    };
-    (@ action_mask) => {
-        fn action_mask(&self, mask: &mut [bool]) -> bool {
-            self.env.action_mask(mask)
-        }
-    };
+    (@ max_episode_steps) => { crate::contract::forward::forward_to!(env: fn max_episode_steps(&self) -> Option<usize>;); };
+    (@ action_mask) => { crate::contract::forward::forward_to!(env: fn action_mask(&self, mask: &mut [bool]) -> bool;); };
     (@ set_task) => {
-        fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
-            self.env.set_task(task)
-        }
-
-        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()> {
-            self.env.set_reset_options(options)
+        crate::contract::forward::forward_to! {
+            env:
+            fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()>;
+            fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()>;
         }
     };
-    (@ info) => {
-        fn info(&self, key: &str) -> Option<f64> {
-            self.env.info(key)
-        }
-    };
+    (@ info) => { crate::contract::forward::forward_to!(env: fn info(&self, key: &str) -> Option<f64>;); };
     (@ render) => {
-        fn render(&mut self) -> crate::Result<Option<crate::Frame>> {
-            self.env.render()
-        }
-
-        fn render_fps(&self) -> Option<f64> {
-            self.env.render_fps()
-        }
-
-        fn render_ansi(&mut self) -> crate::Result<Option<String>> {
-            self.env.render_ansi()
+        crate::contract::forward::forward_to! {
+            env:
+            fn render(&mut self) -> crate::Result<Option<crate::Frame>>;
+            fn render_fps(&self) -> Option<f64>;
+            fn render_ansi(&mut self) -> crate::Result<Option<String>>;
         }
     };
-    (@ save_state) => {
-        fn save_state(&self) -> Option<Vec<u8>> {
-            self.env.save_state()
-        }
-    };
-    (@ load_state) => {
-        fn load_state(&mut self, state: &[u8]) -> crate::Result<()> {
-            self.env.load_state(state)
+    (@ state) => {
+        crate::contract::forward::forward_to! {
+            env:
+            fn save_state(&self) -> Option<Vec<u8>>;
+            fn load_state(&mut self, state: &[u8]) -> crate::Result<()>;
         }
     };
     ($($item:ident),+) => { $(forward!(@ $item);)+ };
@@ -109,85 +71,48 @@ macro_rules! forward {
 macro_rules! forward_vector {
     (@ Obs) => { type Obs = V::Obs; };
     (@ Act) => { type Act = V::Act; };
-    (@ num_envs) => {
-        fn num_envs(&self) -> usize {
-            self.env.num_envs()
-        }
-    };
-    (@ observation_space) => {
-        fn observation_space(&self) -> &crate::Space {
-            self.env.observation_space()
-        }
-    };
-    (@ action_space) => {
-        fn action_space(&self) -> &crate::Space {
-            self.env.action_space()
-        }
-    };
+    (@ num_envs) => { crate::contract::forward::forward_to!(env: fn num_envs(&self) -> usize;); };
+    (@ observation_space) => { crate::contract::forward::forward_to!(env: fn observation_space(&self) -> &crate::Space;); };
+    (@ action_space) => { crate::contract::forward::forward_to!(env: fn action_space(&self) -> &crate::Space;); };
     (@ reset) => {
-        fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [V::Obs]) -> crate::Result<()> {
-            self.env.reset(seeds, obs)
-        }
+        crate::contract::forward::forward_to!(env: fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [V::Obs]) -> crate::Result<()>;);
     };
     (@ limit_episodes) => {
-        fn max_episode_steps(&self) -> Option<usize> {
-            self.env.max_episode_steps()
-        }
-
-        fn limit_episodes(&mut self, steps: usize) -> bool {
-            self.env.limit_episodes(steps)
+        crate::contract::forward::forward_to! {
+            env:
+            fn max_episode_steps(&self) -> Option<usize>;
+            fn limit_episodes(&mut self, steps: usize) -> bool;
         }
     };
-    (@ set_autoreset) => {
-        fn set_autoreset(&mut self, autoreset: bool) -> bool {
-            self.env.set_autoreset(autoreset)
-        }
-    };
+    (@ set_autoreset) => { crate::contract::forward::forward_to!(env: fn set_autoreset(&mut self, autoreset: bool) -> bool;); };
     (@ set_task) => {
-        fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
-            self.env.set_task(task)
-        }
-
-        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()> {
-            self.env.set_reset_options(options)
+        crate::contract::forward::forward_to! {
+            env:
+            fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()>;
+            fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()>;
         }
     };
     (@ action_masks) => {
-        fn action_masks(&self, masks: &mut [bool]) -> bool {
-            self.env.action_masks(masks)
+        crate::contract::forward::forward_to! {
+            env:
+            fn action_masks(&self, masks: &mut [bool]) -> bool;
+            fn final_action_masks(&self, masks: &mut [bool]) -> bool;
         }
     };
-    (@ final_action_masks) => {
-        fn final_action_masks(&self, masks: &mut [bool]) -> bool {
-            self.env.final_action_masks(masks)
-        }
-    };
-    (@ info) => {
-        fn info(&self, key: &str) -> Option<&[f64]> {
-            self.env.info(key)
-        }
-    };
-    (@ save_state) => {
-        fn save_state(&self) -> crate::Result<Option<Vec<u8>>> {
-            self.env.save_state()
-        }
-    };
-    (@ load_state) => {
-        fn load_state(&mut self, state: &[u8]) -> crate::Result<()> {
-            self.env.load_state(state)
+    (@ info) => { crate::contract::forward::forward_to!(env: fn info(&self, key: &str) -> Option<&[f64]>;); };
+    (@ state) => {
+        crate::contract::forward::forward_to! {
+            env:
+            fn save_state(&self) -> crate::Result<Option<Vec<u8>>>;
+            fn load_state(&mut self, state: &[u8]) -> crate::Result<()>;
         }
     };
     (@ render) => {
-        fn render(&mut self, copy: usize) -> crate::Result<Option<crate::Frame>> {
-            self.env.render(copy)
-        }
-
-        fn render_fps(&self) -> Option<f64> {
-            self.env.render_fps()
-        }
-
-        fn render_ansi(&mut self, copy: usize) -> crate::Result<Option<String>> {
-            self.env.render_ansi(copy)
+        crate::contract::forward::forward_to! {
+            env:
+            fn render(&mut self, copy: usize) -> crate::Result<Option<crate::Frame>>;
+            fn render_fps(&self) -> Option<f64>;
+            fn render_ansi(&mut self, copy: usize) -> crate::Result<Option<String>>;
         }
     };
     ($($item:ident),+) => { $(forward_vector!(@ $item);)+ };
@@ -263,25 +188,20 @@ pub use wrapped::Wrapped;
 pub use wrapped_vector::WrappedVector;
 pub use wrapper::{AnyWrapper, Wrapper};
 
-/// Saves the fields that `write` adds under `tag`, followed by the state of `env`; `None` if `env` cannot be saved.
-fn save<E: Env>(tag: &str, env: &E, write: impl FnOnce(&mut StateWriter)) -> Option<Vec<u8>> {
-    let inner = env.save_state()?;
-    let mut state = StateWriter::new(tag);
-    write(&mut state);
-    state.bytes(&inner);
-    Some(state.finish())
+/// Saves the fields of a wrapper and the state of its environment; `None` if the environment cannot be saved.
+fn save(tag: &str, env: &impl Env, own: &impl Serialize) -> Option<Vec<u8>> {
+    Some(state::save(tag, &(own, env.save_state()?)))
 }
 
-/// Loads a state of [`save`]: restores `env` and returns the fields that `read` gives.
-fn load<'s, E: Env, T>(
+/// Loads a state of [`save`]: checks the wrapper's fields, restores `env`, and returns the fields.
+fn load<T: DeserializeOwned>(
     tag: &str,
-    env: &mut E,
-    state: &'s [u8],
-    read: impl FnOnce(&mut StateReader<'s>) -> Result<T>,
+    env: &mut impl Env,
+    state: &[u8],
+    check: impl FnOnce(&T) -> Result<()>,
 ) -> Result<T> {
-    let mut state = StateReader::new(tag, state)?;
-    let own = read(&mut state)?;
-    env.load_state(state.bytes()?)?;
-    state.finish()?;
+    let (own, inner): (T, Vec<u8>) = state::load(tag, state)?;
+    check(&own)?;
+    env.load_state(&inner)?;
     Ok(own)
 }

@@ -54,6 +54,8 @@ mod row_wrappers;
 mod rows;
 #[path = "tests/spaces.rs"]
 mod spaces;
+#[path = "tests/states.rs"]
+mod states;
 #[path = "tests/streams.rs"]
 mod streams;
 #[path = "tests/threads.rs"]

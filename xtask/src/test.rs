@@ -59,8 +59,11 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     let python = steps.step("python", || test_python(root))?;
     steps.run(
         "tests",
-        cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", python),
+        cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", &python),
     )?;
+    // Tests whose names begin with `child_` are parts of others, and those with `long_` take minutes.
+    let tests = "test -p pavlov-envs --test tests --test allocations -- --ignored --skip child_ --skip long_";
+    steps.run("tests of environments with Python", cargo(tests).env("PAVLOV_TEST_PYTHON", python))?;
     if with_ray {
         let python = steps.step("python with Ray", || ray_python(root))?;
         // A cluster takes seconds of the whole machine.

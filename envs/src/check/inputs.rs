@@ -1,7 +1,10 @@
 //! Random seeds and actions for the checks of vector environments, and aligned byte buffers.
 
 use super::STEPS;
-use crate::{AnyVectorEnv, DType, Element, NpRandom, Space, contract::space::start_at};
+use crate::{
+    AnyVectorEnv, DType, Element, NpRandom, Space,
+    contract::{element::with_scalar, space::start_at},
+};
 
 /// A byte buffer aligned for every scalar type.
 #[derive(Clone, Debug)]
@@ -116,29 +119,16 @@ pub(super) fn invalid_action(space: &Space) -> Option<Vec<f64>> {
 }
 
 pub(super) fn read(dtype: DType, row: &[u8]) -> Vec<f64> {
-    fn cast<T: Element>(row: &[u8]) -> Vec<f64> {
-        row.chunks_exact(size_of::<T>())
-            .map(|scalar| bytemuck::pod_read_unaligned::<T>(scalar).to_f64())
-            .collect()
-    }
-    match dtype {
-        DType::U8 => cast::<u8>(row),
-        DType::I64 => cast::<i64>(row),
-        DType::F32 => cast::<f32>(row),
-        DType::F64 => cast::<f64>(row),
-    }
+    with_scalar!(dtype, T => {
+        let scalars = row.chunks_exact(size_of::<T>());
+        scalars.map(|scalar| bytemuck::pod_read_unaligned::<T>(scalar).to_f64()).collect()
+    })
 }
 
 pub(super) fn write(dtype: DType, values: &[f64], row: &mut [u8]) {
-    fn cast<T: Element>(values: &[f64], row: &mut [u8]) {
+    with_scalar!(dtype, T => {
         for (out, &value) in row.chunks_exact_mut(size_of::<T>()).zip(values) {
             out.copy_from_slice(bytemuck::bytes_of(&T::from_f64(value)));
         }
-    }
-    match dtype {
-        DType::U8 => cast::<u8>(values, row),
-        DType::I64 => cast::<i64>(values, row),
-        DType::F32 => cast::<f32>(values, row),
-        DType::F64 => cast::<f64>(values, row),
-    }
+    })
 }

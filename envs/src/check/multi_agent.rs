@@ -2,8 +2,8 @@
 
 use super::{STEPS, broken, check_space};
 use crate::{
-    AnyMultiAgentEnv, DType, Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space,
-    TypedMultiAgentEnv,
+    AnyMultiAgentEnv, Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space,
+    TypedMultiAgentEnv, contract::element::with_scalar,
 };
 
 /// Plays a multi-agent environment with random legal actions and tests the contract of [`MultiAgentEnv`].
@@ -74,20 +74,9 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
 /// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken. Errors of the environment are
 /// passed on unchanged.
 pub fn check_any_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
-    fn check<O: Element>(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
-        match env.act_dtype() {
-            DType::U8 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, u8>::new(env)?),
-            DType::I64 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, i64>::new(env)?),
-            DType::F32 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, f32>::new(env)?),
-            DType::F64 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, f64>::new(env)?),
-        }
-    }
-    match env.obs_dtype() {
-        DType::U8 => check::<u8>(env),
-        DType::I64 => check::<i64>(env),
-        DType::F32 => check::<f32>(env),
-        DType::F64 => check::<f64>(env),
-    }
+    with_scalar!(env.obs_dtype(), O => with_scalar!(env.act_dtype(), A => {
+        check_multi_agent_env(&mut TypedMultiAgentEnv::<O, A>::new(env)?)
+    }))
 }
 
 fn spaces<E: MultiAgentEnv>(env: &E) -> Vec<(Space, Space)> {

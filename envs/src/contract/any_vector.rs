@@ -1,9 +1,11 @@
 //! Vector environments with their scalar types erased.
 
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
-use serde_json::Value;
 
-use crate::{DType, Element, Error, Frame, ResetOptions, Result, Space, StepOut, VectorEnv};
+use crate::{
+    DType, Element, Error, Result, StepOut, VectorEnv,
+    contract::forward::{call_trait, declare, vector_methods},
+};
 
 /// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the scalar type. A step of all
 /// copies is one virtual call.
@@ -13,42 +15,17 @@ use crate::{DType, Element, Error, Frame, ResetOptions, Result, Space, StepOut, 
 /// AnyVectorEnv` need no import of this trait; do not import it together with [`VectorEnv`].
 #[allow(missing_docs)]
 pub trait AnyVectorEnv: Send {
-    fn num_envs(&self) -> usize;
-    fn observation_space(&self) -> &Space;
-    fn action_space(&self) -> &Space;
+    vector_methods!(declare);
     /// Scalar type of the rows in `obs` and `final_obs`.
     fn obs_dtype(&self) -> DType;
     /// Scalar type of the rows in `actions`.
     fn act_dtype(&self) -> DType;
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()>;
     fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()>;
-    fn action_masks(&self, masks: &mut [bool]) -> bool;
-    fn final_action_masks(&self, masks: &mut [bool]) -> bool;
-    fn info(&self, key: &str) -> Option<&[f64]>;
-    fn max_episode_steps(&self) -> Option<usize>;
-    fn limit_episodes(&mut self, steps: usize) -> bool;
-    fn set_autoreset(&mut self, autoreset: bool) -> bool;
-    fn set_task(&mut self, task: &Value) -> Result<()>;
-    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()>;
-    fn save_state(&self) -> Result<Option<Vec<u8>>>;
-    fn load_state(&mut self, state: &[u8]) -> Result<()>;
-    fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
-    fn render_fps(&self) -> Option<f64>;
-    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>>;
 }
 
 impl<V: VectorEnv> AnyVectorEnv for V {
-    fn num_envs(&self) -> usize {
-        VectorEnv::num_envs(self)
-    }
-
-    fn observation_space(&self) -> &Space {
-        VectorEnv::observation_space(self)
-    }
-
-    fn action_space(&self) -> &Space {
-        VectorEnv::action_space(self)
-    }
+    vector_methods!(call_trait VectorEnv:);
 
     fn obs_dtype(&self) -> DType {
         V::Obs::DTYPE
@@ -64,58 +41,6 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()> {
         VectorEnv::step(self, typed("`actions`", actions)?, reset_seeds, typed_out(out)?)
-    }
-
-    fn action_masks(&self, masks: &mut [bool]) -> bool {
-        VectorEnv::action_masks(self, masks)
-    }
-
-    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
-        VectorEnv::final_action_masks(self, masks)
-    }
-
-    fn info(&self, key: &str) -> Option<&[f64]> {
-        VectorEnv::info(self, key)
-    }
-
-    fn max_episode_steps(&self) -> Option<usize> {
-        VectorEnv::max_episode_steps(self)
-    }
-
-    fn limit_episodes(&mut self, steps: usize) -> bool {
-        VectorEnv::limit_episodes(self, steps)
-    }
-
-    fn set_autoreset(&mut self, autoreset: bool) -> bool {
-        VectorEnv::set_autoreset(self, autoreset)
-    }
-
-    fn set_task(&mut self, task: &Value) -> Result<()> {
-        VectorEnv::set_task(self, task)
-    }
-
-    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
-        VectorEnv::set_reset_options(self, options)
-    }
-
-    fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        VectorEnv::save_state(self)
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        VectorEnv::load_state(self, state)
-    }
-
-    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
-        VectorEnv::render(self, copy)
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        VectorEnv::render_fps(self)
-    }
-
-    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
-        VectorEnv::render_ansi(self, copy)
     }
 }
 

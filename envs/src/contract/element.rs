@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{Error, Result};
 
 /// Scalar type of an observation or action, known at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,7 +53,16 @@ impl fmt::Display for DType {
 
 /// A scalar type that environments read or write: `u8`, `i64`, `f32` or `f64`.
 pub trait Element:
-    bytemuck::Pod + Default + PartialEq + PartialOrd + fmt::Debug + Send + Sync + 'static
+    bytemuck::Pod
+    + Default
+    + PartialEq
+    + PartialOrd
+    + fmt::Debug
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
 {
     /// The [`DType`] of this scalar type.
     const DTYPE: DType;
@@ -62,6 +73,38 @@ pub trait Element:
     /// Converts from `f64`: floats round to nearest, integers truncate and saturate.
     fn from_f64(value: f64) -> Self;
 }
+
+/// Checks the scalar types of an environment whose types were erased against `O` and `A`.
+///
+/// # Errors
+/// Returns [`Error::Shape`] if one of them differs.
+pub(crate) fn check_scalars<O: Element, A: Element>(obs: DType, act: DType) -> Result<()> {
+    for (what, found, expected) in
+        [("the scalar type of observations", obs, O::DTYPE), ("the scalar type of actions", act, A::DTYPE)]
+    {
+        if found != expected {
+            return Err(Error::shape(what, found, format_args!("{expected}, as the type parameter says")));
+        }
+    }
+    Ok(())
+}
+
+/// Evaluates `$with` where `$T` is the scalar type that a [`DType`] names.
+macro_rules! with_scalar {
+    ($dtype:expr, $T:ident => $with:expr) => {
+        match $dtype {
+            $crate::DType::U8 => $crate::contract::element::with_scalar!(@ u8, $T, $with),
+            $crate::DType::I64 => $crate::contract::element::with_scalar!(@ i64, $T, $with),
+            $crate::DType::F32 => $crate::contract::element::with_scalar!(@ f32, $T, $with),
+            $crate::DType::F64 => $crate::contract::element::with_scalar!(@ f64, $T, $with),
+        }
+    };
+    (@ $scalar:ty, $T:ident, $with:expr) => {{
+        type $T = $scalar;
+        $with
+    }};
+}
+pub(crate) use with_scalar;
 
 macro_rules! element {
     ($($type:ty => $dtype:ident),*) => {$(

@@ -1,142 +1,110 @@
-//! The format of saved states: little-endian fields one after the other.
+//! The format of saved states: a header, the tag of whoever saved the state, and its fields in postcard's encoding.
 
-use crate::{Element, Error, NpRandom, Result};
+use serde::{Deserialize, Serialize};
 
-/// Writes the fields of a saved state.
-#[derive(Debug, Default)]
-pub(crate) struct StateWriter {
-    bytes: Vec<u8>,
-}
+use crate::{Error, Result};
 
-impl StateWriter {
-    /// Starts a state with a name, which [`StateReader::new`] checks.
-    pub(crate) fn new(tag: &str) -> Self {
-        let mut writer = Self::default();
-        writer.bytes(tag.as_bytes());
-        writer
-    }
+/// First bytes of every saved state. The layout's version follows as one byte.
+const MAGIC: &[u8] = b"pvl";
+/// Version of the layout that this version of pavlov writes and reads; one more whenever the fields of a state change.
+const VERSION: u8 = 2;
 
-    pub(crate) fn u32(&mut self, value: u32) {
-        self.bytes.extend_from_slice(&value.to_le_bytes());
-    }
-
-    pub(crate) fn u64(&mut self, value: u64) {
-        self.bytes.extend_from_slice(&value.to_le_bytes());
-    }
-
-    pub(crate) fn f64(&mut self, value: f64) {
-        self.u64(value.to_bits());
-    }
-
-    pub(crate) fn option(&mut self, value: Option<u64>) {
-        self.u64(u64::from(value.is_some()));
-        self.u64(value.unwrap_or(0));
-    }
-
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
-        self.u64(bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    pub(crate) fn row<T: Element>(&mut self, row: &[T]) {
-        self.bytes(bytemuck::cast_slice(row));
-    }
-
-    pub(crate) fn random(&mut self, random: &NpRandom) {
-        self.bytes(&random.to_bytes());
-    }
-
-    pub(crate) fn finish(self) -> Vec<u8> {
-        self.bytes
+/// Encodes a state; [`load`] gives the fields back under the same `tag` only.
+pub(crate) fn save(tag: &str, fields: &impl Serialize) -> Vec<u8> {
+    let header = [MAGIC, &[VERSION]].concat();
+    match postcard::to_extend(&(tag, fields), header) {
+        Ok(bytes) => bytes,
+        // Postcard refuses only lists of unknown length, and no state has one.
+        Err(error) => unreachable!("the state of {tag} cannot be written: {error}"),
     }
 }
 
-/// Reads the fields of a saved state, in the order in which they were written.
-#[derive(Debug)]
-pub(crate) struct StateReader<'a> {
-    rest: &'a [u8],
+/// Decodes the fields of a state that [`save`] made under `tag`.
+///
+/// # Errors
+/// Returns [`Error::State`] if the bytes are damaged, of another version, or saved under another tag.
+pub(crate) fn load<'a, T: Deserialize<'a>>(tag: &str, state: &'a [u8]) -> Result<T> {
+    let (found, fields) = decode::<&str>(body(state)?)?;
+    if found != tag {
+        let found: String = found.chars().take(40).collect();
+        return Err(Error::state(format!(
+            "it was saved by {found:?}, but this is {tag:?}; load it into the same kind of environment"
+        )));
+    }
+    let (fields, rest) = decode(fields)?;
+    if rest.is_empty() {
+        return Ok(fields);
+    }
+    Err(Error::state(format!("{} bytes too many; it is damaged or of another version", rest.len())))
 }
 
-impl<'a> StateReader<'a> {
-    /// Opens a state; an error if it was not written under `tag`.
-    pub(crate) fn new(tag: &str, state: &'a [u8]) -> Result<Self> {
-        let mut reader = Self { rest: state };
-        match reader.bytes() {
-            Ok(found) if found == tag.as_bytes() => Ok(reader),
-            Ok(found) => Err(Error::state(format!(
-                "it was saved by {:?}, but this is {tag:?}; load it into the same kind of environment",
-                String::from_utf8_lossy(&found[..found.len().min(40)])
-            ))),
-            Err(error) => Err(error),
-        }
-    }
-
-    pub(crate) fn u32(&mut self) -> Result<u32> {
-        let (head, rest) = self.rest.split_first_chunk().ok_or_else(cut)?;
-        self.rest = rest;
-        Ok(u32::from_le_bytes(*head))
-    }
-
-    pub(crate) fn u64(&mut self) -> Result<u64> {
-        let (head, rest) = self.rest.split_first_chunk().ok_or_else(cut)?;
-        self.rest = rest;
-        Ok(u64::from_le_bytes(*head))
-    }
-
-    pub(crate) fn f64(&mut self) -> Result<f64> {
-        Ok(f64::from_bits(self.u64()?))
-    }
-
-    pub(crate) fn option(&mut self) -> Result<Option<u64>> {
-        let given = self.u64()? != 0;
-        let value = self.u64()?;
-        Ok(given.then_some(value))
-    }
-
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {
-        let len = self.u64()?;
-        if len > self.rest.len() as u64 {
-            return Err(cut());
-        }
-        let (head, rest) = self.rest.split_at(len as usize);
-        self.rest = rest;
-        Ok(head)
-    }
-
-    pub(crate) fn row<T: Element>(&mut self) -> Result<Vec<T>> {
-        let bytes = self.bytes()?;
-        if bytes.len() % size_of::<T>() != 0 {
-            return Err(cut());
-        }
-        let mut row = vec![T::default(); bytes.len() / size_of::<T>()];
-        bytemuck::cast_slice_mut(&mut row).copy_from_slice(bytes);
-        Ok(row)
-    }
-
-    pub(crate) fn random(&mut self) -> Result<NpRandom> {
-        let bytes = self.bytes()?.try_into().map_err(|_| Error::state("the random stream is damaged"))?;
-        Ok(NpRandom::from_bytes(bytes))
-    }
-
-    /// Reads a number, such as that of copies, which must be `expected`; `of` names it in the error.
-    pub(crate) fn count(&mut self, of: &str, expected: usize) -> Result<()> {
-        match self.u64()? {
-            found if found == expected as u64 => Ok(()),
-            found => Err(Error::state(format!(
-                "it holds {found} {of}, but there are {expected} here; load it with the same number"
-            ))),
-        }
-    }
-
-    /// Ends reading; an error if any bytes are left.
-    pub(crate) fn finish(self) -> Result<()> {
-        if self.rest.is_empty() {
-            return Ok(());
-        }
-        Err(Error::state(format!("{} bytes too many; it is damaged or of another version", self.rest.len())))
-    }
+/// Checks the header and returns what follows it.
+fn body(state: &[u8]) -> Result<&[u8]> {
+    let found = match state {
+        [b'p', b'v', b'l', VERSION, body @ ..] => return Ok(body),
+        [b'p', b'v', b'l', version, ..] => *version,
+        // The first layout had no header: it began with the length of the tag in eight bytes.
+        [1..=255, 0, 0, 0, 0, 0, 0, 0, ..] => 1,
+        _ => return Err(Error::state("it does not begin as saved states do; it is damaged")),
+    };
+    Err(Error::state(format!(
+        "its layout has version {found}, but this version of pavlov reads version {VERSION}; load it with the version of pavlov that saved it"
+    )))
 }
 
-fn cut() -> Error {
-    Error::state("it ends too early; it is damaged or of another version")
+fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(T, &'a [u8])> {
+    postcard::take_from_bytes(bytes).map_err(|error| match error {
+        postcard::Error::DeserializeUnexpectedEnd => {
+            Error::state("it ends too early; it is damaged or of another version")
+        }
+        error => {
+            Error::state(format!("a field cannot be read ({error}); it is damaged or of another version"))
+        }
+    })
+}
+
+/// Checks a number that a state holds, such as that of copies, against the number here; `of` names it in the error.
+///
+/// # Errors
+/// Returns [`Error::State`] if the two differ.
+pub(crate) fn check_count(of: &str, found: usize, here: usize) -> Result<()> {
+    if found == here {
+        return Ok(());
+    }
+    Err(Error::state(format!(
+        "it holds {found} {of}, but there are {here} here; load it with the same number"
+    )))
+}
+
+/// Checks the step of a saved episode against the limit here; `of` names the episode in the error. Between two steps an
+/// episode is below its limit, because one that reached it was reset in the same step.
+///
+/// # Errors
+/// Returns [`Error::State`] if the step is not below the limit.
+pub(crate) fn check_step(of: &str, step: usize, limit: usize) -> Result<()> {
+    if step < limit.max(1) {
+        return Ok(());
+    }
+    Err(Error::state(format!(
+        "{of} is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
+    )))
+}
+
+/// Writes and reads arrays of any length, for `#[serde(with = "array")]`; serde itself stops at 32 elements.
+pub(crate) mod array {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer, T: Serialize, const N: usize>(
+        array: &[T; N],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        array.as_slice().serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(
+        deserializer: D,
+    ) -> Result<[T; N], D::Error> {
+        let list = Vec::<T>::deserialize(deserializer)?;
+        list.try_into().map_err(|list: Vec<T>| D::Error::invalid_length(list.len(), &"another length"))
+    }
 }

@@ -4,7 +4,11 @@ use std::marker::PhantomData;
 
 use bytemuck::{cast_slice, cast_slice_mut};
 
-use crate::{AnyVectorEnv, Element, Error, Frame, Result, Space, StepOut, VectorEnv};
+use crate::{
+    AnyVectorEnv, Element, Result, StepOut, VectorEnv,
+    contract::element::check_scalars,
+    contract::forward::{forward_to, vector_methods},
+};
 
 /// A type-erased vector environment with its scalar types restored: `O` for observations, `A` for actions.
 ///
@@ -29,18 +33,7 @@ impl<O: Element, A: Element> TypedVectorEnv<O, A> {
     /// # Errors
     /// Returns [`Error::Shape`] if the observations of `env` are not `O`, or if its actions are not `A`.
     pub fn new(env: Box<dyn AnyVectorEnv>) -> Result<Self> {
-        for (what, found, expected) in [
-            ("the scalar type of observations", env.obs_dtype(), O::DTYPE),
-            ("the scalar type of actions", env.act_dtype(), A::DTYPE),
-        ] {
-            if found != expected {
-                return Err(Error::shape(
-                    what,
-                    found,
-                    format_args!("{expected}, as the type parameter says"),
-                ));
-            }
-        }
+        check_scalars::<O, A>(env.obs_dtype(), env.act_dtype())?;
         Ok(Self { env, of: PhantomData })
     }
 }
@@ -49,17 +42,7 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
     type Obs = O;
     type Act = A;
 
-    fn num_envs(&self) -> usize {
-        self.env.num_envs()
-    }
-
-    fn observation_space(&self) -> &Space {
-        self.env.observation_space()
-    }
-
-    fn action_space(&self) -> &Space {
-        self.env.action_space()
-    }
+    vector_methods!(forward_to env:);
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [O]) -> Result<()> {
         self.env.reset(seeds, cast_slice_mut(obs))
@@ -67,57 +50,5 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
 
     fn step(&mut self, actions: &[A], reset_seeds: Option<&[u64]>, out: StepOut<'_, O>) -> Result<()> {
         self.env.step(cast_slice(actions), reset_seeds, out.into_bytes())
-    }
-
-    fn action_masks(&self, masks: &mut [bool]) -> bool {
-        self.env.action_masks(masks)
-    }
-
-    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
-        self.env.final_action_masks(masks)
-    }
-
-    fn info(&self, key: &str) -> Option<&[f64]> {
-        self.env.info(key)
-    }
-
-    fn max_episode_steps(&self) -> Option<usize> {
-        self.env.max_episode_steps()
-    }
-
-    fn limit_episodes(&mut self, steps: usize) -> bool {
-        self.env.limit_episodes(steps)
-    }
-
-    fn set_autoreset(&mut self, autoreset: bool) -> bool {
-        self.env.set_autoreset(autoreset)
-    }
-
-    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
-        self.env.set_task(task)
-    }
-
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.env.set_reset_options(options)
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
-    }
-
-    fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        self.env.save_state()
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.env.load_state(state)
-    }
-
-    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
-        self.env.render(copy)
-    }
-
-    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
-        self.env.render_ansi(copy)
     }
 }

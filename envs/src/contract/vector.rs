@@ -110,7 +110,7 @@ pub trait VectorEnv: Send {
     }
 
     /// Sets the `options` of all later resets of every copy, with autoreset too; see
-    /// [`Env::set_reset_options`](crate::Env::set_reset_options). They are no part of a saved state.
+    /// [`Env::set_reset_options`](crate::Env::set_reset_options). They are not part of a saved state.
     ///
     /// # Errors
     /// Returns [`Error::Unsupported`] for any option if the environment has none, and the errors of the environment.

@@ -8,7 +8,6 @@ use crate::{
     AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result,
     registry::creator::{split_threads, stepped},
     registry::env_config::decode_config,
-    wrappers::TimeLimit,
 };
 
 /// Registry entry of a single-agent environment.
@@ -27,9 +26,9 @@ where
     D: ClassicControl<S, O> + Default + Serialize + DeserializeOwned,
 {
     let creator = EnvCreator::new(id, move |config, num_envs| {
-        Ok(Box::new(make(num_envs, limit, decode_config(id, config)?)))
+        Ok(Box::new(make(num_envs, usize::MAX, decode_config(id, config)?)))
     });
-    (spec(id, summary, Some(limit), reward_threshold), creator)
+    limited(spec(id, summary, Some(limit), reward_threshold), creator)
 }
 
 /// Makes the entry of an environment whose copies are stepped one by one, or on as many threads as the setting `num_threads`
@@ -53,12 +52,19 @@ where
         }
         // Clones share immutable data such as the transition table.
         let env = make(decode_config(id, &config)?)?;
-        match limit {
-            Some(limit) => stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), limit))),
-            None => stepped(num_envs, num_threads, || Ok(env.clone())),
-        }
+        stepped(num_envs, num_threads, || Ok(env.clone()))
     });
-    (spec(id, summary, limit, reward_threshold), creator)
+    limited(spec(id, summary, limit, reward_threshold), creator)
+}
+
+/// Makes the entry of an environment whose episodes are truncated after `spec.max_episode_steps` by what steps its copies,
+/// as for [`register`](crate::register).
+pub(super) fn limited(spec: EnvSpec, creator: EnvCreator) -> Entry {
+    let creator = match spec.max_episode_steps {
+        Some(steps) => creator.limited(steps),
+        None => creator,
+    };
+    (spec, creator)
 }
 
 pub(super) fn spec(

@@ -49,7 +49,7 @@ pub(super) fn entries() -> Vec<MultiAgentEntry> {
 }
 
 fn entry<S: Scenario>(summary: &str) -> MultiAgentEntry {
-    (spec(S::ID, summary, Some(25), None), make::<S>)
+    (spec(S::ID, summary, Some(S::default().common().max_cycles), None), make::<S>)
 }
 
 fn make<S: Scenario>(config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::entry::{Entry, spec};
+use super::entry::{Entry, limited, spec};
 use crate::{EnvConfig, EnvCreator, Error, Result, registry::env_config::decode_config};
 use task::Task;
 
@@ -58,16 +58,16 @@ pub(crate) fn entries() -> Vec<Entry> {
     ]
 }
 
-fn entry<T>(id: &'static str, summary: &str, limit: u32, reward_threshold: Option<f64>) -> Entry
+fn entry<T>(id: &'static str, summary: &str, limit: usize, reward_threshold: Option<f64>) -> Entry
 where
     T: Task + Default + Serialize + DeserializeOwned + 'static,
 {
     let creator = EnvCreator::new(id, move |config, num_envs| {
         let task: T = decode_config(id, config)?;
         refuse_negative_noise(id, config)?;
-        vector::make(id, limit, Arc::new(task), num_envs)
+        vector::make(id, Arc::new(task), num_envs)
     });
-    (spec(id, &format!("{summary} (MuJoCo)"), Some(limit as usize), reward_threshold), creator)
+    limited(spec(id, &format!("{summary} (MuJoCo)"), Some(limit), reward_threshold), creator)
 }
 
 /// Refuses a negative `reset_noise_scale`: numpy does not draw between bounds in the wrong order.

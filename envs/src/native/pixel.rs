@@ -20,10 +20,7 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::entry::{Entry, single};
-use crate::{
-    Env, Error, Frame, NpRandom, Result, Space, Step,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
 use screen::{SIDE, Screen};
 
 pub(crate) fn entries() -> Vec<Entry> {
@@ -240,24 +237,12 @@ impl<G: Game> Env for PixelGame<G> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut out = StateWriter::new(G::TAG);
-        out.random(&self.random);
-        out.option(self.last_action.map(|action| action as u64));
-        out.u64(u64::from(self.running));
-        out.bytes(&serde_json::to_vec(&self.game).ok()?);
-        Some(out.finish())
+        Some(state::save(G::TAG, &(&self.random, self.last_action, self.running, &self.game)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut input = StateReader::new(G::TAG, state)?;
-        let random = input.random()?;
-        let last_action = input.option()?.map(|action| action as i64);
-        let running = input.u64()? != 0;
-        let game = input.bytes()?;
-        input.finish()?;
-        let game: Option<G> = serde_json::from_slice(game).map_err(|error| {
-            Error::state(format!("the game in it cannot be read: {error}; it is damaged"))
-        })?;
+        let (random, last_action, running, game): (_, Option<i64>, bool, Option<G>) =
+            state::load(G::TAG, state)?;
         let is_sound = last_action.is_none_or(|action| (0..G::ACTIONS).contains(&action))
             && game.as_ref().is_none_or(G::is_sound)
             && (game.is_some() || !running);

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Error, ResetOptions, Result,
-    contract::state::{StateReader, StateWriter},
+    running::replay::{options_of, options_text},
 };
 
 /// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
 const MOST_RESERVED_STEPS: usize = 1 << 12;
-
-/// What a saved episode holds: its seed and actions, or the options of its reset, too.
-const WITHOUT_OPTIONS: u64 = 1;
-const WITH_OPTIONS: u64 = 2;
 
 /// Seed and actions of the running episode of one copy.
 #[derive(Clone, Debug)]
@@ -68,39 +66,33 @@ impl Episode {
         &self.actions
     }
 
-    pub(super) fn save(&self, state: &mut StateWriter) -> Result<()> {
+    /// Returns what a saved state holds of the episode.
+    pub(super) fn save(&self) -> Result<SavedEpisode> {
         let Some(seed) = self.seed else {
             return Err(Error::state(
                 "the episode was started without a seed, so it cannot be replayed; reset with seeds",
             ));
         };
-        state.u64(if self.options.is_some() { WITH_OPTIONS } else { WITHOUT_OPTIONS });
-        state.u64(seed);
-        state.u64(self.step as u64);
-        state.bytes(&self.actions);
-        if let Some(options) = &self.options {
-            state.bytes(&serde_json::to_vec(&**options).map_err(Error::other)?);
-        }
-        Ok(())
+        let options = options_text(&self.options);
+        Ok(SavedEpisode { seed, step: self.step, actions: self.actions.clone(), options })
     }
 
-    pub(super) fn load(state: &mut StateReader<'_>, act_bytes: usize) -> Result<Self> {
-        let kind = state.u64()?;
-        let seed = Some(state.u64()?);
-        let step = state.u64()? as usize;
-        let actions = state.bytes()?.to_vec();
+    pub(super) fn load(saved: SavedEpisode, act_bytes: usize) -> Result<Self> {
+        let SavedEpisode { seed, step, actions, options } = saved;
         if actions.len() != step.saturating_mul(act_bytes) {
             let found = actions.len();
             return Err(Error::state(format!("{found} bytes of actions for {step} steps of {act_bytes}")));
         }
-        let options = match kind {
-            WITH_OPTIONS => {
-                let options = serde_json::from_slice(state.bytes()?);
-                let damaged = |error| Error::state(format!("the options of a reset: {error}"));
-                Some(Arc::new(options.map_err(damaged)?))
-            }
-            _ => None,
-        };
-        Ok(Self { seed, step, actions, options })
+        Ok(Self { seed: Some(seed), step, actions, options: options_of(options)? })
     }
+}
+
+/// What a saved state holds of an episode.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedEpisode {
+    seed: u64,
+    step: usize,
+    actions: Vec<u8>,
+    /// Options of the reset, as text of JSON.
+    options: Option<String>,
 }

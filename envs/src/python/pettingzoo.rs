@@ -17,10 +17,8 @@ mod agent;
 use agent::{Agent, agents, common_dtype};
 
 use crate::{
-    AnyMultiAgentEnv, DType, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, ResetOptions,
-    Result, Space,
-    contract::state::{StateReader, StateWriter},
-    contract::vector::invalid_action,
+    AnyMultiAgentEnv, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, ResetOptions, Result,
+    Space, contract::element::with_scalar, contract::state, contract::vector::invalid_action,
 };
 
 /// Prefix of ids of PettingZoo environments: `pz:mpe2.simple_spread_v3`.
@@ -175,9 +173,8 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(&self.host.name);
-        self.host.episode.save(&mut state).ok()?;
-        Some(state.finish())
+        let episode = self.host.episode.save().ok()?;
+        Some(state::save(&self.host.name, &episode))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
@@ -321,10 +318,8 @@ impl Host {
     }
 
     fn replay(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(&self.name, state)?;
         let act_bytes = self.act_width() * self.rows.act_dtype.size();
-        let saved = Episode::load(&mut state, act_bytes)?;
-        state.finish()?;
+        let saved = Episode::load(state::load(&self.name, state)?, act_bytes)?;
         let options = self.options.clone();
         let set = |options: &Option<Arc<ResetOptions>>| options.as_deref().cloned().unwrap_or_default();
         if saved.options() != &options {
@@ -368,22 +363,7 @@ pub(crate) fn pettingzoo_id(id: &str) -> Option<&str> {
 /// Makes a PettingZoo environment, whatever its scalar types; `id` is without `pz:`.
 pub(crate) fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     let host = Host::start(id, env_config)?;
-    Ok(match host.rows.obs_dtype {
-        DType::U8 => with_obs::<u8>(host),
-        DType::I64 => with_obs::<i64>(host),
-        DType::F32 => with_obs::<f32>(host),
-        DType::F64 => with_obs::<f64>(host),
-    })
-}
-
-fn with_obs<O: Element>(host: Host) -> Box<dyn AnyMultiAgentEnv> {
-    fn with_act<O: Element, A: Element>(host: Host) -> Box<dyn AnyMultiAgentEnv> {
+    Ok(with_scalar!(host.rows.obs_dtype, O => with_scalar!(host.rows.act_dtype, A => {
         Box::new(PyMultiAgentEnv::<O, A> { host, scalars: PhantomData })
-    }
-    match host.rows.act_dtype {
-        DType::U8 => with_act::<O, u8>(host),
-        DType::I64 => with_act::<O, i64>(host),
-        DType::F32 => with_act::<O, f32>(host),
-        DType::F64 => with_act::<O, f64>(host),
-    }
+    })))
 }

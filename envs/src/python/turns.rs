@@ -113,8 +113,8 @@ impl Trial {
     }
 }
 
-/// A step taken in turns. While it lives, the worker may change the affinity of the calling thread; dropping it restores
-/// that.
+/// A step in which the calling thread and the worker use one core in turns. While this value lives, the worker may change
+/// the affinity of the calling thread; dropping it restores that affinity.
 struct Turn {
     /// Core of the calling thread.
     core: usize,

@@ -1,24 +1,21 @@
 //! The vector environment that steps copies of an [`Env`] one after the other on the calling thread.
 
-use std::{
-    cell::Cell,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{cell::Cell, sync::Arc};
 
 use serde_json::Value;
 
 use crate::{
     Element, Env, Error, Frame, ResetOptions, Result, Space, Step, StepOut, VectorEnv,
-    contract::state::{StateReader, StateWriter},
+    contract::state,
     contract::type_name::short_type_name,
     contract::vector::{check_actions, check_len, mask_width},
+    running::each_copy::for_each_copy,
     running::info_rows::InfoRows,
 };
 
 mod slot;
 
-use slot::Slot;
+use slot::{SavedSlot, Slot};
 
 const TAG: &str = "sync_vector";
 
@@ -108,26 +105,6 @@ impl<E: Env> SyncVectorEnv<E> {
         self.copies.iter().map(|copy| &copy.env)
     }
 
-    /// Runs `work` on one copy after the other. An error or panic is reported with the copy's index, seed and step.
-    fn for_each(&mut self, mut work: impl FnMut(usize, &mut Slot<E>) -> Result<()>) -> Result<()> {
-        let mut at = 0;
-        let copies = &mut self.copies;
-        let done = catch_unwind(AssertUnwindSafe(|| {
-            for (i, copy) in copies.iter_mut().enumerate() {
-                at = i;
-                work(i, copy)?;
-            }
-            Ok(())
-        }));
-        let error = match done {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error,
-            Err(payload) => Error::panic(&*payload),
-        };
-        let Slot { seed, step, .. } = &self.copies[at];
-        Err(Error::Env { env: at, seed: *seed, step: *step, source: Box::new(error) })
-    }
-
     fn check_actions(&self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
         check_actions(&self.action_space, self.copies.len(), actions, reset_seeds, || &self.name)
     }
@@ -146,7 +123,7 @@ impl<E: Env> SyncVectorEnv<E> {
         let mask_width = if self.masks_read.get() { self.action_space.flat_width() } else { 0 };
         let mut final_masks = std::mem::take(&mut self.final_masks);
         final_masks.resize(self.copies.len() * mask_width, true);
-        let stepped = self.for_each(|i, copy| {
+        let stepped = for_each_copy(&mut self.copies, |i, copy| {
             let action = &actions[i * act_width..][..act_width];
             let obs = &mut out.obs[i * obs_width..][..obs_width];
             copy.step += 1;
@@ -223,7 +200,7 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         check_len("`obs`", obs.len(), num_envs, width)?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
         let options = self.options.clone();
-        self.for_each(|i, copy| {
+        for_each_copy(&mut self.copies, |i, copy| {
             copy.reset(seeds.map(|seeds| seeds[i]), &options, &mut obs[i * width..][..width])
         })?;
         self.refresh_info();
@@ -295,22 +272,23 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.copies.len() as u64);
-        self.copies.iter().try_for_each(|copy| copy.save(&mut state))?;
-        Ok(Some(state.finish()))
+        let copies = self.copies.iter().map(Slot::save).collect::<Result<Vec<_>>>()?;
+        Ok(Some(state::save(TAG, &copies)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        state.count("copies", self.copies.len())?;
+        let saved: Vec<SavedSlot<E::Act>> = state::load(TAG, state)?;
+        state::check_count("copies", saved.len(), self.copies.len())?;
         let mut obs = vec![E::Obs::default(); self.obs_width];
         let act_width = self.act_width;
         let limit = self.max_episode_steps;
         let options = self.options.clone();
-        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit, &options))?;
+        let mut saved = saved.into_iter();
+        for_each_copy(&mut self.copies, |_, copy| {
+            saved.next().map_or(Ok(()), |saved| copy.load(saved, &mut obs, act_width, limit, &options))
+        })?;
         self.refresh_info();
-        state.finish()
+        Ok(())
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
-    contract::state::{StateReader, StateWriter},
+    contract::state,
     contract::type_name::short_type_name,
     contract::vector::{check_actions, check_len, mask_width},
     running::info_rows::InfoRows,
@@ -195,25 +195,16 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.blocks.len() as u64);
-        for block in &self.blocks {
-            match block.save_state()? {
-                Some(own) => state.bytes(&own),
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(state.finish()))
+        let blocks = self.blocks.iter().map(V::save_state).collect::<Result<Option<Vec<_>>>>()?;
+        Ok(blocks.map(|blocks| state::save(TAG, &blocks)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        state.count("blocks", self.blocks.len())?;
-        for block in &mut self.blocks {
-            block.load_state(state.bytes()?)?;
-        }
+        let saved: Vec<&[u8]> = state::load(TAG, state)?;
+        state::check_count("blocks", saved.len(), self.blocks.len())?;
+        self.blocks.iter_mut().zip(saved).try_for_each(|(block, saved)| block.load_state(saved))?;
         self.refresh_info();
-        state.finish()
+        Ok(())
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {

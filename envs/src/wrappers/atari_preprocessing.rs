@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{load, resize_area::ResizeArea, save};
-use crate::{DType, Element, Env, Error, NpRandom, Result, Space, Step};
+use crate::{DType, Element, Env, Error, NpRandom, Result, Space, Step, contract::state};
 
 const TAG: &str = "atari_preprocessing";
 
@@ -231,26 +231,16 @@ impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        save(TAG, &self.env, |state| {
-            state.row(&self.last);
-            state.row(&self.before);
-            state.f64(self.lives);
-            state.random(&self.random);
-        })
+        save(TAG, &self.env, &(&self.last, &self.before, self.lives, &self.random))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let len = self.last.len();
-        let own = load(TAG, &mut self.env, state, |state| {
-            let last = state.row::<u8>()?;
-            let before = state.row::<u8>()?;
-            let lives = state.f64()?;
-            if last.len() != len || before.len() != len {
-                return Err(Error::state(format!("its frames are not {len} bytes long, as they are here")));
-            }
-            Ok((last, before, lives, state.random()?))
-        })?;
-        (self.last, self.before, self.lives, self.random) = own;
+        let here = self.last.len();
+        let check = |(last, before, ..): &(Vec<u8>, Vec<u8>, f64, NpRandom)| {
+            state::check_count("bytes of a frame", last.len(), here)?;
+            state::check_count("bytes of a frame", before.len(), here)
+        };
+        (self.last, self.before, self.lives, self.random) = load(TAG, &mut self.env, state, check)?;
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ use super::{
     sticky_action::Sticky,
     time_aware_observation::TimeAware,
 };
-use crate::{AnyVectorEnv, DType, Element, Error, Result, TypedVectorEnv};
+use crate::{AnyVectorEnv, DType, Error, Result, TypedVectorEnv, contract::element::with_scalar};
 
 pub(super) fn built_in() -> Vec<Named> {
     let named = |name: &str, parameters: &[(&str, Option<Value>)], apply| Named {
@@ -194,16 +194,9 @@ fn time_aware(copies: CopiesToWrap, arguments: &Arguments) -> Result<Box<dyn Any
         normalize_time: arguments.get(1)?,
         dict_time_key: arguments.get(2)?,
     };
-    fn wrapped<T: Element>(copies: CopiesToWrap, config: &TimeAwareConfig) -> Result<Box<dyn AnyVectorEnv>> {
-        let limit = copies.max_episode_steps();
-        copies.wrapped(|| TimeAware::<T>::new(limit, config.clone()))
-    }
+    let limit = copies.max_episode_steps();
     // Without a limit, the wrapper is refused whatever the type is.
-    let limit = copies.max_episode_steps().unwrap_or(1);
-    match config.dtype(copies.observation_space(), limit)? {
-        DType::U8 => wrapped::<u8>(copies, &config),
-        DType::I64 => wrapped::<i64>(copies, &config),
-        DType::F32 => wrapped::<f32>(copies, &config),
-        DType::F64 => wrapped::<f64>(copies, &config),
-    }
+    with_scalar!(config.dtype(copies.observation_space(), limit.unwrap_or(1))?, T => {
+        copies.wrapped(|| TimeAware::<T>::new(limit, config.clone()))
+    })
 }

@@ -48,7 +48,7 @@ impl<E: Env> Env for ClipReward<E> {
         info,
         render
     );
-    forward!(save_state, load_state);
+    forward!(state);
 
     fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
         let step = self.env.step(action, obs)?;
@@ -68,10 +68,9 @@ impl<V: VectorEnv> VectorEnv for ClipReward<V> {
         action_space,
         reset,
         action_masks,
-        final_action_masks,
         info
     );
-    forward_vector!(save_state, load_state, render);
+    forward_vector!(state, render);
 
     fn step(
         &mut self,

@@ -1,11 +1,7 @@
 //! The wrapper that stacks the last observations.
 
 use super::{Wrapped, Wrapper};
-use crate::{
-    DType, Element, Env, Error, Result, Space,
-    contract::space::start_at,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{DType, Element, Env, Error, Result, Space, contract::space::start_at, contract::state};
 
 const TAG: &str = "frame_stack";
 
@@ -134,22 +130,12 @@ impl<O: Element, A: Element> Wrapper<O, A> for StackFrames<O> {
     }
 
     fn save_state(&self) -> Vec<u8> {
-        let mut state = StateWriter::new(TAG);
-        state.row(&self.stack);
-        state.finish()
+        state::save(TAG, &self.stack)
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let stack = state.row::<O>()?;
-        state.finish()?;
-        if stack.len() != self.stack.len() {
-            return Err(Error::state(format!(
-                "it holds {} scalars of stacked observations, but there are {} here",
-                stack.len(),
-                self.stack.len()
-            )));
-        }
+        let stack: Vec<O> = state::load(TAG, state)?;
+        state::check_count("scalars of stacked observations", stack.len(), self.stack.len())?;
         self.stack = stack;
         self.begins = false;
         Ok(())

@@ -1,7 +1,7 @@
 //! The wrapper that repeats every action and takes the maximum of the last two observations.
 
 use super::{load, save};
-use crate::{Env, Error, Result, Space, Step};
+use crate::{Env, Error, Result, Space, Step, contract::state};
 
 const TAG: &str = "max_and_skip";
 
@@ -84,21 +84,15 @@ impl<E: Env> Env for MaxAndSkipObservation<E> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        save(TAG, &self.env, |state| {
-            state.row(&self.last);
-            state.row(&self.before);
-        })
+        save(TAG, &self.env, &(&self.last, &self.before))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (last, before) = load(TAG, &mut self.env, state, |state| Ok((state.row()?, state.row()?)))?;
-        if last.len() != self.row.len() || before.len() != self.row.len() {
-            let found = format!("it holds {} and {} scalars", last.len(), before.len());
-            return Err(Error::state(format!(
-                "{found} of observations, but there are {} here",
-                self.row.len()
-            )));
-        }
+        let here = self.row.len();
+        let (last, before) = load(TAG, &mut self.env, state, |(last, before): &(Vec<_>, Vec<_>)| {
+            state::check_count("scalars of an observation", last.len(), here)?;
+            state::check_count("scalars of an observation", before.len(), here)
+        })?;
         self.last = last;
         self.before = before;
         Ok(())

@@ -2,9 +2,7 @@
 
 use super::running_mean_std::RunningMeanStd;
 use crate::{
-    Element, Error, Result, Space, StepOut, VectorEnv,
-    contract::state::{StateReader, StateWriter},
-    contract::vector::check_len,
+    Element, Error, Result, Space, StepOut, VectorEnv, contract::state, contract::vector::check_len,
 };
 
 const TAG: &str = "normalize_observation";
@@ -124,17 +122,7 @@ pub(super) fn check_epsilon(epsilon: f64) -> Result<()> {
 impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
     type Obs = f32;
 
-    forward_vector!(
-        Act,
-        num_envs,
-        limit_episodes,
-        set_task,
-        action_space,
-        action_masks,
-        final_action_masks,
-        info,
-        render
-    );
+    forward_vector!(Act, num_envs, limit_episodes, set_task, action_space, action_masks, info, render);
 
     fn observation_space(&self) -> &Space {
         &self.observation_space
@@ -159,17 +147,14 @@ impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         let Some(inner) = self.env.save_state()? else { return Ok(None) };
-        let mut state = StateWriter::new(TAG);
-        self.statistics.write(&mut state);
-        state.bytes(&inner);
-        Ok(Some(state.finish()))
+        Ok(Some(state::save(TAG, &(self.statistics.save(), inner))))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let statistics = self.statistics.read(&mut state)?;
-        self.env.load_state(state.bytes()?)?;
+        let (statistics, inner): (_, &[u8]) = state::load(TAG, state)?;
+        let statistics = self.statistics.load(statistics)?;
+        self.env.load_state(inner)?;
         self.statistics = statistics;
-        state.finish()
+        Ok(())
     }
 }

@@ -1,10 +1,7 @@
 //! The wrapper that scales rewards so that their discounted sum has variance 1.
 
 use super::{normalize_observation::check_epsilon, running_mean_std::RunningMeanStd};
-use crate::{
-    DType, Error, Result, StepOut, VectorEnv,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{DType, Error, Result, StepOut, VectorEnv, contract::state};
 
 const TAG: &str = "normalize_reward";
 
@@ -84,7 +81,6 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
         observation_space,
         action_space,
         action_masks,
-        final_action_masks,
         info,
         render
     );
@@ -107,27 +103,16 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         let Some(inner) = self.env.save_state()? else { return Ok(None) };
-        let mut state = StateWriter::new(TAG);
-        self.statistics.write(&mut state);
-        state.row(&self.sums);
-        state.bytes(&inner);
-        Ok(Some(state.finish()))
+        Ok(Some(state::save(TAG, &(self.statistics.save(), &self.sums, inner))))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let statistics = self.statistics.read(&mut state)?;
-        let sums = state.row::<f64>()?;
-        if sums.len() != self.sums.len() {
-            let found = sums.len();
-            let here = self.sums.len();
-            return Err(Error::state(format!(
-                "it holds {found} copies, but there are {here} here; load it with the same number"
-            )));
-        }
-        self.env.load_state(state.bytes()?)?;
+        let (statistics, sums, inner): (_, Vec<f64>, &[u8]) = state::load(TAG, state)?;
+        let statistics = self.statistics.load(statistics)?;
+        state::check_count("copies", sums.len(), self.sums.len())?;
+        self.env.load_state(inner)?;
         self.statistics = statistics;
         self.sums = sums;
-        state.finish()
+        Ok(())
     }
 }

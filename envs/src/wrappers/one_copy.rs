@@ -4,8 +4,8 @@
 use std::{fmt, marker::PhantomData};
 
 use crate::{
-    AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut,
-    contract::state::{StateReader, StateWriter},
+    AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut, contract::forward::forward_to,
+    contract::state,
 };
 
 const TAG: &str = "one_copy";
@@ -76,20 +76,16 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         Ok(Step { reward: f64::from(reward[0]), terminated: terminated[0], truncated: truncated[0] })
     }
 
-    fn max_episode_steps(&self) -> Option<usize> {
-        self.env.max_episode_steps()
+    forward_to! {
+        env:
+        fn max_episode_steps(&self) -> Option<usize>;
+        fn set_task(&mut self, task: &serde_json::Value) -> Result<()>;
+        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()>;
+        fn render_fps(&self) -> Option<f64>;
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         if self.begun { self.env.final_action_masks(mask) } else { self.env.action_masks(mask) }
-    }
-
-    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
-        self.env.set_task(task)
-    }
-
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.env.set_reset_options(options)
     }
 
     fn info(&self, key: &str) -> Option<f64> {
@@ -104,26 +100,16 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         self.env.render_ansi(0)
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
-    }
-
     fn save_state(&self) -> Option<Vec<u8>> {
         // An episode that cannot be saved now is replayed by the vector environment around the wrappers.
         let inner = self.env.save_state().ok()??;
-        let mut state = StateWriter::new(TAG);
-        state.u64(u64::from(self.begun));
-        state.row(&self.next);
-        state.bytes(&inner);
-        Some(state.finish())
+        Some(state::save(TAG, &(self.begun, &self.next, inner)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let begun = state.u64()? == 1;
-        let next = state.row()?;
-        self.env.load_state(state.bytes()?)?;
-        state.finish()?;
+        let (begun, next, inner): (_, Vec<O>, &[u8]) = state::load(TAG, state)?;
+        state::check_count("scalars of an observation", next.len(), self.next.len())?;
+        self.env.load_state(inner)?;
         self.begun = begun;
         self.next = next;
         Ok(())

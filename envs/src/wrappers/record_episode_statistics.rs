@@ -123,32 +123,15 @@ impl<E: Env> Env for RecordEpisodeStatistics<E> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        save(TAG, &self.env, |state| {
-            state.u64(self.episode_count);
-            state.f64(self.episode_return);
-            state.u64(self.episode_length);
-            state.f64(self.seconds);
-            state.u64(u64::from(self.ended));
-            state.u64(self.return_queue.len() as u64);
-            for (value, length) in self.return_queue.iter().zip(&self.length_queue) {
-                state.f64(*value);
-                state.u64(*length);
-            }
-        })
+        let episode = (self.episode_return, self.episode_length, self.seconds, self.ended);
+        save(TAG, &self.env, &(self.episode_count, episode, &self.return_queue, &self.length_queue))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut returns = VecDeque::new();
-        let mut lengths = VecDeque::new();
-        let own = load(TAG, &mut self.env, state, |state| {
-            let own = (state.u64()?, state.f64()?, state.u64()?, state.f64()?, state.u64()? != 0);
-            for _ in 0..state.u64()? {
-                returns.push_back(state.f64()?);
-                lengths.push_back(state.u64()?);
-            }
-            Ok(own)
-        })?;
-        (self.episode_count, self.episode_return, self.episode_length, self.seconds, self.ended) = own;
+        let (count, episode, returns, lengths): (_, _, VecDeque<f64>, VecDeque<u64>) =
+            load(TAG, &mut self.env, state, |_| Ok(()))?;
+        self.episode_count = count;
+        (self.episode_return, self.episode_length, self.seconds, self.ended) = episode;
         let surplus = returns.len().saturating_sub(self.buffer_length);
         self.return_queue.clear();
         self.return_queue.extend(returns.into_iter().skip(surplus));

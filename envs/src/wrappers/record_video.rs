@@ -232,16 +232,11 @@ impl<E: Env> Env for RecordVideo<E> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        save(TAG, &self.env, |state| {
-            state.u64(self.episodes);
-            state.u64(self.steps);
-        })
+        save(TAG, &self.env, &(self.episodes, self.steps))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let [episodes, steps] = load(TAG, &mut self.env, state, |state| Ok([state.u64()?, state.u64()?]))?;
-        self.episodes = episodes;
-        self.steps = steps;
+        (self.episodes, self.steps) = load(TAG, &mut self.env, state, |_| Ok(()))?;
         self.recording = None;
         Ok(())
     }

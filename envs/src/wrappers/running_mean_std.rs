@@ -1,9 +1,9 @@
 //! Running mean and variance of rows (Chan, Golub, LeVeque 1979, as in Gymnasium's `RunningMeanStd`).
 
-use crate::{
-    DType, Element, Error, Result,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{DType, Element, Result, contract::state};
+
+/// Mean and variance of every column, and the count: what a saved state holds of the statistics.
+pub(super) type SavedStatistics = (Vec<f64>, Vec<f64>, f64);
 
 /// Running mean and variance of every column; rounded to single precision after every operation where numpy computes in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,23 +67,15 @@ impl RunningMeanStd {
         self.count = total;
     }
 
-    pub(super) fn write(&self, state: &mut StateWriter) {
-        state.row(&self.mean);
-        state.row(&self.var);
-        state.f64(self.count);
+    /// Returns the fields of a saved state.
+    pub(super) fn save(&self) -> SavedStatistics {
+        (self.mean.clone(), self.var.clone(), self.count)
     }
 
-    pub(super) fn read(&self, state: &mut StateReader<'_>) -> Result<Self> {
-        let mean = state.row()?;
-        let var = state.row()?;
-        let count = state.f64()?;
-        if mean.len() != self.mean.len() || var.len() != self.var.len() {
-            let found = mean.len();
-            let here = self.mean.len();
-            return Err(Error::state(format!(
-                "it holds statistics of {found} numbers, but there are {here} here"
-            )));
-        }
+    /// Returns the statistics of a saved state.
+    pub(super) fn load(&self, (mean, var, count): SavedStatistics) -> Result<Self> {
+        state::check_count("means", mean.len(), self.mean.len())?;
+        state::check_count("variances", var.len(), self.var.len())?;
         Ok(Self { mean, var, count, ..self.clone() })
     }
 }

@@ -1,10 +1,7 @@
 //! The wrapper that repeats actions at random.
 
 use super::{Wrapped, Wrapper};
-use crate::{
-    Element, Env, Error, NpRandom, Result,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{Element, Env, Error, NpRandom, Result, contract::state};
 
 const TAG: &str = "sticky_action";
 
@@ -106,23 +103,12 @@ impl<O: Element, A: Element> Wrapper<O, A> for Sticky<A> {
     }
 
     fn save_state(&self) -> Vec<u8> {
-        let mut state = StateWriter::new(TAG);
-        state.random(&self.random);
-        state.row(&self.last_action);
-        state.u64(u64::from(self.is_sticky));
-        state.u64(self.num_repeats as u64);
-        state.u64(self.repeats_taken as u64);
-        state.finish()
+        let Self { random, last_action, is_sticky, num_repeats, repeats_taken, .. } = self;
+        state::save(TAG, &(random, last_action, is_sticky, num_repeats, repeats_taken))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let random = state.random()?;
-        let last_action = state.row()?;
-        let is_sticky = state.u64()? != 0;
-        let num_repeats = state.u64()? as i64;
-        let repeats_taken = state.u64()? as i64;
-        state.finish()?;
+        let (random, last_action, is_sticky, num_repeats, repeats_taken) = state::load(TAG, state)?;
         *self = Self { random, last_action, is_sticky, num_repeats, repeats_taken, ..self.clone() };
         Ok(())
     }

@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Wrapped, Wrapper, wrapper::convert};
-use crate::{
-    DType, Element, Env, Error, Result, Space,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{DType, Element, Env, Error, Result, Space, contract::state};
 
 const TAG: &str = "time_aware";
 
@@ -153,15 +150,12 @@ impl<O: Element, A: Element, T: Element> Wrapper<O, A> for TimeAware<T> {
     }
 
     fn save_state(&self) -> Vec<u8> {
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.steps);
-        state.finish()
+        state::save(TAG, &self.steps)
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        self.steps = state.u64()?;
-        state.finish()
+        self.steps = state::load(TAG, state)?;
+        Ok(())
     }
 }
 

@@ -52,7 +52,7 @@ impl<E: Env, F: Fn(f64) -> f64 + Send + 'static> Env for TransformReward<E, F> {
         info,
         render
     );
-    forward!(save_state, load_state);
+    forward!(state);
 
     fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
         let step = self.env.step(action, obs)?;
@@ -72,10 +72,9 @@ impl<V: VectorEnv, F: Fn(f64) -> f64 + Send> VectorEnv for TransformReward<V, F>
         action_space,
         reset,
         action_masks,
-        final_action_masks,
         info
     );
-    forward_vector!(save_state, load_state, render);
+    forward_vector!(state, render);
 
     fn step(
         &mut self,

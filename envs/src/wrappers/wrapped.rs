@@ -1,7 +1,7 @@
 //! The adapter that puts a [`Wrapper`] around one copy of an environment.
 
 use super::{Wrapper, load, save};
-use crate::{Env, Frame, Result, Space, Step, running::sync_vector::check_space};
+use crate::{Env, Result, Space, Step, running::sync_vector::check_space};
 
 const TAG: &str = "wrapped";
 
@@ -50,7 +50,7 @@ impl<E: Env, W: Wrapper<E::Obs, E::Act>> Env for Wrapped<E, W> {
     type Obs = W::Obs;
     type Act = W::Act;
 
-    forward!(max_episode_steps, action_mask, set_task, info);
+    forward!(max_episode_steps, action_mask, set_task, info, render);
 
     fn observation_space(&self) -> Space {
         self.observation_space.clone()
@@ -73,24 +73,12 @@ impl<E: Env, W: Wrapper<E::Obs, E::Act>> Env for Wrapped<E, W> {
         Ok(Step { reward: self.wrapper.reward(step.reward), ..step })
     }
 
-    fn render(&mut self) -> Result<Option<Frame>> {
-        self.env.render()
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
-    }
-
-    fn render_ansi(&mut self) -> Result<Option<String>> {
-        self.env.render_ansi()
-    }
-
     fn save_state(&self) -> Option<Vec<u8>> {
-        save(TAG, &self.env, |state| state.bytes(&self.wrapper.save_state()))
+        save(TAG, &self.env, &self.wrapper.save_state())
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let own = load(TAG, &mut self.env, state, |state| state.bytes())?;
-        self.wrapper.load_state(own)
+        let own: Vec<u8> = load(TAG, &mut self.env, state, |_| Ok(()))?;
+        self.wrapper.load_state(&own)
     }
 }

@@ -1,14 +1,15 @@
 //! The adapter that puts a [`Wrapper`] around every copy of a vector environment.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use super::Wrapper;
 use crate::{
     Error, Result, Space, StepOut, VectorEnv,
-    contract::state::{StateReader, StateWriter},
+    contract::state,
     contract::type_name::short_type_name,
     contract::vector::{check_actions, check_len},
-    running::sync_vector::check_space,
+    running::{
+        each_copy::{InEpisode, for_each_copy},
+        sync_vector::check_space,
+    },
 };
 
 const TAG: &str = "wrapped_vector";
@@ -85,25 +86,10 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> WrappedVector<V, W> {
     }
 }
 
-/// Runs `work` on one copy after the other. An error or panic is reported with the copy's index, seed and step.
-fn for_each<W>(
-    copies: &mut [Slot<W>],
-    mut work: impl FnMut(usize, &mut Slot<W>) -> Result<()>,
-) -> Result<()> {
-    let mut at = 0;
-    let done = catch_unwind(AssertUnwindSafe(|| {
-        copies.iter_mut().enumerate().try_for_each(|(i, copy)| {
-            at = i;
-            work(i, copy)
-        })
-    }));
-    let error = match done {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) => error,
-        Err(payload) => Error::panic(&*payload),
-    };
-    let Slot { seed, step, .. } = &copies[at];
-    Err(Error::Env { env: at, seed: *seed, step: *step, source: Box::new(error) })
+impl<W> InEpisode for Slot<W> {
+    fn place(&self) -> (Option<u64>, usize) {
+        (self.seed, self.step)
+    }
 }
 
 impl<W> Slot<W> {
@@ -125,7 +111,7 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
     type Obs = W::Obs;
     type Act = W::Act;
 
-    forward_vector!(num_envs, limit_episodes, set_task, action_masks, final_action_masks, info, render);
+    forward_vector!(num_envs, limit_episodes, set_task, action_masks, info, render);
 
     fn observation_space(&self) -> &Space {
         &self.observation_space
@@ -143,7 +129,7 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
         self.env.reset(seeds, &mut self.obs)?;
         let inner_width = self.env.observation_space().width();
         let rows = &self.obs;
-        for_each(&mut self.copies, |i, copy| {
+        for_each_copy(&mut self.copies, |i, copy| {
             let inner = &rows[i * inner_width..][..inner_width];
             copy.begin::<V::Obs, V::Act>(seeds.map(|seeds| seeds[i]), inner, &mut obs[i * width..][..width])
         })
@@ -162,7 +148,7 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
         let act_width = self.action_space.width();
         let inner_act_width = self.env.action_space().width();
         let inner_actions = &mut self.actions;
-        for_each(&mut self.copies, |i, copy| {
+        for_each_copy(&mut self.copies, |i, copy| {
             copy.step += 1;
             let inner = &mut inner_actions[i * inner_act_width..][..inner_act_width];
             copy.wrapper.action(&actions[i * act_width..][..act_width], inner)
@@ -179,7 +165,7 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
         let rows = &self.obs;
         let final_rows = &self.final_obs;
         let autoreset = self.autoreset;
-        for_each(&mut self.copies, |i, copy| {
+        for_each_copy(&mut self.copies, |i, copy| {
             let inner = &rows[i * inner_width..][..inner_width];
             let obs = &mut out.obs[i * width..][..width];
             if !(out.terminated[i] || out.truncated[i]) {
@@ -208,25 +194,19 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         let Some(inner) = self.env.save_state()? else { return Ok(None) };
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.copies.len() as u64);
-        for copy in &self.copies {
-            state.option(copy.seed);
-            state.u64(copy.step as u64);
-            state.bytes(&copy.wrapper.save_state());
-        }
-        state.bytes(&inner);
-        Ok(Some(state.finish()))
+        let copies = self.copies.iter().map(|copy| (copy.seed, copy.step, copy.wrapper.save_state()));
+        Ok(Some(state::save(TAG, &(copies.collect::<Vec<_>>(), inner))))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        state.count("copies", self.copies.len())?;
-        for_each(&mut self.copies, |_, copy| {
-            (copy.seed, copy.step) = (state.option()?, state.u64()? as usize);
-            copy.wrapper.load_state(state.bytes()?)
+        let (saved, inner): (Vec<(Option<u64>, usize, &[u8])>, &[u8]) = state::load(TAG, state)?;
+        state::check_count("copies", saved.len(), self.copies.len())?;
+        for_each_copy(&mut self.copies, |i, copy| {
+            let (seed, step, own) = saved[i];
+            copy.seed = seed;
+            copy.step = step;
+            copy.wrapper.load_state(own)
         })?;
-        self.env.load_state(state.bytes()?)?;
-        state.finish()
+        self.env.load_state(inner)
     }
 }

@@ -14,7 +14,10 @@ use pavlov_envs::{
 };
 use serde_json::Value;
 
-use crate::fixture::{Fixture, differ, f32s, f64s};
+use crate::{
+    fixture::{Fixture, differ, f32s, f64s},
+    states::edited,
+};
 
 const ONE_STEP: f64 = 1e-12;
 const WHOLE_EPISODE: f64 = 1e-6;
@@ -379,9 +382,9 @@ fn go_on<V: VectorEnv<Obs = f32>>(env: &mut V, seed: u64) -> Vec<Moment> {
 fn a_state_from_which_no_episode_goes_on_is_refused() {
     let mut vector = AcrobotVector::new(1, 500, AcrobotConfig::default());
     let state = vector.save_state().unwrap().unwrap();
-    // Tag (8 + 14 bytes) and number of copies (8) stand before the first angle.
-    let mut damaged = state.clone();
-    damaged[30..38].copy_from_slice(&1e300_f64.to_le_bytes());
+    // Each copy has its numbers, its random stream and its step.
+    type Copies = (Vec<(Vec<f64>, NpRandom, u32)>, bool);
+    let damaged = edited(&state, |(copies, _): &mut Copies| copies[0].0[0] = 1e300);
     let message = vector.load_state(&damaged).unwrap_err().to_string();
     assert!(
         message.contains("copy 0 is at [1e300, 0.0, 0.0, 0.0], from where no episode goes on"),

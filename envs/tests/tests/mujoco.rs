@@ -1,31 +1,25 @@
 //! MuJoCo's environments beside Gymnasium's, in vectors and threads, saved and broken.
 //!
-//! The library is that of PAVLOV_TEST_PYTHON, a Python with gymnasium and mujoco; without it tests are skipped.
+//! The library is that of PAVLOV_TEST_PYTHON, a Python with gymnasium and mujoco; tests that need it are ignored.
 
-use std::{io::Write, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
-use pavlov_envs::{EnvConfig, NpRandom, TypedVectorEnv, VectorEnv, check_vector_env, make_vec};
+use pavlov_envs::{EnvConfig, NpRandom, TypedVectorEnv, VectorEnv, check_vector_env, make_vec, spec};
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, bits, differ, f32s, f64s},
-    py::python,
+    py::{python, skipped},
     rows::Rows,
 };
 
-const IDS: [&str; 11] = [
-    "HalfCheetah-v5",
-    "Hopper-v5",
-    "Walker2d-v5",
-    "Swimmer-v5",
-    "Ant-v5",
-    "Humanoid-v5",
-    "HumanoidStandup-v5",
-    "InvertedPendulum-v5",
-    "InvertedDoublePendulum-v5",
-    "Reacher-v5",
-    "Pusher-v5",
-];
+/// The ids of all MuJoCo environments.
+fn ids() -> Vec<String> {
+    let is_mujoco = |id: &String| spec(id).is_ok_and(|spec| spec.summary.ends_with("(MuJoCo)"));
+    let ids: Vec<String> = pavlov_envs::ids().into_iter().filter(is_mujoco).collect();
+    assert!(ids.len() >= 11, "{ids:?}");
+    ids
+}
 
 type Copies = TypedVectorEnv<f64, f32>;
 
@@ -33,15 +27,16 @@ fn settings(of: Value) -> EnvConfig {
     serde_json::from_value(of).unwrap()
 }
 
-fn make<'a>(id: &str, mut config: EnvConfig, python: impl Into<Option<&'a str>>, num_envs: usize) -> Copies {
-    config.insert("python".into(), python.into().into());
+fn make(id: &str, mut config: EnvConfig, python: &str, num_envs: usize) -> Copies {
+    config.insert("python".into(), python.into());
     TypedVectorEnv::new(make_vec(id, &config, num_envs).unwrap()).unwrap()
 }
 
 /// PAVLOV_LIVE_STEPS asks for more steps than these.
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn all_environments_with_all_settings_equal_gymnasium_bit_for_bit() {
-    let Some(python) = python() else { return };
+    let python = python();
     let steps = std::env::var("PAVLOV_LIVE_STEPS").unwrap_or_else(|_| "110".into());
     let folder = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record_mujoco.py");
@@ -55,36 +50,33 @@ fn all_environments_with_all_settings_equal_gymnasium_bit_for_bit() {
     assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
     let mut rows = 0;
     for run in &Fixture::read(&folder.path().join("recorded.jsonl")).rows {
-        let problem = replay(run, Some(&python), true);
+        let problem = replay(run, &python, true);
         assert_eq!(problem, None, "{} {} seed {}", run["env"], run["config"], run["seed"]);
         rows += run["steps"].as_array().unwrap().len();
     }
     println!("{rows} steps are equal");
 }
 
-/// Without Gymnasium: libmujoco alone is needed, from wherever it is found.
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn recorded_episodes_come_out_again() {
-    let python = std::env::var("PAVLOV_TEST_PYTHON").ok();
-    if let (None, Err(error)) = (&python, make_vec(IDS[0], &EnvConfig::new(), 1)) {
-        std::io::stderr().write_all(format!("skipped: {error}\n").as_bytes()).unwrap();
-        return;
-    }
-    if !recorded_with_this_version(python.as_deref()) {
+    let python = python();
+    if !recorded_with_this_version(&python) {
         return;
     }
     let fixture = Fixture::open("mujoco.jsonl");
     for run in &fixture.rows {
-        let problem = replay(run, python.as_deref(), fixture.is_exact());
+        let problem = replay(run, &python, fixture.is_exact());
         assert_eq!(problem, None, "{} seed {}", run["env"], run["seed"]);
     }
 }
 
 /// The comparison sees a constant that is off by one ulp.
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_setting_that_is_off_by_one_ulp_is_seen() {
-    let Some(python) = python() else { return };
-    if !recorded_with_this_version(Some(&python)) {
+    let python = python();
+    if !recorded_with_this_version(&python) {
         return;
     }
     for (id, key, value) in [
@@ -100,26 +92,25 @@ fn a_setting_that_is_off_by_one_ulp_is_seen() {
         let mut run = runs.into_iter().find(|run| run["env"] == id).unwrap();
         run["config"][key] = value.into();
         let exact = Fixture::open("mujoco.jsonl").is_exact();
-        assert_eq!(replay(&run, Some(&python), exact), None, "{id} with its own {key}");
+        assert_eq!(replay(&run, &python, exact), None, "{id} with its own {key}");
         run["config"][key] = value.next_up().into();
-        assert!(replay(&run, Some(&python), true).is_some(), "{id} with another {key} is the same");
+        assert!(replay(&run, &python, true).is_some(), "{id} with another {key} is the same");
     }
 }
 
 /// Whether mujoco.jsonl holds episodes of the library that is found: the last digits differ from version to version.
-fn recorded_with_this_version(python: Option<&str>) -> bool {
-    make(IDS[0], EnvConfig::new(), python, 1);
+fn recorded_with_this_version(python: &str) -> bool {
+    make(&ids()[0], EnvConfig::new(), python, 1);
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let recorded = maps.contains("/libmujoco.so.3.17.0");
     if !recorded {
-        let note = b"skipped: the episodes were recorded with MuJoCo 3.17.0, and the library is another\n";
-        std::io::stderr().write_all(note).unwrap();
+        skipped("the episodes were recorded with MuJoCo 3.17.0, and the library is another");
     }
     recorded
 }
 
 /// Plays what was recorded; says where it differs.
-fn replay(run: &Value, python: Option<&str>, exact: bool) -> Option<String> {
+fn replay(run: &Value, python: &str, exact: bool) -> Option<String> {
     let config = settings(run["config"].clone());
     let mut env = make(run["env"].as_str().unwrap(), config, python, 1);
     let mut rows = Rows::filled(1, env.observation_space().width(), f64::NAN);
@@ -204,19 +195,20 @@ fn rows_of(copy: usize, width: usize, many: usize, row: &[u64]) -> Vec<u64> {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn copies_in_one_and_several_threads_equal_single_ones_bit_for_bit() {
     const N: usize = 64;
-    let Some(python) = python() else { return };
+    let python = python();
     // Hopper's episodes are short; Humanoid and Ant read what the state does not hold.
     for (id, steps) in [("Hopper-v5", 40), ("HalfCheetah-v5", 10), ("Ant-v5", 10), ("Humanoid-v5", 25)] {
         let seeds: Vec<u64> = (0..N as u64).collect();
         let [one, two, seven] = [1, 2, 7].map(|threads| {
             let config = settings(json!({"num_threads": threads}));
-            play(&mut make(id, config, &*python, N), &seeds, steps)
+            play(&mut make(id, config, &python, N), &seeds, steps)
         });
         assert!(two == one, "{id} in 2 threads differs");
         assert!(seven == one, "{id} in 7 threads differs");
-        let mut single = make(id, EnvConfig::new(), &*python, 1);
+        let mut single = make(id, EnvConfig::new(), &python, 1);
         let width = single.observation_space().width();
         for copy in 0..N {
             let own = play(&mut single, &seeds[copy..=copy], steps);
@@ -227,27 +219,29 @@ fn copies_in_one_and_several_threads_equal_single_ones_bit_for_bit() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn vectors_keep_the_contract() {
-    let Some(python) = python() else { return };
-    for (i, id) in IDS.into_iter().enumerate() {
+    let python = python();
+    for (i, id) in ids().iter().enumerate() {
         let config = settings(json!({"num_threads": 1 + i % 2}));
-        check_vector_env(&mut make(id, config, &*python, 2)).unwrap_or_else(|e| panic!("{id}: {e}"));
+        check_vector_env(&mut make(id, config, &python, 2)).unwrap_or_else(|e| panic!("{id}: {e}"));
     }
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_episode_goes_on_from_a_saved_state_with_the_same_bits() {
-    let Some(python) = python() else { return };
-    for id in IDS {
+    let python = python();
+    for id in &ids() {
         let seeds = [3, 4, 5];
-        let mut env = make(id, EnvConfig::new(), &*python, 3);
+        let mut env = make(id, EnvConfig::new(), &python, 3);
         let width = env.observation_space().width();
         let mut rows = Rows::filled(3, width, 0.0);
         env.reset(Some(&seeds), &mut rows.obs).unwrap();
         (0..13).for_each(|step| advance(&mut env, &mut rows, &seeds, step));
         let saved = env.save_state().unwrap().unwrap();
         // Another vector, whose simulations are elsewhere.
-        let mut other = make(id, EnvConfig::new(), &*python, 3);
+        let mut other = make(id, EnvConfig::new(), &python, 3);
         play(&mut other, &[7, 8, 9], 5);
         other.load_state(&saved).unwrap();
         let mut other_rows = Rows::filled(3, width, 0.0);
@@ -264,13 +258,14 @@ fn an_episode_goes_on_from_a_saved_state_with_the_same_bits() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn the_bridge_and_the_native_environment_give_the_same_run() {
-    let Some(python) = python() else { return };
+    let python = python();
     for id in ["HalfCheetah-v5", "Hopper-v5", "Ant-v5"] {
         let bridge = settings(json!({"python": python, "num_workers": 1, "info_keys": ["x_velocity"]}));
         let bridge = make_vec(&format!("py:{id}"), &bridge, 4).unwrap();
         let mut bridge: Copies = TypedVectorEnv::new(bridge).unwrap();
-        let mut native = make(id, EnvConfig::new(), &*python, 4);
+        let mut native = make(id, EnvConfig::new(), &python, 4);
         assert_eq!(bridge.observation_space(), native.observation_space());
         assert_eq!(bridge.action_space(), native.action_space());
         let width = native.observation_space().width();
@@ -297,11 +292,11 @@ fn the_bridge_and_the_native_environment_give_the_same_run() {
 /// numpy refuses to draw between 0.1 and -0.1, so Gymnasium's environments do.
 #[test]
 fn negative_noise_at_the_start_is_refused() {
-    for id in IDS {
+    for id in &ids() {
         let config = settings(json!({"reset_noise_scale": -0.1}));
         let error = make_vec(id, &config, 1).expect_err("refused").to_string();
         // Reacher and Pusher have no such setting.
-        let expected = match id {
+        let expected = match id.as_str() {
             "Reacher-v5" | "Pusher-v5" => "no setting `reset_noise_scale`",
             _ => "`reset_noise_scale` is -0.1, but it must be 0 or more",
         };
@@ -310,8 +305,9 @@ fn negative_noise_at_the_start_is_refused() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn settings_that_do_not_fit_are_refused() {
-    let Some(python) = python() else { return };
+    let python = python();
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -349,7 +345,7 @@ fn settings_that_do_not_fit_are_refused() {
     }
     let error = make_vec("Ant-v5", &settings(json!({"python": "no-python"})), 1).unwrap_err().to_string();
     assert!(error.contains("`python` is \"no-python\": it cannot be run"), "{error}");
-    let mut env = make("HalfCheetah-v5", settings(json!({"xml_file": little})), &*python, 2);
+    let mut env = make("HalfCheetah-v5", settings(json!({"xml_file": little})), &python, 2);
     let mut rows = Rows::filled(2, 17, 0.0);
     env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
     let failed = (0..300).find_map(|_| env.step(&[1.0; 12], None, rows.out()).err());
@@ -363,8 +359,8 @@ fn settings_that_do_not_fit_are_refused() {
     let config = settings(json!({"xml_file": other}));
     let seeds = [1, 2];
     assert!(
-        play(&mut make("HalfCheetah-v5", config, &*python, 2), &seeds, 5)
-            == play(&mut make("HalfCheetah-v5", EnvConfig::new(), &*python, 2), &seeds, 5)
+        play(&mut make("HalfCheetah-v5", config, &python, 2), &seeds, 5)
+            == play(&mut make("HalfCheetah-v5", EnvConfig::new(), &python, 2), &seeds, 5)
     );
 }
 
@@ -372,7 +368,7 @@ fn settings_that_do_not_fit_are_refused() {
 fn in_process(variables: &[(&str, &Path)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "mujoco::child", "--ignored", "--nocapture"])
+        .args(["--exact", "mujoco::child_with_a_library", "--ignored", "--nocapture"])
         .current_dir(folder.path())
         .env_remove("PAVLOV_MUJOCO")
         .env("PAVLOV_PYTHON", "false")
@@ -388,7 +384,7 @@ fn in_process(variables: &[(&str, &Path)]) -> String {
 
 #[test]
 #[ignore = "a part of the tests below, in a process of its own"]
-fn child() {
+fn child_with_a_library() {
     let mut env: Copies = match make_vec("HalfCheetah-v5", &EnvConfig::new(), 2) {
         Ok(env) => TypedVectorEnv::new(env).unwrap(),
         Err(error) => return println!("not made: {error}"),
@@ -422,8 +418,9 @@ fn library(python: &str) -> std::path::PathBuf {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn faults_of_a_simulation_are_one_error_each_and_the_process_lives() {
-    let Some(python) = python() else { return };
+    let python = python();
     let library = library(&python);
     let folder = tempfile::tempdir().unwrap();
     let version = library.to_string_lossy().rsplit("libmujoco.so.").next().unwrap().to_owned();
@@ -449,8 +446,9 @@ fn faults_of_a_simulation_are_one_error_each_and_the_process_lives() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_library_that_cannot_be_used_is_one_error_that_names_the_way_out() {
-    let Some(python) = python() else { return };
+    let python = python();
     let library = library(&python);
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, bytes: &[u8]| {
@@ -499,11 +497,12 @@ fn a_library_that_cannot_be_used_is_one_error_that_names_the_way_out() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn pictures_show_the_body_on_the_floor() {
-    let Some(python) = python() else { return };
-    for id in IDS {
+    let python = python();
+    for id in &ids() {
         let config = settings(json!({"width": 96, "height": 64}));
-        let mut env = make(id, config, &*python, 2);
+        let mut env = make(id, config, &python, 2);
         let mut rows = Rows::filled(2, env.observation_space().width(), 0.0);
         env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
         let before = env.save_state().unwrap();
@@ -515,7 +514,7 @@ fn pictures_show_the_body_on_the_floor() {
         assert!(env.render(2).is_err());
         let camera = json!({"distance": 9.0, "azimuth": 30.0, "elevation": -60.0, "lookat": [1.0, 0.0, 0.5]});
         let config = settings(json!({"width": 96, "height": 64, "default_camera_config": camera}));
-        let mut other = make(id, config, &*python, 2);
+        let mut other = make(id, config, &python, 2);
         other.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
         assert_ne!(other.render(1).unwrap().unwrap(), frame, "{id} from another place");
         if let Some(folder) = std::env::var_os("PAVLOV_PICTURES") {

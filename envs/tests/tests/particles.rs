@@ -2,24 +2,22 @@
 
 use pavlov_envs::{
     EnvConfig, Error, MultiAgentEnv, MultiAgentRows, TypedMultiAgentEnv, check_any_multi_agent_env,
-    make_multi_agent, multi_agent_spec,
+    make_multi_agent, multi_agent_ids, multi_agent_spec,
     native::{ParticleAction, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig},
 };
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, bits, f32s, f64s};
+use crate::{
+    fixture::{Fixture, bits, f32s, f64s},
+    states::{Particles, edited},
+};
 
-const IDS: [&str; 9] = [
-    "simple_adversary_v3",
-    "simple_crypto_v3",
-    "simple_push_v3",
-    "simple_reference_v3",
-    "simple_speaker_listener_v4",
-    "simple_spread_v3",
-    "simple_tag_v3",
-    "simple_v3",
-    "simple_world_comm_v3",
-];
+/// The ids of all particle environments.
+fn ids() -> Vec<String> {
+    let ids: Vec<String> = multi_agent_ids().into_iter().filter(|id| id.starts_with("simple_")).collect();
+    assert!(ids.len() >= 9, "{ids:?}");
+    ids
+}
 
 fn config(settings: &Value) -> EnvConfig {
     settings.as_object().unwrap().clone()
@@ -93,7 +91,7 @@ fn assert_equal(found: &[f64], expected: &[f64], exact: bool, place: &str) {
 
 #[test]
 fn particle_environments_keep_the_contract_with_either_kind_of_action() {
-    for id in IDS {
+    for id in &ids() {
         for continuous in [false, true] {
             let settings = json!({"continuous_actions": continuous, "max_cycles": 10});
             let env = make_multi_agent(id, &config(&settings)).unwrap();
@@ -106,7 +104,7 @@ fn particle_environments_keep_the_contract_with_either_kind_of_action() {
 /// Steps from a loaded state equal those that went on, in the middle of an episode and into the next.
 #[test]
 fn a_loaded_state_continues_goals_words_and_speeds() {
-    for id in IDS {
+    for id in &ids() {
         let settings = json!({"max_cycles": 8});
         let mut first = make::<i64>(id, &settings);
         let mut second = make::<i64>(id, &settings);
@@ -163,11 +161,9 @@ fn first_agents(id: &str) -> usize {
 #[test]
 fn a_goal_that_is_no_landmark_is_a_damaged_state() {
     let mut env = make::<i64>("simple_push_v3", &json!({}));
-    let mut state = env.save_state().unwrap();
-    // After the id and the random stream with their lengths, and two counts.
-    let goal = 8 + "simple_push_v3".len() + 8 + 40 + 16;
-    state[goal] = 2;
-    let error = env.load_state(&state).unwrap_err();
+    let state = env.save_state().unwrap();
+    let damaged = edited(&state, |(_, goals, ..): &mut Particles| goals[0] = 2);
+    let error = env.load_state(&damaged).unwrap_err();
     assert!(matches!(error, Error::State { .. }) && error.to_string().contains("landmark 2"), "{error}");
 }
 

@@ -6,10 +6,17 @@ use pavlov_envs::{
 };
 use serde_json::json;
 
-use crate::pixel::{Player, SIDE, single};
+use crate::{
+    pixel::{Player, SIDE, single},
+    states::edited,
+};
 
-const IDS: [&str; 5] =
-    ["PixelBreakout-v0", "PixelFreeway-v0", "PixelPong-v0", "PixelSnake-v0", "PixelTMaze-v0"];
+/// The ids of all games in pixels.
+fn ids() -> Vec<String> {
+    let ids: Vec<String> = pavlov_envs::ids().into_iter().filter(|id| id.starts_with("Pixel")).collect();
+    assert!(ids.len() >= 5, "{ids:?}");
+    ids
+}
 
 /// Plays at random without a time limit; gives the digest of all pictures, rewards and flags (FNV-1a), and the score.
 fn random_play<E: Env<Obs = u8, Act = i64>>(env: E, seed: u64, steps: usize) -> (u64, f64) {
@@ -173,7 +180,7 @@ fn settings_of_games_in_pixels_are_checked() {
         let config: EnvConfig = serde_json::from_value(config).unwrap();
         make_vec(id, &config, 1).map(|_| ()).unwrap_err().to_string()
     };
-    for id in IDS {
+    for id in &ids() {
         assert_eq!(message(id, json!({"size": 64})), "`size` is 64, but it must be 42 or 84");
         assert_eq!(
             message(id, json!({"channels": 4})),
@@ -199,12 +206,18 @@ fn damaged_games_are_refused() {
         let message = game.env.load_state(state).unwrap_err().to_string();
         assert!(message.contains(part), "{message}");
     };
-    let damaged = |from: &str, to: &str| {
-        let at = state.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
-        [&state[..at], to.as_bytes(), &state[at + from.len()..]].concat()
-    };
-    refused(&damaged("\"paddle\":17", "\"paddle\":99"), "is no game of PixelBreakout; it is damaged");
-    refused(&damaged("\"lives\":3", "\"lives\":x"), "cannot be read");
+    // Place, speed and last place of the ball, then the paddle, the bricks and the lives.
+    type Breakout = ([[i32; 2]; 3], i32, u64, u32);
+    let damaged = edited(&state, |(.., game): &mut (NpRandom, Option<i64>, bool, Option<Breakout>)| {
+        assert_eq!(game.map(|game| game.1), Some(17));
+        game.as_mut().unwrap().1 = 99;
+    });
+    refused(&damaged, "is no game of PixelBreakout; it is damaged");
+    // A number where a flag is expected.
+    let damaged = edited(&state, |(.., running, _): &mut (NpRandom, Option<i64>, u8, Option<Breakout>)| {
+        *running = 7;
+    });
+    refused(&damaged, "a field cannot be read");
     refused(&state[..state.len() - 1], "ends too early");
     let pong = Player::new(single(PixelPong::new), 1).env.save_state().unwrap();
     refused(&pong, "saved by \"pixel_pong\"");

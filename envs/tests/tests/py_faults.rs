@@ -59,8 +59,9 @@ fn assert_contains(error: &Error, parts: &[&str]) {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_exception_is_told_with_worker_row_seed_step_and_traceback() {
-    let Some(python) = python() else { return };
+    let python = python();
     let error = play_to_the_fault(faulty(&python, "raise", json!(3)).unwrap());
     assert!(matches!(error, Error::Env { env: 2, seed: Some(12), step: 3, .. }), "{error:?}");
     let parts = ["environment 2 failed at step 3 of the episode with seed 12", "worker 1", "in step"];
@@ -69,8 +70,9 @@ fn an_exception_is_told_with_worker_row_seed_step_and_traceback() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_exception_in_a_reset_is_told_with_the_seed_of_the_episode_that_did_not_begin() {
-    let Some(python) = python() else { return };
+    let python = python();
     let error = play_to_the_fault(faulty(&python, "raise", json!("reset")).unwrap());
     assert!(matches!(error, Error::Env { env: 2, seed: Some(12), step: 0, .. }), "{error:?}");
     // In an autoreset too: only the second episode of copy 2 has the bad seed.
@@ -83,8 +85,9 @@ fn an_exception_in_a_reset_is_told_with_the_seed_of_the_episode_that_did_not_beg
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn texts_of_exceptions_are_told_whatever_is_in_them() {
-    let Some(python) = python() else { return };
+    let python = python();
     let error = play_to_the_fault(faulty(&python, "undecodable", json!(2)).unwrap());
     assert_contains(&error, &["ValueError: \\udc80"]);
     let error = play_to_the_fault(faulty(&python, "old_seed", json!(2)).unwrap());
@@ -92,8 +95,9 @@ fn texts_of_exceptions_are_told_whatever_is_in_them() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn what_in_info_is_no_number_or_no_mask_is_named() {
-    let Some(python) = python() else { return };
+    let python = python();
     let asked = json!({"info_keys": ["action_mask"]});
     let mut env = make_vec(&test_env("Masked"), &config(&python, asked), 1).unwrap();
     let error = env.reset(None, &mut [0; 8]).unwrap_err();
@@ -104,15 +108,17 @@ fn what_in_info_is_no_number_or_no_mask_is_named() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_exception_while_a_copy_is_made_is_told_with_its_traceback() {
-    let Some(python) = python() else { return };
+    let python = python();
     let error = faulty(&python, "raise", json!("make")).unwrap_err();
     assert_contains(&error, &["worker 0", "KeyError: 'no such key'", "in __init__"]);
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn ends_of_the_process_are_told_with_their_kind_and_place() {
-    let Some(python) = python() else { return };
+    let python = python();
     for (fault, expected) in [
         ("exit", &["exited with code 7"][..]),
         ("sys_exit", &["SystemExit: 3", "Traceback"]),
@@ -127,8 +133,9 @@ fn ends_of_the_process_are_told_with_their_kind_and_place() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_worker_killed_between_steps_is_told() {
-    let Some(python) = python() else { return };
+    let python = python();
     let mut env = faulty(&python, "raise", json!("never")).unwrap();
     let mut rows = Rows::<f32>::new(4, 1);
     env.reset(None, &mut rows.obs).unwrap();
@@ -140,8 +147,9 @@ fn a_worker_killed_between_steps_is_told() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_hang_in_a_constructor_is_told() {
-    let Some(python) = python() else { return };
+    let python = python();
     let more = json!({"kwargs": {"fault": "hang", "at": "make"}, "timeout_s": 0.4});
     let error = FaultVec::new(&test_env("Fault"), &config(&python, more), 1).unwrap_err();
     assert_contains(&error, &["did not answer to \"describe\" within 2 s", "most recent call first"]);
@@ -163,8 +171,9 @@ fn script(name: &str, text: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn what_an_environment_prints_or_reads_disturbs_no_call() {
-    let Some(python) = python() else { return };
+    let python = python();
     let mut env = FaultVec::new(&test_env("Noise"), &config(&python, json!({"num_workers": 1})), 2).unwrap();
     let mut rows = Rows::<f32>::new(2, 1);
     env.reset(None, &mut rows.obs).unwrap();
@@ -175,8 +184,9 @@ fn what_an_environment_prints_or_reads_disturbs_no_call() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn processes_that_an_environment_started_end_with_its_worker() {
-    let Some(python) = python() else { return };
+    let python = python();
     let mut env = PyVec::<f64, i64>::new(&test_env("Parent"), &config(&python, json!({})), 1).unwrap();
     let mut rows = Rows::<f64>::new(1, 1);
     // Of these, one lives on while its parent dies, with the worker's pipe in its hands.
@@ -189,8 +199,9 @@ fn processes_that_an_environment_started_end_with_its_worker() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_missing_interpreter_package_or_environment_is_told_with_the_way_out() {
-    let Some(python) = python() else { return };
+    let python = python();
     let error = make_vec("py:CartPole-v1", &config("/no/such/python", json!({})), 1).unwrap_err();
     assert_contains(&error, &["\"/no/such/python\"", "`python` in the env_config", "PAVLOV_PYTHON"]);
     let error = make_vec("py:no_such_package:Env-v0", &config(&python, json!({})), 1).unwrap_err();
@@ -200,8 +211,9 @@ fn a_missing_interpreter_package_or_environment_is_told_with_the_way_out() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn spaces_that_are_no_rows_and_rows_that_are_not_of_the_space_are_refused() {
-    let Some(python) = python() else { return };
+    let python = python();
     let error = make_vec(&test_env("Wordy"), &config(&python, json!({})), 1).unwrap_err();
     assert_contains(&error, &["its observation space: it has the space Text", "show each text as a number"]);
     let spaces =
@@ -241,8 +253,9 @@ fn settings_that_do_not_fit_are_refused_before_python_starts() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn workers_die_with_their_parent_also_when_the_environment_hangs() {
-    let Some(python) = python() else { return };
+    let python = python();
     // Directly, and by a script that stays between.
     let script = script("python.sh", &format!("#!/bin/sh\n\"{python}\" \"$@\"\nexit $?\n"));
     thread::scope(|scope| {
@@ -273,7 +286,7 @@ fn start_parent(test: &str, interpreter: &str) -> (Child, Vec<u32>) {
 }
 
 fn workers_die_with_their_parent(interpreter: &str) {
-    let (mut parent, pids) = start_parent("py_faults::parent_that_is_killed", interpreter);
+    let (mut parent, pids) = start_parent("py_faults::child_that_is_killed", interpreter);
     assert_eq!(pids.len(), 2);
     for pid in pids.iter().chain([&parent.id()]) {
         let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
@@ -290,9 +303,9 @@ fn workers_die_with_their_parent(interpreter: &str) {
 
 /// The parent in the test above.
 #[test]
-#[ignore = "is killed by another test"]
-fn parent_that_is_killed() {
-    let Some(python) = python() else { return };
+#[ignore = "is killed by the test above"]
+fn child_that_is_killed() {
+    let python = python();
     let more = json!({"kwargs": {"fault": "hang", "at": 1, "seed": 10}, "num_workers": 2});
     // On a thread that ends before the workers do: they must not end with it.
     let made = thread::spawn(move || FaultVec::new(&test_env("Fault"), &config(&python, more), 2).unwrap());
@@ -308,12 +321,13 @@ fn parent_that_is_killed() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn processes_that_an_environment_started_end_with_a_killed_parent() {
-    let Some(python) = python() else { return };
+    let python = python();
     // Directly, and by a script that stays between.
     let script = script("between.sh", &format!("#!/bin/sh\n\"{python}\" \"$@\"\nexit $?\n"));
     for interpreter in [python.as_str(), &script] {
-        let test = "py_faults::parent_of_an_environment_with_processes_that_is_killed";
+        let test = "py_faults::child_that_is_killed_with_the_processes_of_its_environment";
         let (mut parent, pids) = start_parent(test, interpreter);
         assert!(pids.len() == 2 && pids.iter().all(|&pid| is_running(pid)), "{pids:?}");
         parent.kill().unwrap();
@@ -324,9 +338,9 @@ fn processes_that_an_environment_started_end_with_a_killed_parent() {
 
 /// The parent in the test above.
 #[test]
-#[ignore = "is killed by another test"]
-fn parent_of_an_environment_with_processes_that_is_killed() {
-    let Some(python) = python() else { return };
+#[ignore = "is killed by the test above"]
+fn child_that_is_killed_with_the_processes_of_its_environment() {
+    let python = python();
     let mut env = PyVec::<f64, i64>::new(&test_env("Parent"), &config(&python, json!({})), 1).unwrap();
     let mut rows = Rows::<f64>::new(1, 1);
     env.reset(None, &mut rows.obs).unwrap();
@@ -335,18 +349,23 @@ fn parent_of_an_environment_with_processes_that_is_killed() {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn python_is_asked_what_it_knows_about_an_id() {
-    if python().is_none() {
-        return;
-    }
-    // `spec` takes no settings: the interpreter is PAVLOV_PYTHON or `python3`, which need not have Gymnasium.
-    match spec("py:CartPole-v1") {
-        Ok(spec) => {
-            assert_eq!((spec.id.as_str(), spec.max_episode_steps), ("py:CartPole-v1", Some(500)));
-            assert_eq!(spec.reward_threshold, Some(475.0));
-        }
-        Err(error) => assert_contains(&error, &["py:CartPole-v1", "pip install gymnasium"]),
-    }
+    // `spec` takes no settings: the interpreter is PAVLOV_PYTHON, so it is asked in a process of its own.
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "py_faults::child_that_asks_about_an_id", "--ignored", "--nocapture"])
+        .env("PAVLOV_PYTHON", python())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("py:CartPole-v1 500 475"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+#[ignore = "a part of the test above, in a process of its own"]
+fn child_that_asks_about_an_id() {
+    let spec = spec("py:CartPole-v1").unwrap();
+    println!("{} {} {}", spec.id, spec.max_episode_steps.unwrap(), spec.reward_threshold.unwrap());
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -358,8 +377,9 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_file_of_the_current_directory_is_imported_only_where_the_id_names_it() {
-    let Some(python) = python() else { return };
+    let python = python();
     // Python runs in a directory with a `json.py` and with an environment.
     let dir = tempfile::tempdir().unwrap();
     let script =

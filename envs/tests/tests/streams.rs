@@ -1,44 +1,11 @@
 //! Random streams without a seed.
 
 use pavlov_envs::{
-    EnvConfig, SyncVectorEnv, VectorEnv, make_vec,
+    SyncVectorEnv, VectorEnv,
     native::{CartPoleConfig, CartPoleVector, FrozenLake},
 };
 
 use crate::rows::Rows;
-
-/// Gymnasium seeds a stream without a seed from the operating system's entropy.
-#[test]
-fn unseeded_copies_begin_with_streams_of_their_own() {
-    const N: usize = 64;
-    for id in [
-        "CartPole-v1",
-        "MountainCar-v0",
-        "MountainCarContinuous-v0",
-        "Pendulum-v1",
-        "Acrobot-v1",
-        "Taxi-v4",
-        "Blackjack-v1",
-        "PixelBreakout-v0",
-        "PixelFreeway-v0",
-        "PixelPong-v0",
-        "PixelSnake-v0",
-        "PixelTMaze-v0",
-    ] {
-        let first = || {
-            let mut env = make_vec(id, &EnvConfig::new(), N).unwrap();
-            let width = env.observation_space().width() * env.obs_dtype().size();
-            let mut words = vec![0_u64; (N * width).div_ceil(8)];
-            let obs = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..N * width];
-            env.reset(None, obs).unwrap();
-            obs.chunks(width).map(<[u8]>::to_vec).collect::<Vec<_>>()
-        };
-        let rows = first();
-        let again = first();
-        assert!(rows.iter().any(|row| *row != rows[0]), "{id}: all copies start alike");
-        assert!(rows != again, "{id}: two vectors start alike");
-    }
-}
 
 #[test]
 fn unseeded_walks_from_one_start_part() {

@@ -12,7 +12,10 @@ use pavlov_envs::{
     },
 };
 
-use crate::fixture::Fixture;
+use crate::{
+    fixture::Fixture,
+    states::{Particles, edited, fields},
+};
 
 /// State, reward and `terminated` after one step from a state.
 macro_rules! step {
@@ -274,8 +277,7 @@ fn defaults_and_spaces_of_toy_text_are_gymnasiums() {
 /// Position and velocity.
 type Body = [[f64; 2]; 2];
 
-/// Bodies, rewards and the flag of the first agent after one step of two agents from given bodies. The state ends with
-/// the bodies, the landmarks and three more numbers.
+/// Bodies, rewards and the flag of the first agent after one step of two agents from given bodies.
 fn spread<A: ParticleAction>(
     config: SimpleSpreadConfig,
     bodies: [Body; 2],
@@ -285,18 +287,19 @@ fn spread<A: ParticleAction>(
     let mut env = SimpleSpread::<A>::new(SimpleSpreadConfig { n: 2, ..config }).unwrap();
     let mut rows = MultiAgentRows::new(&env);
     env.reset(Some(0), rows.out()).unwrap();
-    let mut state = env.save_state().unwrap();
-    let numbers = state.len() - 15 * 8..state.len() - 3 * 8;
-    let placed = bodies.as_flattened().iter().chain(&landmarks).flatten();
-    for (bytes, number) in state[numbers.clone()].chunks_exact_mut(8).zip(placed) {
-        bytes.copy_from_slice(&number.to_le_bytes());
-    }
-    env.load_state(&state).unwrap();
-    env.step(actions, rows.out()).unwrap();
     let state = env.save_state().unwrap();
-    let at = |i: usize| f64::from_le_bytes(state[numbers.start + 8 * i..][..8].try_into().unwrap());
-    let body = |i: usize| [[at(i), at(i + 1)], [at(i + 2), at(i + 3)]];
-    ([body(0), body(4)], rows.rewards.clone(), rows.terminated[0])
+    let placed = edited(&state, |(_, _, agents, positions, ..): &mut Particles| {
+        for (agent, [position, velocity]) in agents.iter_mut().zip(bodies) {
+            agent.0 = position;
+            agent.1 = velocity;
+        }
+        positions.copy_from_slice(&landmarks);
+    });
+    env.load_state(&placed).unwrap();
+    env.step(actions, rows.out()).unwrap();
+    let (_, _, agents, ..): Particles = fields(&env.save_state().unwrap());
+    let body = |i: usize| [agents[i].0, agents[i].1];
+    ([body(0), body(1)], rows.rewards.clone(), rows.terminated[0])
 }
 
 const FAR: [f64; 2] = [9.0, 9.0];
@@ -369,9 +372,9 @@ fn simple_spread_starts_have_the_bits_of_numpys_doubles() {
     let mut env = SimpleSpread::<i64>::new(SimpleSpreadConfig { n: 2, ..Default::default() }).unwrap();
     let mut rows = MultiAgentRows::new(&env);
     env.reset(Some(0), rows.out()).unwrap();
-    let state = env.save_state().unwrap();
-    let numbers = state[state.len() - 15 * 8..].chunks_exact(8).take(12);
-    let found: Vec<f64> = numbers.map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
+    let (_, _, agents, landmarks, ..): Particles = fields(&env.save_state().unwrap());
+    let agents = agents.iter().flat_map(|agent| [agent.0, agent.1]);
+    let found: Vec<f64> = agents.chain(landmarks).flatten().collect();
     let mut random = NpRandom::new(0);
     let mut next = || -1.0 + 2.0 * random.random();
     let first = [next(), next()];

@@ -11,6 +11,7 @@ use pavlov_envs::{
 use crate::{
     counter::{CUT, Counter, END, FAIL, GO, PANIC, counters},
     rows::Rows,
+    states::edited,
 };
 
 #[test]
@@ -132,15 +133,33 @@ fn states_that_do_not_fit_are_refused_with_a_reason() {
 }
 
 #[test]
+fn states_of_another_layout_are_refused_by_their_version() {
+    let mut env = counters(1);
+    env.reset(Some(&[1]), &mut [0; 2]).unwrap();
+    let mut state = env.save_state().unwrap().unwrap();
+    let mut message = |state: &[u8]| env.load_state(state).unwrap_err().to_string();
+    // The first layout began with the length of the tag, in eight bytes, and the tag.
+    let first = [&11_u64.to_le_bytes()[..], b"sync_vector", &1_u64.to_le_bytes()].concat();
+    let expected = "its layout has version 1, but this version of pavlov reads version 2; load it with the version of pavlov that saved it";
+    assert!(message(&first).ends_with(expected), "{}", message(&first));
+    state[3] = 3;
+    assert!(message(&state).contains("its layout has version 3"), "{}", message(&state));
+    for damaged in [&b""[..], b"pv", b"\0\0\0\0\0\0\0\0\0"] {
+        assert!(message(damaged).contains("does not begin as saved states do"), "{}", message(damaged));
+    }
+}
+
+#[test]
 fn a_state_beyond_the_time_limit_is_refused_by_its_copy() {
     let make = || Ok(TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30));
     let mut env = SyncVectorEnv::new(1, make).unwrap();
     env.reset(Some(&[1]), &mut [0.0; 4]).unwrap();
     let state = env.save_state().unwrap().unwrap();
-    // Tag (8 + 11 bytes), number of copies (8) and seed (16) stand before the step.
-    let with = |step: u64| [&state[..43], &step.to_le_bytes(), &state[51..]].concat();
+    // Seed, step, and how the copy comes back: by its own state.
+    type Copy = (Option<u64>, usize, u8, Vec<u8>);
+    let with = |step: usize| edited(&state, |copies: &mut Vec<Copy>| copies[0].1 = step);
     env.load_state(&with(29)).unwrap();
-    for step in [30, u64::MAX] {
+    for step in [30, usize::MAX] {
         let message = env.load_state(&with(step)).unwrap_err().to_string();
         let expected = format!("an episode is at step {step}, but episodes end at step 30 here");
         assert!(message.contains(&expected), "{message}");
@@ -151,10 +170,9 @@ fn a_state_beyond_the_time_limit_is_refused_by_its_copy() {
 fn a_limit_that_was_long_passed_truncates_at_once() {
     let mut env = TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30);
     env.reset(Some(1), &mut [0.0; 4]).unwrap();
-    let mut state = env.save_state().unwrap();
-    // The tag (8 + 10 bytes) stands before the step.
-    state[18..26].copy_from_slice(&u64::MAX.to_le_bytes());
-    env.load_state(&state).unwrap();
+    let state = env.save_state().unwrap();
+    let beyond = edited(&state, |(step, _): &mut (usize, Vec<u8>)| *step = usize::MAX);
+    env.load_state(&beyond).unwrap();
     assert!(env.step(&[0], &mut [0.0; 4]).unwrap().truncated);
 }
 

@@ -2,8 +2,9 @@
 
 use super::{MultiAgentEnv, MultiAgentOut};
 use crate::{
-    DType, Element, Frame, ResetOptions, Result, Space,
+    DType, Element, Result, Space,
     contract::any_vector::{typed, typed_mut},
+    contract::forward::{agent_methods, call_trait, declare},
 };
 
 /// A [`MultiAgentEnv`] with its scalar types erased: rows are bytes in native byte order, aligned for the scalar type.
@@ -16,32 +17,25 @@ pub trait AnyMultiAgentEnv: Send {
     fn agents(&self) -> Vec<String>;
     fn observation_space(&self, agent: usize) -> Space;
     fn action_space(&self, agent: usize) -> Space;
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
+    fn info(&self, agent: usize, key: &str) -> Option<f64>;
+    agent_methods!(declare);
     /// Scalar type of the observations.
     fn obs_dtype(&self) -> DType;
     /// Scalar type of the actions.
     fn act_dtype(&self) -> DType;
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()>;
     fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()>;
-    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
-    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()>;
-    fn info(&self, agent: usize, key: &str) -> Option<f64>;
-    fn render(&mut self) -> Result<Option<Frame>>;
-    fn render_fps(&self) -> Option<f64>;
-    fn save_state(&self) -> Option<Vec<u8>>;
-    fn load_state(&mut self, state: &[u8]) -> Result<()>;
 }
 
 impl<E: MultiAgentEnv> AnyMultiAgentEnv for E {
-    fn agents(&self) -> Vec<String> {
-        MultiAgentEnv::agents(self)
-    }
-
-    fn observation_space(&self, agent: usize) -> Space {
-        MultiAgentEnv::observation_space(self, agent)
-    }
-
-    fn action_space(&self, agent: usize) -> Space {
-        MultiAgentEnv::action_space(self, agent)
+    agent_methods! {
+        call_trait MultiAgentEnv:
+        fn agents(&self) -> Vec<String>;
+        fn observation_space(&self, agent: usize) -> Space;
+        fn action_space(&self, agent: usize) -> Space;
+        fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
+        fn info(&self, agent: usize, key: &str) -> Option<f64>;
     }
 
     fn obs_dtype(&self) -> DType {
@@ -58,34 +52,6 @@ impl<E: MultiAgentEnv> AnyMultiAgentEnv for E {
 
     fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()> {
         MultiAgentEnv::step(self, typed("`actions`", actions)?, typed_out(out)?)
-    }
-
-    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
-        MultiAgentEnv::action_mask(self, agent, mask)
-    }
-
-    fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
-        MultiAgentEnv::set_reset_options(self, options)
-    }
-
-    fn info(&self, agent: usize, key: &str) -> Option<f64> {
-        MultiAgentEnv::info(self, agent, key)
-    }
-
-    fn render(&mut self) -> Result<Option<Frame>> {
-        MultiAgentEnv::render(self)
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        MultiAgentEnv::render_fps(self)
-    }
-
-    fn save_state(&self) -> Option<Vec<u8>> {
-        MultiAgentEnv::save_state(self)
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        MultiAgentEnv::load_state(self, state)
     }
 }
 

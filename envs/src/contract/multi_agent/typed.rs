@@ -5,7 +5,11 @@ use std::marker::PhantomData;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut};
-use crate::{Element, Error, Frame, Result, Space};
+use crate::{
+    Element, Result, Space,
+    contract::element::check_scalars,
+    contract::forward::{agent_methods, forward_to},
+};
 
 /// A type-erased multi-agent environment with known scalar types.
 ///
@@ -30,15 +34,7 @@ impl<O: Element, A: Element> TypedMultiAgentEnv<O, A> {
     /// # Errors
     /// Returns [`Error::Shape`] if the observations are not `O` or the actions are not `A`.
     pub fn new(env: Box<dyn AnyMultiAgentEnv>) -> Result<Self> {
-        for (what, found, expected) in [
-            ("the scalar type of observations", env.obs_dtype(), O::DTYPE),
-            ("the scalar type of actions", env.act_dtype(), A::DTYPE),
-        ] {
-            if found != expected {
-                let expected = format_args!("{expected}, as the type parameter says");
-                return Err(Error::shape(what, found, expected));
-            }
-        }
+        check_scalars::<O, A>(env.obs_dtype(), env.act_dtype())?;
         Ok(Self { env, of: PhantomData })
     }
 }
@@ -58,16 +54,13 @@ impl<O: Element, A: Element> MultiAgentEnv for TypedMultiAgentEnv<O, A> {
     type Obs = O;
     type Act = A;
 
-    fn agents(&self) -> Vec<String> {
-        self.env.agents()
-    }
-
-    fn observation_space(&self, agent: usize) -> Space {
-        self.env.observation_space(agent)
-    }
-
-    fn action_space(&self, agent: usize) -> Space {
-        self.env.action_space(agent)
+    agent_methods! {
+        forward_to env:
+        fn agents(&self) -> Vec<String>;
+        fn observation_space(&self, agent: usize) -> Space;
+        fn action_space(&self, agent: usize) -> Space;
+        fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
+        fn info(&self, agent: usize, key: &str) -> Option<f64>;
     }
 
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, O>) -> Result<()> {
@@ -76,33 +69,5 @@ impl<O: Element, A: Element> MultiAgentEnv for TypedMultiAgentEnv<O, A> {
 
     fn step(&mut self, actions: &[A], out: MultiAgentOut<'_, O>) -> Result<()> {
         self.env.step(cast_slice(actions), bytes(out))
-    }
-
-    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
-        self.env.action_mask(agent, mask)
-    }
-
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.env.set_reset_options(options)
-    }
-
-    fn info(&self, agent: usize, key: &str) -> Option<f64> {
-        self.env.info(agent, key)
-    }
-
-    fn render(&mut self) -> Result<Option<Frame>> {
-        self.env.render()
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
-    }
-
-    fn save_state(&self) -> Option<Vec<u8>> {
-        self.env.save_state()
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.env.load_state(state)
     }
 }

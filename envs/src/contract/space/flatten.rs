@@ -3,7 +3,7 @@
 use bytemuck::try_cast_slice;
 
 use super::Space;
-use crate::{DType, Element, Error, Result};
+use crate::{DType, Element, Error, Result, contract::element::with_scalar};
 
 impl Space {
     /// The box of `f32` to which the rows of [`flatten_into`](Self::flatten_into) belong (Gymnasium's `flatten_space`).
@@ -34,12 +34,7 @@ impl Space {
     /// # Errors
     /// Returns [`Error::Shape`] if the lengths do not fit, if `raw` is not aligned, or if the space has no scalars.
     pub fn flatten_into(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
-        match self.dtype() {
-            DType::U8 => self.flatten_rows::<u8>(raw, out),
-            DType::I64 => self.flatten_rows::<i64>(raw, out),
-            DType::F32 => self.flatten_rows::<f32>(raw, out),
-            DType::F64 => self.flatten_rows::<f64>(raw, out),
-        }
+        with_scalar!(self.dtype(), T => self.flatten_rows::<T>(raw, out))
     }
 
     fn flatten_rows<T: Element>(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {

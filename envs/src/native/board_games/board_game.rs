@@ -1,9 +1,6 @@
 //! Board games in which two players place marks in turn, and the first with a straight line of marks wins.
 
-use crate::{
-    DType, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{DType, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space, contract::state};
 
 /// Rules of one board game.
 #[derive(Debug)]
@@ -191,25 +188,15 @@ impl MultiAgentEnv for BoardGame {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(self.rules.name);
-        state.bytes(&self.board);
-        state.u64(self.turn as u64);
-        state.u64(u64::from(self.over));
-        Some(state.finish())
+        Some(state::save(self.rules.name, &(&self.board, self.turn, self.over)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(self.rules.name, state)?;
-        let board = state.bytes()?;
-        let turn = state.u64()?;
-        let over = state.u64()?;
-        state.finish()?;
+        let (board, turn, over): (Vec<u8>, _, _) = state::load(self.rules.name, state)?;
         if board.len() != self.board.len() || board.iter().any(|&mark| mark > 2) || turn > 1 {
             return Err(Error::state("it is no board of this game; it is damaged or of another version"));
         }
-        self.board.copy_from_slice(board);
-        self.turn = turn as usize;
-        self.over = over != 0;
+        *self = Self { rules: self.rules, board, turn, over };
         Ok(())
     }
 }

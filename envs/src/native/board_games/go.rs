@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 mod picture;
 mod position;
 
-use crate::{
-    DType, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{DType, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space, contract::state};
 use position::Position;
 
 const NAME: &str = "go_v5";
@@ -59,7 +56,7 @@ pub struct Go {
     phase: Phase,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Phase {
     Running,
     BothPassed,
@@ -224,27 +221,20 @@ impl MultiAgentEnv for Go {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(NAME);
-        state.bytes(&self.position.board);
-        state.bytes(&self.history);
-        state.u64(self.position.to_play as u64);
-        state.option(self.position.ko.map(|point| point as u64));
-        state.u64(self.position.passes);
-        state.u64(self.turn as u64);
-        state.u64(u64::from(self.phase == Phase::Stopped));
-        Some(state.finish())
+        let Position { board, to_play, ko, passes, .. } = &self.position;
+        Some(state::save(NAME, &(board, &self.history, to_play, ko, passes, self.turn, self.phase)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(NAME, state)?;
-        let board = state.bytes()?;
-        let history = state.bytes()?;
-        let to_play = state.u64()?;
-        let ko = state.option()?;
-        let passes = state.u64()?;
-        let turn = state.u64()?;
-        let stopped = state.u64()?;
-        state.finish()?;
+        let (board, history, to_play, ko, passes, turn, phase): (
+            Vec<u8>,
+            Vec<u8>,
+            _,
+            Option<usize>,
+            _,
+            _,
+            _,
+        ) = state::load(NAME, state)?;
         if board.len() != self.points() || history.len() != self.history.len() {
             return Err(Error::state(format!(
                 "it holds a board of {} points, but this one has {}; load it with the same `board_size`",
@@ -253,22 +243,18 @@ impl MultiAgentEnv for Go {
             )));
         }
         let is_bad = board.iter().any(|&stone| stone > 2) || history.iter().any(|&bit| bit > 1);
-        if is_bad || to_play > 1 || turn > 1 || ko.is_some_and(|point| point >= board.len() as u64) {
+        if is_bad || to_play > 1 || turn > 1 || ko.is_some_and(|point| point >= board.len()) {
             return Err(Error::state("it is no board of this game; it is damaged or of another version"));
         }
         let position = &mut self.position;
-        position.board.copy_from_slice(board);
-        position.to_play = to_play as usize;
-        position.ko = ko.map(|point| point as usize);
+        position.board = board;
+        position.to_play = to_play;
+        position.ko = ko;
         position.passes = passes;
         position.update();
-        self.history.copy_from_slice(history);
-        self.turn = turn as usize;
-        self.phase = match (stopped, passes) {
-            (1.., _) => Phase::Stopped,
-            (0, 2..) => Phase::BothPassed,
-            _ => Phase::Running,
-        };
+        self.history = history;
+        self.turn = turn;
+        self.phase = phase;
         Ok(())
     }
 }

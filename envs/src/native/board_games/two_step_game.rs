@@ -1,9 +1,6 @@
 //! The two-step game: the first agent's first action decides which payoff matrix rewards both agents in the second step.
 
-use crate::{
-    Error, MultiAgentEnv, MultiAgentOut, Result, Space,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{Error, MultiAgentEnv, MultiAgentOut, Result, Space, contract::state};
 
 const ID: &str = "two_step_game";
 
@@ -18,8 +15,7 @@ const PAYOFFS: [[f64; 2]; 2] = [[0.0, 1.0], [1.0, 8.0]];
 /// | | |
 /// |---|---|
 /// | observation | the state, for both agents: 0 first step, 1 second step in 2A, 2 second step in 2B |
-/// | action | 0 or 1; in the first step 0 of the first agent leads to 2A and 1 to 2B, and the second agent's action does
-/// nothing |
+/// | action | 0 or 1; in the first step 0 of the first agent leads to 2A and 1 to 2B, and the second agent's action does nothing |
 /// | reward | half of the payoff, to each agent; 0 in the first step |
 /// | terminated | both agents, after the second step |
 /// | truncated | never |
@@ -96,19 +92,15 @@ impl MultiAgentEnv for TwoStepGame {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(ID);
-        state.option(self.state.map(u64::from));
-        Some(state.finish())
+        Some(state::save(ID, &self.state))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(ID, state)?;
-        let found = state.option()?;
-        state.finish()?;
+        let found = state::load::<Option<u8>>(ID, state)?;
         if found.is_some_and(|found| found > 2) {
             return Err(Error::state("it is no state of this game; it is damaged or of another version"));
         }
-        self.state = found.map(|found| found as u8);
+        self.state = found;
         Ok(())
     }
 }

@@ -5,11 +5,8 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 use super::super::entry::{Entry, single};
-use super::engine::{BodyDef, BodyState, FixtureDef, Polygon, RevoluteJointDef, Saved, Shape, Vec2, World};
-use crate::{
-    DType, Env, Error, Frame, NpRandom, Result, Space, Step,
-    contract::state::{StateReader, StateWriter},
-};
+use super::engine::{BodyDef, BodyState, FixtureDef, Polygon, RevoluteJointDef, Shape, Vec2, World};
+use crate::{DType, Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
 use terrain::{CLOUDS, Cloud, GRASS, LENGTH, START_PAD, sign};
 
 mod picture;
@@ -314,48 +311,39 @@ impl Env for BipedalWalker {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut out = StateWriter::new(TAG);
-        out.random(&self.random);
-        out.option(self.shaping.map(f64::to_bits));
-        out.row(&self.heights);
-        out.row(self.clouds.as_flattened().as_flattened());
-        out.row(&self.lidar);
-        [self.game_over, self.shin_contact[0], self.shin_contact[1], self.running]
-            .iter()
-            .for_each(|flag| flag.save(&mut out));
-        self.ground.save(&mut out);
-        self.world.save(&mut out);
-        Some(out.finish())
+        let flags = (self.game_over, self.shin_contact, self.running);
+        let ground = (self.ground, &self.heights[..]);
+        let fields = (&self.random, self.shaping, ground, &self.clouds, self.lidar, flags, &self.world);
+        Some(state::save(TAG, &fields))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let damaged = || Error::state("it holds another number of bodies or of points; it is damaged");
-        let mut input = StateReader::new(TAG, state)?;
-        let random = input.random()?;
-        let shaping = input.option()?.map(f64::from_bits);
-        let heights = input.row()?.try_into().map_err(|_| damaged())?;
-        let points = input.row::<f64>()?;
-        let lidar = input.row()?.try_into().map_err(|_| damaged())?;
-        let [game_over, first, second, running] = Saved::load(&mut input)?;
-        let ground = usize::load(&mut input)?;
-        let world = World::load(&mut input)?;
-        input.finish()?;
+        let (random, shaping, ground, clouds, lidar, flags, world): (
+            _,
+            _,
+            (usize, Vec<f64>),
+            _,
+            _,
+            _,
+            World,
+        ) = state::load(TAG, state)?;
+        let (ground, heights) = ground;
+        let (game_over, shin_contact, running) = flags;
+        world.check()?;
         let (parts, joints) = if ground > 0 { (PARTS, PARTS - 1) } else { (0, 0) };
-        if points.len() != CLOUDS * 10
-            || world.states().count().checked_sub(ground) != Some(parts)
-            || world.joints() != joints
-        {
+        if world.states().count().checked_sub(ground) != Some(parts) || world.joints() != joints {
             return Err(damaged());
         }
-        self.clouds.as_flattened_mut().as_flattened_mut().copy_from_slice(&points);
+        self.heights = heights.try_into().map_err(|_| damaged())?;
         self.random = random;
         self.shaping = shaping;
         self.world = world;
         self.ground = ground;
-        self.heights = heights;
+        self.clouds = clouds;
         self.lidar = lidar;
         self.game_over = game_over;
-        self.shin_contact = [first, second];
+        self.shin_contact = shin_contact;
         self.running = running;
         Ok(())
     }

@@ -11,6 +11,7 @@
 
 mod body;
 mod broad_phase;
+mod check;
 mod collide_edge;
 mod collide_polygons;
 mod contact;
@@ -20,7 +21,6 @@ mod island;
 mod manifold;
 mod math;
 mod revolute_joint;
-mod saved;
 mod settings;
 mod shape;
 mod time_of_impact;
@@ -33,6 +33,5 @@ pub use body::BodyState;
 pub(super) use body::{BodyDef, FixtureDef};
 pub(super) use math::Vec2;
 pub(super) use revolute_joint::RevoluteJointDef;
-pub(super) use saved::Saved;
 pub(super) use shape::{Edge, Polygon, Shape};
 pub(super) use world::World;

@@ -4,13 +4,8 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-use super::engine::{
-    BodyDef, BodyState, Edge, FixtureDef, Polygon, RevoluteJointDef, Saved, Shape, Vec2, World,
-};
-use crate::{
-    DType, Env, Error, Frame, NpRandom, Result, Space, Step,
-    contract::state::{StateReader, StateWriter},
-};
+use super::engine::{BodyDef, BodyState, Edge, FixtureDef, Polygon, RevoluteJointDef, Shape, Vec2, World};
+use crate::{DType, Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
 
 mod action;
 mod entries;
@@ -360,25 +355,14 @@ impl<A: LunarLanderAction> Env for LunarLander<A> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut out = StateWriter::new(TAG);
-        out.random(&self.random);
-        self.wind.iter().for_each(|&index| out.u64(index as u64));
-        out.option(self.shaping.map(f64::to_bits));
-        [self.game_over, self.leg_contact[0], self.leg_contact[1], self.started, self.running]
-            .iter()
-            .for_each(|flag| flag.save(&mut out));
-        self.world.save(&mut out);
-        Some(out.finish())
+        let flags = (self.game_over, self.leg_contact, self.started, self.running);
+        Some(state::save(TAG, &(&self.random, self.wind, self.shaping, flags, &self.world)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut input = StateReader::new(TAG, state)?;
-        let random = input.random()?;
-        let wind = [input.u64()? as i64, input.u64()? as i64];
-        let shaping = input.option()?.map(f64::from_bits);
-        let [game_over, left, right, started, running] = Saved::load(&mut input)?;
-        let world = World::load(&mut input)?;
-        input.finish()?;
+        let (random, wind, shaping, flags, world): (_, _, _, _, World) = state::load(TAG, state)?;
+        let (game_over, leg_contact, started, running) = flags;
+        world.check()?;
         if world.states().count() != if started { LEGS[1] + 1 } else { 0 } {
             return Err(Error::state("it holds another number of bodies; it is damaged"));
         }
@@ -387,7 +371,7 @@ impl<A: LunarLanderAction> Env for LunarLander<A> {
         self.shaping = shaping;
         self.world = world;
         self.game_over = game_over;
-        self.leg_contact = [left, right];
+        self.leg_contact = leg_contact;
         self.started = started;
         self.running = running;
         Ok(())

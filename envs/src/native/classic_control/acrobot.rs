@@ -100,7 +100,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
         [upper_cos, upper_sin, lower_cos, lower_sin, upper_speed, lower_speed]
     }
 
-    /// Whether the angles are wrapped and the speeds bounded.
+    /// Whether the angles are in `-PI..=PI` and the speeds within their bounds, as every step leaves them.
     fn goes_on(&self, state: &State) -> bool {
         let [most_upper, most_lower] = MOST_SPEED;
         state.iter().zip([PI, PI, most_upper, most_lower]).all(|(value, most)| value.abs() <= most)

@@ -69,7 +69,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
     const TAG: &'static str = "cartpole";
     const RENDER_FPS: f64 = 50.0;
 
-    /// Twice the limits that end an episode, so that the last observation lies inside.
+    /// The bounds are twice the limits that end an episode, so that an episode's last observation lies inside.
     fn observation_space(&self) -> Space {
         symmetric_box([(2.0 * MOST_X) as f32, f32::INFINITY, (2.0 * MOST_THETA) as f32, f32::INFINITY])
     }

@@ -1,4 +1,4 @@
-//! Shared code of the classic-control environments: a single copy around the dynamics of each.
+//! Shared code of the classic-control environments: the trait of their dynamics, and the environment of one copy.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     Element, Env, Error, Frame, NpRandom, ResetOptions, Result, Space, Step,
-    contract::state::{StateReader, StateWriter},
+    contract::state::{self, array},
 };
 
 /// The dynamics of a classic-control environment with `S` state numbers and `O` observation numbers.
@@ -91,7 +91,7 @@ pub trait StartOptions: Copy + Debug + Send + Serialize + DeserializeOwned + 'st
     fn check(&self) -> Result<()>;
 }
 
-/// Returns the default options with the values of `options` in place of their own.
+/// Returns the default options of a reset, with the values that `options` has in place of the defaults.
 pub(super) fn start_options<D: ClassicControl<S, O>, const S: usize, const O: usize>(
     options: &ResetOptions,
 ) -> Result<D::ResetOptions> {
@@ -220,37 +220,28 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(D::TAG);
-        write_copy(&mut state, &self.state, &self.random);
-        state.u64(u64::from(self.running));
-        Some(state.finish())
+        let copy = SavedCopy { state: self.state, random: self.random.clone() };
+        Some(state::save(D::TAG, &(copy, self.running)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(D::TAG, state)?;
-        let (values, random) = read_copy(&mut state)?;
-        let running = state.u64()? != 0;
-        if running && !self.dynamics.goes_on(&values) {
-            return Err(Error::state(format!("no episode goes on from {values:?}; it is damaged")));
+        let (SavedCopy { state, random }, running) = state::load(D::TAG, state)?;
+        if running && !self.dynamics.goes_on(&state) {
+            return Err(Error::state(format!("no episode goes on from {state:?}; it is damaged")));
         }
-        self.state = values;
+        self.state = state;
         self.random = random;
         self.running = running;
-        state.finish()
+        Ok(())
     }
 }
 
-pub(super) fn write_copy<const S: usize>(out: &mut StateWriter, state: &[f64; S], random: &NpRandom) {
-    state.iter().for_each(|&value| out.f64(value));
-    out.random(random);
-}
-
-pub(super) fn read_copy<const S: usize>(input: &mut StateReader<'_>) -> Result<([f64; S], NpRandom)> {
-    let mut state = [0.0; S];
-    for value in &mut state {
-        *value = input.f64()?;
-    }
-    Ok((state, input.random()?))
+/// What a saved state holds of each copy.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedCopy<const S: usize> {
+    #[serde(with = "array")]
+    pub(super) state: [f64; S],
+    pub(super) random: NpRandom,
 }
 
 /// A box of single-precision numbers between `-high` and `high`.
@@ -307,40 +298,17 @@ macro_rules! classic_env {
             type Obs = f32;
             type Act = <$config as $crate::native::classic_control::classic::ClassicControl<$state, $obs>>::Act;
 
-            fn observation_space(&self) -> $crate::Space {
-                self.0.observation_space()
-            }
-
-            fn action_space(&self) -> $crate::Space {
-                self.0.action_space()
-            }
-
-            fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> $crate::Result<()> {
-                self.0.reset(seed, obs)
-            }
-
-            fn step(&mut self, action: &[Self::Act], obs: &mut [f32]) -> $crate::Result<$crate::Step> {
-                self.0.step(action, obs)
-            }
-
-            fn set_reset_options(&mut self, options: &$crate::ResetOptions) -> $crate::Result<()> {
-                self.0.set_reset_options(options)
-            }
-
-            fn render(&mut self) -> $crate::Result<Option<$crate::Frame>> {
-                self.0.render()
-            }
-
-            fn render_fps(&self) -> Option<f64> {
-                self.0.render_fps()
-            }
-
-            fn save_state(&self) -> Option<Vec<u8>> {
-                self.0.save_state()
-            }
-
-            fn load_state(&mut self, state: &[u8]) -> $crate::Result<()> {
-                self.0.load_state(state)
+            $crate::contract::forward::forward_to! {
+                0:
+                fn observation_space(&self) -> $crate::Space;
+                fn action_space(&self) -> $crate::Space;
+                fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> $crate::Result<()>;
+                fn step(&mut self, action: &[Self::Act], obs: &mut [f32]) -> $crate::Result<$crate::Step>;
+                fn set_reset_options(&mut self, options: &$crate::ResetOptions) -> $crate::Result<()>;
+                fn render(&mut self) -> $crate::Result<Option<$crate::Frame>>;
+                fn render_fps(&self) -> Option<f64>;
+                fn save_state(&self) -> Option<Vec<u8>>;
+                fn load_state(&mut self, state: &[u8]) -> $crate::Result<()>;
             }
         }
     };

@@ -1,9 +1,8 @@
 //! Vectors of a classic-control environment, stored as a struct of arrays.
 
-use super::classic::{ClassicControl, ClassicRows, read_copy, start_options, write_copy};
+use super::classic::{ClassicControl, ClassicRows, SavedCopy, start_options};
 use crate::{
-    Error, Frame, NpRandom, ResetOptions, Result, Space, StepOut, VectorEnv,
-    contract::state::{StateReader, StateWriter},
+    Error, Frame, NpRandom, ResetOptions, Result, Space, StepOut, VectorEnv, contract::state,
     contract::vector::check_len,
 };
 
@@ -157,40 +156,32 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        let mut out = StateWriter::new(&vector_tag(D::TAG));
-        out.u64(self.steps.len() as u64);
-        for i in 0..self.steps.len() {
-            write_copy(&mut out, &self.state(i), &self.random[i]);
-            out.u64(u64::from(self.steps[i]));
-        }
-        out.u64(u64::from(self.running));
-        Ok(Some(out.finish()))
+        let copy = |i: usize| {
+            let copy = SavedCopy { state: self.state(i), random: self.random[i].clone() };
+            (copy, self.steps[i])
+        };
+        let copies: Vec<_> = (0..self.steps.len()).map(copy).collect();
+        Ok(Some(state::save(&vector_tag(D::TAG), &(copies, self.running))))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut input = StateReader::new(&vector_tag(D::TAG), state)?;
-        input.count("copies", self.steps.len())?;
-        for i in 0..self.steps.len() {
-            let (state, random) = read_copy(&mut input)?;
-            if !self.dynamics.goes_on(&state) {
+        let (copies, running): (Vec<(SavedCopy<S>, u32)>, bool) = state::load(&vector_tag(D::TAG), state)?;
+        state::check_count("copies", copies.len(), self.steps.len())?;
+        for (i, (SavedCopy { state, .. }, steps)) in copies.iter().enumerate() {
+            if !self.dynamics.goes_on(state) {
                 return Err(Error::state(format!(
                     "copy {i} is at {state:?}, from where no episode goes on; it is damaged"
                 )));
             }
-            // Between steps, an episode is below its limit, because one that reached it was reset.
-            let steps = input.u64()?;
-            if steps >= u64::from(self.limit.max(1)) {
-                return Err(Error::state(format!(
-                    "copy {i} is at step {steps}, but episodes end at step {} here; it is damaged or of another limit",
-                    self.limit
-                )));
-            }
+            state::check_step(&format!("copy {i}"), *steps as usize, self.limit as usize)?;
+        }
+        for (i, (SavedCopy { state, random }, steps)) in copies.into_iter().enumerate() {
             self.set_state(i, state);
             self.random[i] = random;
-            self.steps[i] = steps as u32;
+            self.steps[i] = steps;
         }
-        self.running = input.u64()? != 0;
-        input.finish()
+        self.running = running;
+        Ok(())
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {

@@ -1,5 +1,7 @@
 //! The contents of one field of the grid.
 
+use serde::{Deserialize, Serialize};
+
 /// Kinds of objects, with MiniGrid's numbers.
 pub(super) const WALL: u8 = 2;
 pub(super) const DOOR: u8 = 4;
@@ -43,7 +45,8 @@ pub(super) fn rank(color: u8) -> usize {
 
 /// The contents of a field: the kind, colour and state of the observation in one byte each, and a hidden byte, which marks
 /// the object of the task and holds the colour of a key in a box.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u32")]
 #[repr(transparent)]
 pub(super) struct Cell(pub(super) u32);
 
@@ -145,15 +148,19 @@ impl Cell {
             _ => self,
         }
     }
+}
 
-    /// Decodes a cell of a saved state; `None` if the bits are invalid.
-    pub(super) fn from_bits(bits: u32) -> Option<Self> {
+impl TryFrom<u32> for Cell {
+    type Error = &'static str;
+
+    /// Decodes a cell of a saved state.
+    fn try_from(bits: u32) -> Result<Self, &'static str> {
         let cell = Self(bits);
         let content = bits >> CONTENT & 0x7f;
-        let valid = (EMPTY..AGENT).contains(&cell.kind())
+        let is_valid = (EMPTY..AGENT).contains(&cell.kind())
             && (cell.color() as usize) < RGB.len()
             && (cell.state() as usize) < STATES
             && (content == 0 || (cell.kind() == BOX && content as usize <= RGB.len()));
-        valid.then_some(cell)
+        if is_valid { Ok(cell) } else { Err("a field holds no object of MiniGrid") }
     }
 }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Space, WrapperSpec};
 
-/// Content of the image.
+/// What the image of an observation shows.
 #[derive(Clone, Debug)]
 enum Image {
     /// Kind, colour and state of the fields in the agent's view.

@@ -1,97 +1,94 @@
 //! Saved states of MiniGrid environments.
 
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+
 use super::{
     cell::Cell,
     grid::Pos,
     world::{NOWHERE, World},
 };
-use crate::{
-    Error, Result,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{Error, NpRandom, Result, contract::state};
 
-fn write_pos(out: &mut StateWriter, (x, y): Pos) {
-    out.u64(x as u64);
-    out.u64(y as u64);
+#[derive(Serialize, Deserialize)]
+struct SavedWorld {
+    running: bool,
+    random: NpRandom,
+    width: i32,
+    height: i32,
+    /// The fields inside the margin, row by row.
+    cells: Vec<Cell>,
+    agent: Pos,
+    direction: usize,
+    carrying: Option<Cell>,
+    steps: u32,
+    mission: i64,
+    wanted: Cell,
+    places: [Pos; 2],
+    obstacles: Vec<Pos>,
 }
 
 pub(super) fn save(id: &str, world: &World, running: bool) -> Vec<u8> {
-    let mut out = StateWriter::new(id);
-    out.u64(u64::from(running));
-    out.random(&world.random);
-    out.u64(world.grid.width as u64);
-    out.u64(world.grid.height as u64);
-    world.grid.cells().for_each(|(_, cell)| out.u64(u64::from(cell.0)));
-    write_pos(&mut out, world.agent);
-    out.u64(world.direction as u64);
-    out.option(world.carrying.map(|cell| u64::from(cell.0)));
-    out.u64(u64::from(world.steps));
-    out.u64(world.mission as u64);
-    out.u64(u64::from(world.wanted.0));
-    world.places.iter().for_each(|&place| write_pos(&mut out, place));
-    out.u64(world.obstacles.len() as u64);
-    world.obstacles.iter().for_each(|&place| write_pos(&mut out, place));
-    out.finish()
+    let saved = SavedWorld {
+        running,
+        random: world.random.clone(),
+        width: world.grid.width,
+        height: world.grid.height,
+        cells: world.grid.cells().map(|(_, cell)| cell).collect(),
+        agent: world.agent,
+        direction: world.direction,
+        carrying: world.carrying,
+        steps: world.steps,
+        mission: world.mission,
+        wanted: world.wanted,
+        places: world.places,
+        obstacles: world.obstacles.clone(),
+    };
+    state::save(id, &saved)
 }
 
 /// Loads a state written by [`save`]; returns whether an episode is running.
 pub(super) fn load(id: &str, world: &mut World, missions: i64, state: &[u8]) -> Result<bool> {
-    let mut input = StateReader::new(id, state)?;
-    let mut loaded = world.clone();
-    let running = input.u64()? != 0;
-    loaded.random = input.random()?;
-    input.count("columns", world.grid.width as usize)?;
-    input.count("rows", world.grid.height as usize)?;
-    for y in 0..world.grid.height {
-        for x in 0..world.grid.width {
-            loaded.grid.set((x, y), read_cell(&mut input)?);
+    let saved: SavedWorld = state::load(id, state)?;
+    let grid = &world.grid;
+    state::check_count("columns", saved.width as usize, grid.width as usize)?;
+    state::check_count("rows", saved.height as usize, grid.height as usize)?;
+    state::check_count("fields", saved.cells.len(), (grid.width * grid.height) as usize)?;
+    below("direction", saved.direction, 4)?;
+    below("step", saved.steps, u32::MAX)?;
+    below("mission", saved.mission as u64, missions as u64)?;
+    below("number of balls", saved.obstacles.len(), saved.cells.len())?;
+    for place in [saved.agent].iter().chain(&saved.places).chain(&saved.obstacles) {
+        if *place != NOWHERE && !grid.contains(*place) {
+            return Err(Error::state(format!(
+                "a place is [{}, {}], which is outside the grid; it is damaged",
+                place.0, place.1
+            )));
         }
     }
-    loaded.agent = read_pos(&mut input, &loaded)?;
-    loaded.direction = below("direction", input.u64()?, 4)? as usize;
-    loaded.carrying = input.option()?.map(cell_of).transpose()?;
-    loaded.steps = below("step", input.u64()?, u64::from(u32::MAX))? as u32;
-    loaded.mission = below("mission", input.u64()?, missions as u64)? as i64;
-    loaded.wanted = read_cell(&mut input)?;
-    for place in 0..loaded.places.len() {
-        loaded.places[place] = read_pos(&mut input, &loaded)?;
-    }
-    loaded.obstacles.clear();
-    let fields = (world.grid.width * world.grid.height) as u64;
-    for _ in 0..below("number of balls", input.u64()?, fields)? {
-        let place = read_pos(&mut input, &loaded)?;
-        loaded.obstacles.push(place);
-    }
-    input.finish()?;
-    if running && !loaded.grid.contains(loaded.agent) {
+    if saved.running && saved.agent == NOWHERE {
         return Err(Error::state("the agent is in no field; it is damaged"));
     }
-    *world = loaded;
-    Ok(running)
-}
-
-fn read_cell(input: &mut StateReader<'_>) -> Result<Cell> {
-    cell_of(input.u64()?)
-}
-
-fn cell_of(bits: u64) -> Result<Cell> {
-    let cell = u32::try_from(bits).ok().and_then(Cell::from_bits);
-    cell.ok_or_else(|| Error::state(format!("a field holds {bits:#x}, which is no object; it is damaged")))
-}
-
-fn read_pos(input: &mut StateReader<'_>, world: &World) -> Result<Pos> {
-    let x = input.u64()? as i64;
-    let y = input.u64()? as i64;
-    let at = (x as i32, y as i32);
-    if (i64::from(at.0), i64::from(at.1)) == (x, y) && (at == NOWHERE || world.grid.contains(at)) {
-        return Ok(at);
+    let width = grid.width;
+    for (i, cell) in (0..).zip(saved.cells) {
+        world.grid.set((i % width, i / width), cell);
     }
-    Err(Error::state(format!("a place is [{x}, {y}], which is outside the grid; it is damaged")))
+    world.random = saved.random;
+    world.agent = saved.agent;
+    world.direction = saved.direction;
+    world.carrying = saved.carrying;
+    world.steps = saved.steps;
+    world.mission = saved.mission;
+    world.wanted = saved.wanted;
+    world.places = saved.places;
+    world.obstacles = saved.obstacles;
+    Ok(saved.running)
 }
 
-fn below(what: &str, value: u64, limit: u64) -> Result<u64> {
+fn below<T: PartialOrd + Display>(what: &str, value: T, limit: T) -> Result<()> {
     if value < limit {
-        return Ok(value);
+        return Ok(());
     }
     Err(Error::state(format!(
         "its {what} is {value}, but it must be below {limit} here; it is damaged or of other settings"

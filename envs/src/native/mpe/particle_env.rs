@@ -2,16 +2,17 @@
 
 use std::marker::PhantomData;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     action::ParticleAction,
     observation::Observation,
     picture,
     scenario::{Scenario, at_least_1},
-    world::{Body, World},
+    world::{Body, MOST_WORDS, Point, World},
 };
 use crate::{
-    Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result, Space,
-    contract::state::{StateReader, StateWriter},
+    Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result, Space, contract::state,
     contract::vector::invalid_action,
 };
 
@@ -217,61 +218,61 @@ impl<S: Scenario, A: ParticleAction> MultiAgentEnv for ParticleEnv<S, A> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let World { agents, landmarks, words, goals, curriculum_stage, .. } = &self.world;
-        let mut state = StateWriter::new(S::ID);
-        state.random(&self.random);
-        state.u64(agents.len() as u64);
-        state.u64(landmarks.len() as u64);
-        goals.iter().for_each(|&goal| state.u64(goal as u64));
-        for agent in agents {
-            state.f64(agent.accel);
-            state.f64(agent.max_speed);
-            agent.speech[..*words].iter().for_each(|&loudness| state.f64(loudness));
-        }
-        let moving = agents.iter().flat_map(|agent| [agent.position, agent.velocity]);
-        let still = landmarks.iter().map(|landmark| landmark.position);
-        moving.chain(still).flatten().for_each(|x| state.f64(x));
-        state.u64(self.step as u64);
-        state.f64(self.start_range);
-        state.u64(*curriculum_stage as u64);
-        Some(state.finish())
+        let World { agents, landmarks, goals, curriculum_stage, .. } = &self.world;
+        let moving: Vec<SavedAgent> = agents.iter().map(SavedAgent::from).collect();
+        let still: Vec<Point> = landmarks.iter().map(|landmark| landmark.position).collect();
+        let fields = (&self.random, goals, moving, still, self.step, self.start_range, curriculum_stage);
+        Some(state::save(S::ID, &fields))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(S::ID, state)?;
-        let mut loaded = self.clone();
-        let World { agents, landmarks, words, goals, .. } = &mut loaded.world;
-        loaded.random = state.random()?;
-        state.count("agents", agents.len())?;
-        state.count("landmarks", landmarks.len())?;
-        for goal in goals {
-            *goal = state.u64()? as usize;
-            if *goal > 0 && *goal >= landmarks.len() {
-                return Err(Error::state(format!(
-                    "landmark {goal} is a goal, but there is none; it is damaged"
-                )));
-            }
+        let (random, goals, moving, still, step, start_range, stage): (
+            NpRandom,
+            [usize; 2],
+            Vec<SavedAgent>,
+            Vec<Point>,
+            usize,
+            f64,
+            usize,
+        ) = state::load(S::ID, state)?;
+        let World { agents, landmarks, .. } = &mut self.world;
+        state::check_count("agents", moving.len(), agents.len())?;
+        state::check_count("landmarks", still.len(), landmarks.len())?;
+        if let Some(goal) = goals.iter().find(|&&goal| goal > 0 && goal >= landmarks.len()) {
+            return Err(Error::state(format!("landmark {goal} is a goal, but there is none; it is damaged")));
         }
-        for agent in &mut *agents {
-            agent.accel = state.f64()?;
-            agent.max_speed = state.f64()?;
-            for loudness in &mut agent.speech[..*words] {
-                *loudness = state.f64()?;
-            }
-        }
-        for agent in agents {
-            agent.position = [state.f64()?, state.f64()?];
-            agent.velocity = [state.f64()?, state.f64()?];
-        }
-        for landmark in landmarks {
-            landmark.position = [state.f64()?, state.f64()?];
-        }
-        loaded.step = state.u64()? as usize;
-        loaded.start_range = state.f64()?;
-        loaded.set_stage(state.u64()? as usize);
-        state.finish()?;
-        loaded.scenario.paint(&mut loaded.world);
-        *self = loaded;
+        agents.iter_mut().zip(moving).for_each(|(agent, saved)| saved.restore(agent));
+        landmarks.iter_mut().zip(still).for_each(|(landmark, position)| landmark.position = position);
+        self.world.goals = goals;
+        self.random = random;
+        self.step = step;
+        self.start_range = start_range;
+        self.set_stage(stage);
+        self.scenario.paint(&mut self.world);
         Ok(())
+    }
+}
+
+/// What a saved state holds of each agent; the rest follows from the settings.
+#[derive(Serialize, Deserialize)]
+struct SavedAgent {
+    position: Point,
+    velocity: Point,
+    accel: f64,
+    max_speed: f64,
+    speech: [f64; MOST_WORDS],
+}
+
+impl From<&Body> for SavedAgent {
+    fn from(agent: &Body) -> Self {
+        let Body { position, velocity, accel, max_speed, speech, .. } = *agent;
+        Self { position, velocity, accel, max_speed, speech }
+    }
+}
+
+impl SavedAgent {
+    fn restore(self, agent: &mut Body) {
+        let Self { position, velocity, accel, max_speed, speech } = self;
+        *agent = Body { position, velocity, accel, max_speed, speech, ..*agent };
     }
 }

@@ -65,8 +65,7 @@ impl Default for SimpleTagConfig {
 /// | | |
 /// |---|---|
 /// | observation | own velocity and position, obstacles and other agents relative to it, velocities of the other good agents; with `num_agent_neighbors`, a velocity for each neighbor, zeros for adversaries |
-/// | reward of a good agent | -10 for each adversary that touches it, minus up to 10 along each axis when it is beyond 0.9
-/// from the middle |
+/// | reward of a good agent | -10 for each adversary that touches it, minus up to 10 along each axis when it is beyond 0.9 from the middle |
 /// | reward of an adversary | 10 for each pair of a good agent and an adversary that touch |
 /// | start | agents uniform in -1..1, obstacles in -0.9..0.9 |
 /// | terminated | with `terminate_on_success`: all agents, when every good agent touches an adversary |

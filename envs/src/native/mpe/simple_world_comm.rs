@@ -57,12 +57,9 @@ impl Default for SimpleWorldCommConfig {
 /// |---|---|
 /// | observation of an adversary | own velocity and position, landmarks (obstacles, food, forests) and other agents relative to it, velocities of the other good agents, 1 or -1 for each forest it is in or not, the four words of the leader |
 /// | observation of a good agent | the same, with the forests before the velocities and without the words |
-/// | hidden agents | another agent is observed as zeros unless both are in the same forest or both are in none; the leader
-/// sees all |
-/// | reward of a good agent | -5 for each adversary that touches it, 2 for each food it touches, minus 0.05 of the distance
-/// from the nearest food, minus up to 20 along each axis when it is beyond 0.9 from the middle |
-/// | reward of an adversary | 5 for each pair of a good agent and an adversary that touch, minus 0.1 of its distance from
-/// the nearest good agent |
+/// | hidden agents | another agent is observed as zeros unless both are in the same forest or both are in none; the leader sees all |
+/// | reward of a good agent | -5 for each adversary that touches it, 2 for each food it touches, minus 0.05 of the distance from the nearest food, minus up to 20 along each axis when it is beyond 0.9 from the middle |
+/// | reward of an adversary | 5 for each pair of a good agent and an adversary that touch, minus 0.1 of its distance from the nearest good agent |
 /// | start | agents uniform in -1..1, landmarks in -0.9..0.9 |
 ///
 /// Actions and ends of episodes are those of every [`ParticleEnv`].

@@ -7,7 +7,7 @@ const DAMPING: f64 = 0.25;
 const CONTACT_FORCE: f64 = 100.0;
 const CONTACT_MARGIN: f64 = 1e-3;
 /// Size of the largest vocabulary that a scenario has.
-const MOST_WORDS: usize = 10;
+pub(super) const MOST_WORDS: usize = 10;
 
 pub(super) type Point = [f64; 2];
 pub(super) type Color = [f64; 3];

@@ -2,6 +2,8 @@
 
 use std::{ffi::CString, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     batch::{Batch, Failure, Source},
     library, picture,
@@ -10,8 +12,7 @@ use super::{
 };
 use crate::{
     AnyVectorEnv, DType, Error, Frame, NpRandom, Result, Space, StepOut, ThreadVectorEnv, VectorEnv,
-    contract::state::{StateReader, StateWriter},
-    contract::vector::check_actions,
+    contract::state, contract::vector::check_actions,
 };
 
 /// Largest width and height of a picture, in pixels.
@@ -50,13 +51,19 @@ pub(super) struct MujocoVector {
     start_row: Vec<f64>,
 }
 
+/// What a saved state holds of each copy. Ant and Humanoid measure velocities from positions that the simulation's state
+/// does not determine.
+#[derive(Serialize, Deserialize)]
+struct SavedCopy {
+    simulation: Vec<f64>,
+    position: [f64; 2],
+    random: NpRandom,
+    seed: Option<u64>,
+    steps: u32,
+}
+
 /// Makes `num_envs` copies of `id`, divided among the number of threads in the settings.
-pub(super) fn make(
-    id: &'static str,
-    limit: u32,
-    task: Arc<dyn Task>,
-    num_envs: usize,
-) -> Result<Box<dyn AnyVectorEnv>> {
+pub(super) fn make(id: &'static str, task: Arc<dyn Task>, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
     let threads = task.common().num_threads;
     if threads == 0 || threads > num_envs {
         let message = format!("`num_threads` is {threads}, but it must be in 1..={num_envs} (copies)");
@@ -64,7 +71,7 @@ pub(super) fn make(
     }
     let start = |block: usize| block * num_envs / threads;
     let mut blocks = (0..threads)
-        .map(|block| MujocoVector::new(id, limit, Arc::clone(&task), start(block + 1) - start(block)))
+        .map(|block| MujocoVector::new(id, Arc::clone(&task), start(block + 1) - start(block)))
         .collect::<Result<Vec<_>>>()?;
     Ok(match blocks.pop() {
         Some(block) if blocks.is_empty() => Box::new(block),
@@ -73,7 +80,7 @@ pub(super) fn make(
 }
 
 impl MujocoVector {
-    fn new(id: &'static str, limit: u32, task: Arc<dyn Task>, num_envs: usize) -> Result<Self> {
+    fn new(id: &'static str, task: Arc<dyn Task>, num_envs: usize) -> Result<Self> {
         let common = task.common();
         let refuse = |message: String| Error::Config { env: id.into(), message };
         if common.frame_skip == 0 {
@@ -119,7 +126,7 @@ impl MujocoVector {
             version: library.layout.version,
             observation_space: Space::real(&[obs_row.len()]).with_dtype(DType::F64),
             action_space,
-            limit,
+            limit: u32::MAX,
             dt,
             random: (0..num_envs).map(|_| NpRandom::from_entropy()).collect(),
             seeds: vec![None; num_envs],
@@ -272,60 +279,41 @@ impl VectorEnv for MujocoVector {
         true
     }
 
-    /// Saves the simulations and the last positions. Ant and Humanoid measure velocities from positions that the
-    /// simulation's state does not determine.
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        let mut out = StateWriter::new(&self.tag());
-        out.u64(self.steps.len() as u64);
-        for i in 0..self.steps.len() {
-            out.row(self.batch.state(i));
-            out.row(&self.positions[i]);
-            out.random(&self.random[i]);
-            out.option(self.seeds[i]);
-            out.u64(u64::from(self.steps[i]));
-        }
-        out.row(&self.info);
-        out.u64(u64::from(self.running));
-        Ok(Some(out.finish()))
+        let copy = |i: usize| SavedCopy {
+            simulation: self.batch.state(i).to_vec(),
+            position: self.positions[i],
+            random: self.random[i].clone(),
+            seed: self.seeds[i],
+            steps: self.steps[i],
+        };
+        let copies: Vec<_> = (0..self.steps.len()).map(copy).collect();
+        Ok(Some(state::save(&self.tag(), &(copies, &self.info, self.running))))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut input = StateReader::new(&self.tag(), state)?;
-        input.count("copies", self.steps.len())?;
-        // The copies are in an unspecified state until everything has been read.
-        self.running = false;
-        for i in 0..self.steps.len() {
-            let row = input.row::<f64>()?;
-            let simulation = self.batch.state_mut(i);
-            if row.len() != simulation.len() || !row.iter().all(|value| value.is_finite()) {
+        let (copies, info, running): (Vec<SavedCopy>, Vec<f64>, bool) = state::load(&self.tag(), state)?;
+        state::check_count("copies", copies.len(), self.steps.len())?;
+        state::check_count("numbers of info", info.len(), self.info.len())?;
+        for (i, SavedCopy { simulation, steps, .. }) in copies.iter().enumerate() {
+            let numbers = self.batch.state(i).len();
+            if simulation.len() != numbers || !simulation.iter().all(|value| value.is_finite()) {
                 return Err(Error::state(format!(
-                    "copy {i} has no {} finite numbers of a simulation; it is damaged or of another model",
-                    simulation.len()
+                    "copy {i} has no {numbers} finite numbers of a simulation; it is damaged or of another model"
                 )));
             }
-            simulation.copy_from_slice(&row);
-            let position = input.row::<f64>()?;
-            self.positions[i] = position
-                .try_into()
-                .map_err(|_| Error::state(format!("copy {i} has no position; it is damaged")))?;
-            self.random[i] = input.random()?;
-            self.seeds[i] = input.option()?;
-            let steps = input.u64()?;
-            if steps >= u64::from(self.limit.max(1)) {
-                return Err(Error::state(format!(
-                    "copy {i} is at step {steps}, but episodes end at step {} here; it is damaged or of another limit",
-                    self.limit
-                )));
-            }
-            self.steps[i] = steps as u32;
+            state::check_step(&format!("copy {i}"), *steps as usize, self.limit as usize)?;
         }
-        let info = input.row::<f64>()?;
-        if info.len() != self.info.len() {
-            return Err(Error::state(format!("it has {} numbers of info; it is damaged", info.len())));
+        for (i, SavedCopy { simulation, position, random, seed, steps }) in copies.into_iter().enumerate() {
+            self.batch.state_mut(i).copy_from_slice(&simulation);
+            self.positions[i] = position;
+            self.random[i] = random;
+            self.seeds[i] = seed;
+            self.steps[i] = steps;
         }
         self.info = info;
-        self.running = input.u64()? != 0;
-        input.finish()
+        self.running = running;
+        Ok(())
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {

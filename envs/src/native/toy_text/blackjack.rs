@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::render::draw::{self, Canvas};
-use crate::{
-    Env, Error, Frame, NpRandom, Result, Space, Step,
-    contract::state::{StateReader, StateWriter},
-};
+use crate::{Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
 
 const TAG: &str = "blackjack";
 
@@ -28,7 +25,7 @@ impl Default for BlackjackConfig {
 }
 
 /// The cards of one player, reduced to what the rules need.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Hand {
     cards: u64,
     /// Sum of the cards with aces as 1.
@@ -184,38 +181,26 @@ impl Env for Blackjack {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut out = StateWriter::new(TAG);
-        for hand in [self.player, self.dealer] {
-            out.u64(hand.cards);
-            out.u64(hand.sum as u64);
-            out.u64(u64::from(hand.has_ace));
-        }
-        out.u64(self.open_card as u64);
-        out.u64(u64::from(self.running));
-        out.random(&self.random);
-        Some(out.finish())
+        let Self { player, dealer, open_card, running, random, .. } = self;
+        Some(state::save(TAG, &(player, dealer, open_card, running, random)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut input = StateReader::new(TAG, state)?;
-        let mut hand = || {
-            let cards = input.u64()?;
-            let sum = input.u64()?;
-            if sum > 31 {
+        let (player, dealer, open_card, running, random): (Hand, Hand, _, _, _) = state::load(TAG, state)?;
+        for Hand { sum, .. } in [player, dealer] {
+            if !(0..=31).contains(&sum) {
                 return Err(Error::state(format!(
-                    "a hand counts {sum}, but none can beyond 31; it is damaged"
+                    "a hand counts {sum}, but a hand counts 0 to 31; it is damaged"
                 )));
             }
-            Ok(Hand { cards, sum: sum as i64, has_ace: input.u64()? != 0 })
-        };
-        let player = hand()?;
-        let dealer = hand()?;
-        self.player = player;
-        self.dealer = dealer;
-        self.open_card = input.u64()?.min(10) as i64;
-        self.running = input.u64()? != 0;
-        self.random = input.random()?;
-        input.finish()
+        }
+        if !(0..=10).contains(&open_card) {
+            return Err(Error::state(format!(
+                "the open card is {open_card}, but there is none; it is damaged"
+            )));
+        }
+        *self = Self { config: self.config, random, player, dealer, open_card, running };
+        Ok(())
     }
 }
 

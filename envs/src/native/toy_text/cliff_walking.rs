@@ -134,10 +134,10 @@ impl Env for CliffWalking {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        Some(self.walk.save().finish())
+        Some(self.walk.save(()))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.walk.load(state)?.finish()
+        self.walk.load(state)
     }
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{
-    Error, NpRandom, Result, Space, Step,
-    contract::state::{StateReader, StateWriter},
-};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{Error, NpRandom, Result, Space, Step, contract::state};
 
 /// One outcome that a step can have, with its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,36 +147,29 @@ impl Walk {
         (key == "prob").then_some(self.probability)
     }
 
-    pub(super) fn save(&self) -> StateWriter {
-        let mut out = StateWriter::new(self.tag);
-        out.option(self.state.map(|state| state as u64));
-        out.option(self.last_action.map(|action| action as u64));
-        out.f64(self.probability);
-        out.random(&self.random);
-        out
+    /// Saves the walk, and `more`, which the environment keeps beside it.
+    pub(super) fn save(&self, more: impl Serialize) -> Vec<u8> {
+        state::save(self.tag, &(self.state, self.last_action, self.probability, &self.random, more))
     }
 
-    pub(super) fn load<'a>(&mut self, state: &'a [u8]) -> Result<StateReader<'a>> {
-        let mut input = StateReader::new(self.tag, state)?;
-        let num_states = self.table.starts.len();
-        let num_actions = self.table.num_actions;
-        let state = index("state", num_states, input.option()?)?;
-        let last_action = index("action", num_actions, input.option()?)?;
-        let probability = input.f64()?;
-        let random = input.random()?;
+    /// Loads a state of [`save`](Self::save) and returns what the environment keeps beside the walk.
+    pub(super) fn load<T: DeserializeOwned>(&mut self, state: &[u8]) -> Result<T> {
+        let (state, last_action, probability, random, more) = state::load(self.tag, state)?;
+        check_index("state", self.table.starts.len(), state)?;
+        check_index("action", self.table.num_actions, last_action)?;
         self.probability = probability;
         self.random = random;
         self.state = state;
         self.last_action = last_action;
-        Ok(input)
+        Ok(more)
     }
 }
 
-fn index(what: &str, len: usize, value: Option<u64>) -> Result<Option<usize>> {
+fn check_index(what: &str, len: usize, value: Option<usize>) -> Result<()> {
     match value {
-        Some(value) if value >= len as u64 => Err(Error::state(format!(
+        Some(value) if value >= len => Err(Error::state(format!(
             "it is about {what} {value}, but there are {len} here; load it with the same settings"
         ))),
-        value => Ok(value.map(|value| value as usize)),
+        _ => Ok(()),
     }
 }

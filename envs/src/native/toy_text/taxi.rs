@@ -285,14 +285,11 @@ impl Env for Taxi {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut out = self.walk.save();
-        out.u64(u64::from(self.fickle));
-        Some(out.finish())
+        Some(self.walk.save(self.fickle))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut input = self.walk.load(state)?;
-        self.fickle = input.u64()? != 0;
-        input.finish()
+        self.fickle = self.walk.load(state)?;
+        Ok(())
     }
 }

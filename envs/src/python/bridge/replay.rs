@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{super::episode::Episode, Bridge};
-use crate::{
-    Error, Result,
-    contract::state::{StateReader, StateWriter},
+use super::{
+    super::episode::{Episode, SavedEpisode},
+    Bridge,
 };
+use crate::{Error, Result, contract::state};
 
 impl Bridge {
     pub(in crate::python) fn save_state(&self) -> Result<Option<Vec<u8>>> {
@@ -14,10 +14,8 @@ impl Bridge {
             return Ok(None);
         }
         self.healthy()?;
-        let mut state = StateWriter::new(self.name());
-        state.u64(self.rows.num_envs as u64);
-        self.episodes.iter().try_for_each(|episode| episode.save(&mut state))?;
-        Ok(Some(state.finish()))
+        let episodes = self.episodes.iter().map(Episode::save).collect::<Result<Vec<_>>>()?;
+        Ok(Some(state::save(self.name(), &episodes)))
     }
 
     pub(in crate::python) fn load_state(&mut self, state: &[u8]) -> Result<()> {
@@ -27,13 +25,11 @@ impl Bridge {
             ));
         }
         self.healthy()?;
-        let mut state = StateReader::new(&self.name, state)?;
-        state.count("copies", self.rows.num_envs)?;
+        let saved: Vec<SavedEpisode> = state::load(&self.name, state)?;
+        state::check_count("copies", saved.len(), self.rows.num_envs)?;
         let act_bytes = self.rows.act_bytes();
-        let saved = (0..self.rows.num_envs)
-            .map(|_| Episode::load(&mut state, act_bytes))
-            .collect::<Result<Vec<_>>>()?;
-        state.finish()?;
+        let saved = saved.into_iter().map(|saved| Episode::load(saved, act_bytes));
+        let saved = saved.collect::<Result<Vec<_>>>()?;
         for (episode, saved) in self.episodes.iter_mut().zip(&saved) {
             episode.clone_from(saved);
         }

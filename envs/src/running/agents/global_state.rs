@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use crate::{AnyMultiAgentEnv, DType, Error, Frame, MultiAgentOut, Result, Space};
+use crate::{
+    AnyMultiAgentEnv, DType, Error, MultiAgentOut, Result, Space,
+    contract::forward::{agent_methods, forward_to},
+};
 
 /// A multi-agent environment whose agents observe `Dict(obs, state)`: `obs` is the agent's own observation, and `state`
 /// is the tuple of all agents' observations, with zeros for absent agents.
@@ -62,25 +65,19 @@ impl GlobalState {
 }
 
 impl AnyMultiAgentEnv for GlobalState {
-    fn agents(&self) -> Vec<String> {
-        self.env.agents()
-    }
-
     fn observation_space(&self, agent: usize) -> Space {
         let all = (0..self.own.len()).map(|agent| self.env.observation_space(agent)).collect();
         Space::dict([("obs", self.env.observation_space(agent)), ("state", Space::Tuple(all))])
     }
 
-    fn action_space(&self, agent: usize) -> Space {
-        self.env.action_space(agent)
-    }
-
-    fn obs_dtype(&self) -> DType {
-        self.env.obs_dtype()
-    }
-
-    fn act_dtype(&self) -> DType {
-        self.env.act_dtype()
+    agent_methods! {
+        forward_to env:
+        fn agents(&self) -> Vec<String>;
+        fn action_space(&self, agent: usize) -> Space;
+        fn obs_dtype(&self) -> DType;
+        fn act_dtype(&self) -> DType;
+        fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
+        fn info(&self, agent: usize, key: &str) -> Option<f64>;
     }
 
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
@@ -89,33 +86,5 @@ impl AnyMultiAgentEnv for GlobalState {
 
     fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()> {
         self.call(out, |env, out| env.step(actions, out))
-    }
-
-    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
-        self.env.action_mask(agent, mask)
-    }
-
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.env.set_reset_options(options)
-    }
-
-    fn info(&self, agent: usize, key: &str) -> Option<f64> {
-        self.env.info(agent, key)
-    }
-
-    fn render(&mut self) -> Result<Option<Frame>> {
-        self.env.render()
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
-    }
-
-    fn save_state(&self) -> Option<Vec<u8>> {
-        self.env.save_state()
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.env.load_state(state)
     }
 }

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use crate::{AnyMultiAgentEnv, DType, Error, Frame, MultiAgentOut, Result, Space};
+use crate::{
+    AnyMultiAgentEnv, DType, Error, MultiAgentOut, Result, Space,
+    contract::forward::{agent_methods, forward_to},
+};
 
 /// A multi-agent environment in which each group of agents is one agent.
 ///
@@ -154,12 +157,10 @@ impl AnyMultiAgentEnv for Grouped {
         }
     }
 
-    fn obs_dtype(&self) -> DType {
-        self.env.obs_dtype()
-    }
-
-    fn act_dtype(&self) -> DType {
-        self.env.act_dtype()
+    agent_methods! {
+        forward_to env:
+        fn obs_dtype(&self) -> DType;
+        fn act_dtype(&self) -> DType;
     }
 
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
@@ -221,28 +222,8 @@ impl AnyMultiAgentEnv for Grouped {
         true
     }
 
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.env.set_reset_options(options)
-    }
-
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         let group = &self.groups[agent];
         (!group.is_team).then(|| self.env.info(group.members[0], key)).flatten()
-    }
-
-    fn render(&mut self) -> Result<Option<Frame>> {
-        self.env.render()
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
-    }
-
-    fn save_state(&self) -> Option<Vec<u8>> {
-        self.env.save_state()
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.env.load_state(state)
     }
 }

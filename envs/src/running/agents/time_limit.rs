@@ -1,8 +1,8 @@
 //! The wrapper that truncates the episodes of an environment with several agents.
 
 use crate::{
-    AnyMultiAgentEnv, DType, Frame, MultiAgentOut, Result, Space,
-    contract::state::{StateReader, StateWriter},
+    AnyMultiAgentEnv, DType, Frame, MultiAgentOut, Result, Space, contract::forward::forward_to,
+    contract::state,
 };
 
 const TAG: &str = "agents_time_limit";
@@ -25,24 +25,17 @@ impl TimeLimit {
 }
 
 impl AnyMultiAgentEnv for TimeLimit {
-    fn agents(&self) -> Vec<String> {
-        self.env.agents()
-    }
-
-    fn observation_space(&self, agent: usize) -> Space {
-        self.env.observation_space(agent)
-    }
-
-    fn action_space(&self, agent: usize) -> Space {
-        self.env.action_space(agent)
-    }
-
-    fn obs_dtype(&self) -> DType {
-        self.env.obs_dtype()
-    }
-
-    fn act_dtype(&self) -> DType {
-        self.env.act_dtype()
+    forward_to! {
+        env:
+        fn agents(&self) -> Vec<String>;
+        fn observation_space(&self, agent: usize) -> Space;
+        fn action_space(&self, agent: usize) -> Space;
+        fn obs_dtype(&self) -> DType;
+        fn act_dtype(&self) -> DType;
+        fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()>;
+        fn info(&self, agent: usize, key: &str) -> Option<f64>;
+        fn render(&mut self) -> Result<Option<Frame>>;
+        fn render_fps(&self) -> Option<f64>;
     }
 
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
@@ -77,35 +70,13 @@ impl AnyMultiAgentEnv for TimeLimit {
         has_mask
     }
 
-    fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()> {
-        self.env.set_reset_options(options)
-    }
-
-    fn info(&self, agent: usize, key: &str) -> Option<f64> {
-        self.env.info(agent, key)
-    }
-
-    fn render(&mut self) -> Result<Option<Frame>> {
-        self.env.render()
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        self.env.render_fps()
-    }
-
     fn save_state(&self) -> Option<Vec<u8>> {
-        let inner = self.env.save_state()?;
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.step as u64);
-        state.bytes(&inner);
-        Some(state.finish())
+        Some(state::save(TAG, &(self.step, self.env.save_state()?)))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let step = state.u64()? as usize;
-        self.env.load_state(state.bytes()?)?;
-        state.finish()?;
+        let (step, inner): (_, &[u8]) = state::load(TAG, state)?;
+        self.env.load_state(inner)?;
         self.step = step;
         Ok(())
     }

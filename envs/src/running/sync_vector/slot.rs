@@ -2,18 +2,31 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Env, Error, ResetOptions, Result,
-    contract::state::{StateReader, StateWriter},
+    contract::state,
+    running::each_copy::InEpisode,
+    running::replay::{options_of, options_text},
 };
 
-/// What a saved state holds of a copy: its actions, which are replayed; its own state; or the options of its reset and its
-/// actions.
-const REPLAYED: u64 = 0;
-const OWN_STATE: u64 = 1;
-const REPLAYED_WITH_OPTIONS: u64 = 2;
+/// What a saved state holds of a copy.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedSlot<A> {
+    seed: Option<u64>,
+    step: usize,
+    course: Course<A>,
+}
+
+/// How a copy comes back to its step.
+#[derive(Serialize, Deserialize)]
+enum Course<A> {
+    /// By the environment's own state.
+    Own(Vec<u8>),
+    /// By a reset with these options, as text of JSON, and these actions.
+    Replayed { options: Option<String>, actions: Vec<A> },
+}
 
 #[derive(Debug)]
 pub(super) struct Slot<E: Env> {
@@ -27,6 +40,12 @@ pub(super) struct Slot<E: Env> {
     pub(super) keeps_actions: bool,
     /// Options with which the running episode was started.
     pub(super) options: Option<Arc<ResetOptions>>,
+}
+
+impl<E: Env> InEpisode for Slot<E> {
+    fn place(&self) -> (Option<u64>, usize) {
+        (self.seed, self.step)
+    }
 }
 
 impl<E: Env> Slot<E> {
@@ -43,67 +62,45 @@ impl<E: Env> Slot<E> {
         self.env.reset(seed, obs)
     }
 
-    pub(super) fn save(&self, state: &mut StateWriter) -> Result<()> {
-        state.option(self.seed);
-        state.u64(self.step as u64);
-        match self.env.save_state() {
-            Some(own) => {
-                state.u64(OWN_STATE);
-                state.bytes(&own);
-            }
-            None if self.seed.is_none() => {
+    pub(super) fn save(&self) -> Result<SavedSlot<E::Act>> {
+        let course = match (self.env.save_state(), &self.options) {
+            (Some(own), _) => Course::Own(own),
+            (None, _) if self.seed.is_none() => {
                 return Err(Error::state(
                     "the episode was started without a seed, so it cannot be replayed; reset with seeds or implement `save_state`",
                 ));
             }
-            None if !self.keeps_actions => {
+            (None, _) if !self.keeps_actions => {
                 return Err(Error::state(
                     "`save_state` gave a state when the environment was made but gives none now",
                 ));
             }
-            None => {
-                state.u64(if self.options.is_some() { REPLAYED_WITH_OPTIONS } else { REPLAYED });
-                if let Some(options) = &self.options {
-                    state.bytes(Value::Object((**options).clone()).to_string().as_bytes());
-                }
-                state.row(&self.actions);
+            (None, options) => {
+                Course::Replayed { options: options_text(options), actions: self.actions.clone() }
             }
-        }
-        Ok(())
+        };
+        Ok(SavedSlot { seed: self.seed, step: self.step, course })
     }
 
     pub(super) fn load(
         &mut self,
-        state: &mut StateReader<'_>,
+        saved: SavedSlot<E::Act>,
         obs: &mut [E::Obs],
         act_width: usize,
         limit: usize,
         options: &Option<Arc<ResetOptions>>,
     ) -> Result<()> {
-        let seed = state.option()?;
-        let step = state.u64()? as usize;
-        // An episode that reached the limit was reset in the same step, so it is never saved.
-        if step >= limit.max(1) {
-            return Err(Error::state(format!(
-                "an episode is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
-            )));
-        }
-        let kind = state.u64()?;
-        if kind == OWN_STATE {
-            self.env.load_state(state.bytes()?)?;
-            self.seed = seed;
-            self.step = step;
-            return Ok(());
-        }
-        let own_options = match kind {
-            REPLAYED_WITH_OPTIONS => {
-                let own = serde_json::from_slice::<ResetOptions>(state.bytes()?);
-                let own = own.map_err(|error| Error::state(format!("the options of a reset: {error}")))?;
-                Some(Arc::new(own))
+        let SavedSlot { seed, step, course } = saved;
+        state::check_step("an episode", step, limit)?;
+        let (own_options, actions) = match course {
+            Course::Own(own) => {
+                self.env.load_state(&own)?;
+                self.seed = seed;
+                self.step = step;
+                return Ok(());
             }
-            _ => None,
+            Course::Replayed { options, actions } => (options_of(options)?, actions),
         };
-        let actions = state.row::<E::Act>()?;
         if actions.len() != step.saturating_mul(act_width) {
             return Err(Error::state(format!(
                 "{} action scalars for {step} steps of {act_width}",

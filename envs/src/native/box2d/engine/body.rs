@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     math::{Rot, Sweep, Transform, Vec2, cross, dot},
     shape::Shape,
@@ -35,12 +37,14 @@ impl FixtureDef {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::native) struct Body {
     pub(super) is_dynamic: bool,
     pub(super) awake: bool,
     /// Whether the body is in an island of the current step.
+    #[serde(skip)]
     pub(super) in_island: bool,
+    #[serde(skip)]
     pub(super) island_index: usize,
     pub(super) transform: Transform,
     pub(super) sweep: Sweep,
@@ -55,7 +59,7 @@ pub(in crate::native) struct Body {
     pub(super) fixtures: Range<usize>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::native) struct Fixture {
     pub(super) body: usize,
     pub(super) shape: Shape,

@@ -1,17 +1,21 @@
 //! Broad phase of collision detection: finds pairs of fixtures whose bounding boxes overlap.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     math::{Aabb, Vec2},
     tree::{DynamicTree, NONE},
 };
 
 /// The tree of bounding boxes, and the leaves that moved since the last [`update_pairs`](Self::update_pairs).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BroadPhase {
     pub(super) tree: DynamicTree,
     /// Leaves that moved; `NONE` for a destroyed leaf.
     pub(super) moved: Vec<usize>,
+    #[serde(skip)]
     pairs: Vec<(usize, usize)>,
+    #[serde(skip)]
     stack: Vec<usize>,
 }
 

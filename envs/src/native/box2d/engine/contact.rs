@@ -1,5 +1,7 @@
 //! Contacts: pairs of fixtures whose bounding boxes overlap.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     body::{Body, Fixture},
     collide_edge::collide_edge_and_polygon,
@@ -16,7 +18,7 @@ pub(in crate::native) struct ContactEvent {
     pub(in crate::native) bodies: [usize; 2],
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Contact {
     pub(super) fixtures: [usize; 2],
     pub(super) bodies: [usize; 2],
@@ -26,9 +28,12 @@ pub(super) struct Contact {
     pub(super) touching: bool,
     pub(super) enabled: bool,
     /// Whether the contact is in an island of the current step.
+    #[serde(skip)]
     pub(super) in_island: bool,
     /// Time of impact as a fraction of the current step, if computed.
+    #[serde(skip)]
     pub(super) toi: Option<f32>,
+    #[serde(skip)]
     pub(super) toi_count: u32,
 }
 

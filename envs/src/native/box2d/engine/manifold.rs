@@ -1,12 +1,14 @@
 //! Contact manifolds: the points in which two shapes touch.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     math::{Transform, Vec2, dot},
     settings::POLYGON_RADIUS,
 };
 
 /// Identifies a contact point by the features of both shapes, so that impulses can be kept between steps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ContactId {
     pub(super) index_a: u8,
     pub(super) index_b: u8,
@@ -32,7 +34,7 @@ impl ContactId {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ManifoldPoint {
     pub(super) local_point: Vec2,
     pub(super) normal_impulse: f32,
@@ -41,7 +43,7 @@ pub(super) struct ManifoldPoint {
 }
 
 /// Up to two points in which a face of one shape touches the other shape.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Manifold {
     pub(super) points: [ManifoldPoint; 2],
     pub(super) local_normal: Vec2,

@@ -2,8 +2,10 @@
 
 use std::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
+use serde::{Deserialize, Serialize};
+
 /// A point or a direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::native) struct Vec2 {
     pub(in crate::native) x: f32,
     pub(in crate::native) y: f32,
@@ -125,7 +127,7 @@ pub(super) fn upper(a: Vec2, b: Vec2) -> Vec2 {
 }
 
 /// A vector in three dimensions: the two linear components and the angular component of an impulse.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Vec3 {
     pub(super) x: f32,
     pub(super) y: f32,
@@ -219,7 +221,7 @@ fn inverse_unless_zero(det: f32) -> f32 {
 }
 
 /// A rotation, stored as its sine and cosine.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rot {
     pub(super) s: f32,
     pub(super) c: f32,
@@ -241,7 +243,7 @@ impl Rot {
 }
 
 /// A rotation followed by a translation: from body coordinates to world coordinates.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Transform {
     pub(super) p: Vec2,
     pub(super) q: Rot,
@@ -274,7 +276,7 @@ impl Transform {
 }
 
 /// Motion of a body in one step: its centre of mass moves from `c0` to `c` and its angle from `a0` to `a`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sweep {
     pub(super) local_center: Vec2,
     pub(super) c0: Vec2,
@@ -310,7 +312,7 @@ impl Sweep {
 }
 
 /// An axis-aligned bounding box (AABB).
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Aabb {
     pub(super) lower: Vec2,
     pub(super) upper: Vec2,

@@ -1,5 +1,7 @@
 //! A revolute joint (hinge) with a motor and angle limits.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     body::Body,
     math::{Mat22, Mat33, Rot, Vec2, Vec3, clamp, cross, cross_of},
@@ -10,7 +12,7 @@ use super::{
 const MOST_ANGULAR_CORRECTION: f32 = 8.0 / 180.0 * std::f32::consts::PI;
 
 /// Definition of a joint; `lower_angle` must be below `upper_angle`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in crate::native) struct RevoluteJointDef {
     pub(in crate::native) bodies: [usize; 2],
     pub(in crate::native) local_anchors: [Vec2; 2],
@@ -20,7 +22,7 @@ pub(in crate::native) struct RevoluteJointDef {
     pub(in crate::native) motor_speed: f32,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum LimitState {
     #[default]
     Inactive,
@@ -28,7 +30,7 @@ pub(super) enum LimitState {
     AtUpper,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct RevoluteJoint {
     pub(super) def: RevoluteJointDef,
     pub(super) reference_angle: f32,
@@ -36,7 +38,9 @@ pub(super) struct RevoluteJoint {
     pub(super) motor_impulse: f32,
     pub(super) limit_state: LimitState,
     /// Whether the joint is in an island of the current step.
+    #[serde(skip)]
     pub(super) in_island: bool,
+    #[serde(skip)]
     solver: SolverData,
 }
 

@@ -1,25 +1,27 @@
 //! Shapes: edges and convex polygons.
 
+use serde::{Deserialize, Serialize};
+
 use super::math::{Aabb, Transform, Vec2, cross, cross_with, dot, lower, upper};
 use super::{distance::DistanceProxy, settings::POLYGON_RADIUS};
 
 /// Largest number of vertices of a polygon in this port; the original allows 16.
 pub(in crate::native) const MOST_VERTICES: usize = 8;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::native) enum Shape {
     Edge(Edge),
     Polygon(Polygon),
 }
 
 /// A line segment between two points, without neighbours.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(in crate::native) struct Edge {
     pub(in crate::native) vertices: [Vec2; 2],
 }
 
 /// A convex polygon with counterclockwise vertices.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::native) struct Polygon {
     pub(super) count: usize,
     pub(super) vertices: [Vec2; MOST_VERTICES],

@@ -1,5 +1,7 @@
 //! A dynamic tree: a balanced binary tree of bounding boxes with the fixtures as leaves.
 
+use serde::{Deserialize, Serialize};
+
 use super::math::{Aabb, Vec2, abs, cross_of, dot, lower, upper};
 
 /// Index that stands for no node.
@@ -10,7 +12,7 @@ const EXTENSION: Vec2 = Vec2::new(0.1, 0.1);
 const MULTIPLIER: f32 = 2.0;
 const FIRST_CAPACITY: usize = 16;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Node {
     pub(super) aabb: Aabb,
     /// Fixture of a leaf; `NONE` in inner nodes.
@@ -35,7 +37,7 @@ impl Node {
 }
 
 /// A tree of bounding boxes; a leaf keeps its node index until it is destroyed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct DynamicTree {
     pub(super) root: usize,
     /// All nodes, including free ones.

@@ -1,5 +1,7 @@
 //! The world: bodies, fixtures, joints and contacts, and the simulation step.
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     body::{Body, BodyDef, BodyState, Fixture, FixtureDef},
     broad_phase::BroadPhase,
@@ -11,7 +13,7 @@ use super::{
 };
 
 /// All objects of the simulation; each list goes from the oldest to the newest.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::native) struct World {
     pub(super) gravity: Vec2,
     pub(super) bodies: Vec<Body>,
@@ -22,8 +24,11 @@ pub(in crate::native) struct World {
     /// Inverse of the length of the last step.
     pub(super) inv_dt0: f32,
     pub(super) has_new_fixture: bool,
+    #[serde(skip)]
     pub(super) island: Island,
+    #[serde(skip)]
     stack: Vec<usize>,
+    #[serde(skip)]
     pub(super) events: Vec<ContactEvent>,
 }
 

@@ -3,12 +3,11 @@
 use super::{LunarLander, LunarLanderConfig};
 use crate::{
     EnvCreator,
-    native::entry::{Entry, spec},
+    native::entry::{Entry, limited, spec},
     registry::{
         creator::{split_threads, stepped},
         env_config::decode_config,
     },
-    wrappers::TimeLimit,
 };
 
 /// Returns the registry entries of LunarLander.
@@ -21,18 +20,17 @@ pub(in crate::native) fn entries() -> Vec<Entry> {
 }
 
 fn entry(id: &'static str, summary: &str, continuous: bool) -> Entry {
-    const LIMIT: usize = 1000;
     let creator = EnvCreator::new(id, move |config, num_envs| {
         let (mut config, num_threads) = split_threads::<LunarLanderConfig>(id, config)?;
         config.entry("continuous").or_insert_with(|| continuous.into());
         let config: LunarLanderConfig = decode_config(id, &config)?;
         if config.continuous {
             let env = LunarLander::<f32>::new(config)?;
-            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
+            stepped(num_envs, num_threads, || Ok(env.clone()))
         } else {
             let env = LunarLander::<i64>::new(config)?;
-            stepped(num_envs, num_threads, || Ok(TimeLimit::new(env.clone(), LIMIT)))
+            stepped(num_envs, num_threads, || Ok(env.clone()))
         }
     });
-    (spec(id, summary, Some(LIMIT), Some(200.0)), creator)
+    limited(spec(id, summary, Some(1000), Some(200.0)), creator)
 }
