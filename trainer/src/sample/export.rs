@@ -6,6 +6,7 @@ use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::filter::RunningStat;
 use crate::sample::session::{Inference, Session};
+use crate::sample::signature::{Outputs, Signature};
 use pavlov_envs::{DType, Element, NpRandom, Space};
 use pavlov_tune as tune;
 use std::ffi::{OsStr, OsString};
@@ -14,6 +15,9 @@ use std::io::Write;
 use std::path::Path;
 use std::{fs, io};
 use tch::{CModule, Device, Kind, Tensor};
+
+/// Endings of the names of TorchScript files.
+const ENDINGS: [&str; 3] = ["pt", "pth", "ts"];
 
 /// Number of random batches of observations on which the exported function is compared with the policy.
 const COMPARISONS: usize = 8;
@@ -26,13 +30,21 @@ impl Session {
     /// scaled to the bounds of the action space. Otherwise they are parameters of the action distribution, or Q-values;
     /// the caller chooses the best action, masks illegal ones, and scales actions to the bounds.
     ///
-    /// The function is read back and compared with the policy before `file` appears.
+    /// The function is read back and compared with the policy before `file` appears. What it takes and gives is returned,
+    /// and is stored beside it as `FILE.json`.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the policy has recurrent layers or no network, or if the outputs of the function
+    /// Returns [`Error::Config`] if the name of `file` does not end in `.pt`. Returns [`Error::State`] if the policy has recurrent layers or no network, or if the outputs of the function
     /// differ from the policy's. Returns [`Error::State`] or [`Error::Torch`] if the file cannot be written, or
     /// libtorch cannot trace the network.
-    pub fn export(&mut self, file: &Path) -> Result<()> {
+    pub fn export(&mut self, file: &Path) -> Result<Signature> {
+        if !file
+            .extension()
+            .is_some_and(|suffix| ENDINGS.iter().any(|known| suffix.eq_ignore_ascii_case(known)))
+        {
+            let rule = "the file holds TorchScript, so its name must end in .pt, .pth or .ts; there is no other format";
+            return Err(Error::config("the file of an export", file.display(), rule));
+        }
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
         if policy.memory_width() > 0 {
@@ -55,8 +67,30 @@ impl Session {
             // The unfinished file may not exist.
             let _ = fs::remove_file(&unfinished);
         }
-        written
+        written?;
+        let row = Tensor::zeros(sizes(&desk.space, 1), (kind(&desk.space), Device::Cpu));
+        let outputs = Outputs {
+            observation_space: &desk.space,
+            action_space: desk.pilot.action_space(),
+            columns: CModule::load(file)?.forward_ts(&[row])?.size().get(1).copied().unwrap_or(1) as usize,
+            are_actions: !desk.pilot.is_discrete() && has_best_actions(desk, policy)?,
+            is_masked: desk.storage.masks.is_some(),
+        };
+        let signature = Signature::of(&outputs);
+        let mut beside = OsString::from(file);
+        beside.push(".json");
+        let beside = Path::new(&beside);
+        tune::write_file(beside, signature.to_json(&outputs).as_bytes())
+            .map_err(tune::Error::io("write", beside))?;
+        Ok(signature)
     }
+}
+
+/// Whether the policy says which actions its outputs are.
+fn has_best_actions(desk: &Inference, policy: &dyn Policy) -> Result<bool> {
+    let entrance = Entrance::of(desk);
+    let row = Tensor::zeros(sizes(&desk.space, 1), (kind(&desk.space), Device::Cpu));
+    Ok(policy.best_actions(&policy.forward(&entrance.pass(&row))?).is_some())
 }
 
 /// Returns an error if the disk has no room for `bytes` bytes at `file`: on a full disk libtorch would end the process.

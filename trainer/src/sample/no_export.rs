@@ -2,6 +2,7 @@
 
 use crate::base::{Error, Result};
 use crate::sample::session::Session;
+use crate::sample::signature::Signature;
 use std::path::Path;
 
 impl Session {
@@ -9,7 +10,7 @@ impl Session {
     ///
     /// # Errors
     /// Always returns [`Error::NeedsTorch`].
-    pub fn export(&mut self, file: &Path) -> Result<()> {
+    pub fn export(&mut self, file: &Path) -> Result<Signature> {
         Err(Error::NeedsTorch {
             what: format!("{} is to become TorchScript", file.display()),
             instead: "Act with `pavlov::load`".into(),
