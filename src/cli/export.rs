@@ -14,13 +14,14 @@ use crate::load_policy;
 #[command(after_help = "Example:\n  pavlov export runs/first --out pole.pt\n\n\
                         The file holds one function, from observations as the environment writes them, one row each, to \
                         the network's outputs: Q-values, logits of the actions, or means and logarithms of deviations; \
-                        of SAC on a box, TD3 and DDPG the best actions as the environment takes them. One-hot coding and the observation filter are inside of it. It is compared with the policy \
-                        before it is there.\nIn Python: torch.jit.load(\"pole.pt\")(observations).")]
+                        of SAC on a box, TD3 and DDPG the best actions as the environment takes them. One-hot coding and \
+                        the observation filter are inside of it, and action masks are not. What it takes and gives is \
+                        printed and stored in FILE.json. It is compared with the policy before it is there.\nIn Python: torch.jit.load(\"pole.pt\")(observations).")]
 pub(super) struct ExportArgs {
     /// A checkpoint or a run directory (its newest checkpoint), or the URL of one
     #[arg(value_name = "DIR|URL")]
     checkpoint: PathBuf,
-    /// The file to write; an existing file is replaced
+    /// The file to write, named .pt, .pth or .ts; an existing file is replaced
     #[arg(long, value_name = "FILE.pt")]
     out: PathBuf,
     /// Id of the policy, if the run has several
@@ -38,8 +39,13 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
         _ => {}
     }
     let checkpoint = find_checkpoint(&args.checkpoint)?;
-    let mut policy = load_policy(&checkpoint, args.policy.as_deref(), 1)?;
-    policy.export(&args.out)?;
-    let space = policy.observation_space();
-    print(&format!("{shown}: the policy of {}, from rows of {space}", checkpoint.display())).map(drop)
+    let signature = load_policy(&checkpoint, args.policy.as_deref(), 1)?.export(&args.out)?;
+    let mut lines = vec![
+        format!("{shown}: the policy of {} as TorchScript", checkpoint.display()),
+        format!("takes:     {}", signature.takes),
+        format!("gives:     {}", signature.gives),
+    ];
+    lines.extend(signature.left_out.map(|what| format!("left out:  {what}")));
+    lines.push(format!("written down in {shown}.json"));
+    print(&lines.join("\n")).map(drop)
 }
