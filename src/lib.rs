@@ -116,6 +116,7 @@ pub use tch as torch;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod doctor;
 pub mod presets;
 pub mod registry;
 

@@ -7,11 +7,11 @@ use std::sync::{LazyLock, RwLock};
 
 use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
 use pavlov_envs::EnvCreator;
-use pavlov_trainer::agents::{Agent, Policies};
+use pavlov_trainer::agents::{Agent, EnvInfo, Policies};
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, PolicyFormat, Result, Session, Trainer, TrainerExt, load_session,
-    overlay_what_fits, policies_of, resolve, to_config, validate,
+    Algorithm, Common, Evaluation, PolicyFormat, Result, Session, Trainer, TrainerExt, load_session, notices,
+    overlay_what_fits, policies_of, refuse_illegal_moves, resolve, settings::rules, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{self as tune, Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -133,8 +133,9 @@ impl Error {
 /// Function that lays settings over the defaults; returns those that fit, and the errors of the others.
 type Resolve = fn(Vec<Layer>) -> Result<(Resolved, Result<()>)>;
 
-/// Function that applies the rules of the algorithm to settings; also returns the policies of the given agents.
-type Validated = fn(&Config, &[Agent]) -> Result<(Config, Common, Policies)>;
+/// Function that applies the rules of the algorithm to settings in an environment; also returns the policies of its agents
+/// and the notices.
+type Validated = fn(&Config, &EnvInfo) -> Result<(Config, Common, Policies, Vec<String>)>;
 
 /// An algorithm in the registry.
 #[derive(Clone)]
@@ -169,6 +170,8 @@ pub struct Effective {
     pub agents: Vec<(String, PolicyId)>,
     /// The policies of `agents` that do not learn.
     pub frozen: BTreeSet<PolicyId>,
+    /// What a user should know of these settings although they are allowed: the lines that a run says at its start.
+    pub notices: Vec<String>,
 }
 
 impl AlgorithmEntry {
@@ -180,12 +183,14 @@ impl AlgorithmEntry {
             arithmetic: Some(Common::batch_arithmetic),
             resolve: |layers| Ok(overlay_what_fits::<T>(&to_config(&T::get_default_config())?, layers)),
             default_config: || to_config(&T::get_default_config()),
-            validated: |config, agents| {
+            validated: |config, env| {
                 let mut settings: T = decode(config)?;
-                validate(&mut settings, &agents[0].spaces)?;
-                let policies = policies_of(&settings, agents)?;
-                policies.check(agents)?;
-                Ok((to_config(&settings)?, settings.common().clone(), policies))
+                let rules = validate(&mut settings, &env.agents[0].spaces);
+                rules::all([rules, refuse_illegal_moves(settings.common(), env)])?;
+                let policies = policies_of(&settings, &env.agents)?;
+                policies.check(&env.agents)?;
+                let notices = notices(&settings, env, false);
+                Ok((to_config(&settings)?, settings.common().clone(), policies, notices))
             },
             make: |base, env| {
                 let (settings, env) = resolve(&T::get_default_config(), base, &env)?;
@@ -259,8 +264,8 @@ impl AlgorithmEntry {
     /// settings would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
         let common: Common = decode(&resolved.config)?;
-        let agents = Agent::of(&common.wrap_env(env).make(&common.env_config, 1)?)?;
-        let (fitted, common, policies) = (self.validated)(&resolved.config, &agents)?;
+        let info = EnvInfo::of(&common.wrap_env(env).make(&common.env_config, 1)?)?;
+        let (fitted, common, policies, notices) = (self.validated)(&resolved.config, &info)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {
             if resolved.config.get(key) != Some(value) && !value.is_object() {
@@ -270,9 +275,9 @@ impl AlgorithmEntry {
         resolved.config = fitted;
         let batch_arithmetic = self.arithmetic.map(|arithmetic| arithmetic(&common));
         let by = |agent: &Agent| (agent.name.clone(), policies.of(&agent.name));
-        let agents: Vec<(String, PolicyId)> = agents.iter().map(by).collect();
+        let agents: Vec<(String, PolicyId)> = info.agents.iter().map(by).collect();
         let frozen = agents.iter().map(|(_, id)| id).filter(|id| !policies.trains(id)).cloned().collect();
-        Ok(Effective { resolved, batch_arithmetic, agents, frozen })
+        Ok(Effective { resolved, batch_arithmetic, agents, frozen, notices })
     }
 
     /// Builds a driver that is ready to train; `config` overrides the defaults.

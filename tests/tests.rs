@@ -26,11 +26,14 @@ mod remote;
 mod results;
 mod resume;
 mod sampling;
+#[cfg(feature = "cli")]
+mod second_hour;
 #[cfg(feature = "storage")]
 #[path = "../storage/tests/server.rs"]
 #[expect(dead_code, reason = "what the tests of the crate need besides")]
 mod server;
 mod settings;
+mod settings_page;
 mod support;
 #[cfg(feature = "cli")]
 mod sweeps;

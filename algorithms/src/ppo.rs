@@ -8,7 +8,7 @@
 //! 4. The workers get the new weights.
 
 use pavlov_trainer::{
-    own_defaults,
+    notice, own_defaults,
     prelude::*,
     settings::{ExplorationConfig, rules},
 };
@@ -181,6 +181,11 @@ impl Trainer for Ppo {
         ])
     }
 
+    fn notices(&self, agents: &[Agent]) -> Vec<String> {
+        let left = self.common.left_out("sgd_minibatch_size", self.sgd_minibatch_size);
+        left.filter(|_| agents.len() == 1).into_iter().collect()
+    }
+
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
         Ok(PolicyClass::net::<PpoPolicy>("PpoPolicy", self))
     }
@@ -216,6 +221,23 @@ struct PpoPolicy {
     clip: Schedule,
     entropy: Schedule,
     kl_coeff: f64,
+    /// Number of iterations in a row in which `vf_clip_param` bounded almost the whole value loss.
+    bounded: u32,
+}
+
+impl PpoPolicy {
+    /// Tells the user once if the bound on the squared error keeps the critic from learning for ten iterations.
+    fn watch_bound(&mut self, vf_loss: f64) {
+        let Ppo { vf_clip, vf_clip_param: bound, vf_loss_coeff, .. } = self.config;
+        let is_bounded = vf_clip == ValueClip::SquaredError && vf_loss_coeff > 0.1 && vf_loss > 0.9 * bound;
+        self.bounded = if is_bounded { self.bounded.saturating_add(1) } else { 0 };
+        if self.bounded == 10 {
+            notice(&format!(
+                "the value loss is {vf_loss:.2} and `vf_clip_param` bounds it at {bound}: most rows give the critic no \
+                 gradient. Set `vf_clip` to \"none\", or scale rewards down"
+            ));
+        }
+    }
 }
 
 impl NetPolicy for PpoPolicy {
@@ -230,6 +252,7 @@ impl NetPolicy for PpoPolicy {
             clip: Schedule::of(config.clip_param, config.clip_param_schedule.as_ref()),
             entropy: Schedule::of(config.entropy_coeff, config.entropy_coeff_schedule.as_ref()),
             kl_coeff: config.kl_coeff,
+            bounded: 0,
             config: config.clone(),
         })
     }
@@ -341,6 +364,7 @@ impl NetPolicy for PpoPolicy {
     }
 
     fn after_training(&mut self, means: &BTreeMap<String, f64>) {
+        self.watch_bound(means.get("vf_loss").copied().unwrap_or_default());
         if let Some(&kl) = means.get("kl") {
             self.kl_coeff = adapt_kl_coeff(self.kl_coeff, kl, self.config.kl_target);
         }

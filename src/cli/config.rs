@@ -1,15 +1,16 @@
-//! `pavlov config show`: prints the settings that a run would have, and where each comes from.
+//! `pavlov config`: prints the settings that a run would have and where each comes from, or what a setting means.
 
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::explain::{ExplainArgs, explain};
 use super::output::{print, print_json, print_table, say};
 use super::settings::SettingsArgs;
 use crate::registry::Effective;
 
-/// Show settings
+/// Show settings, or explain them
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov config show PPO --env CartPole-v1 --set lr=3e-4")]
 pub(super) struct ConfigArgs {
@@ -31,10 +32,18 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Say what a setting means, its default, and its names in other libraries
+    #[command(
+        after_help = "Example:\n  pavlov config explain PPO lr\n  pavlov config explain PPO    # all of them, a line each"
+    )]
+    Explain(ExplainArgs),
 }
 
 pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
-    let Action::Show { settings, json } = args.action;
+    let (settings, json) = match args.action {
+        Action::Show { settings, json } => (settings, json),
+        Action::Explain(args) => return explain(&args),
+    };
     let settings = settings.resolve()?;
     if let Some(translation) = &settings.translation {
         say(translation);
@@ -52,6 +61,7 @@ pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
             "batch_arithmetic": effective.batch_arithmetic,
             "agents": effective.agents.iter().cloned().collect::<BTreeMap<_, _>>(),
             "policies_that_do_not_learn": effective.frozen,
+            "notices": effective.notices,
         }))
         .map(drop);
     }
@@ -60,6 +70,7 @@ pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
         let origin = origins.get(&key).cloned().unwrap_or_else(|| "default".into());
         rows.push(vec![key, value.to_string(), origin]);
     }
+    effective.notices.iter().for_each(|notice| say(&format!("notice: {notice}")));
     let mut read = print_table(&rows)?;
     if let Some(arithmetic) = effective.batch_arithmetic.as_ref().filter(|_| read) {
         read = print(&format!("\none batch: {arithmetic}"))?;
@@ -91,7 +102,7 @@ fn policies(effective: &Effective) -> Option<String> {
 }
 
 /// Lists the settings under their dotted keys; an object that is not empty is replaced by its members.
-fn leaves<'a>(config: &'a crate::tune::Config, prefix: &str) -> Vec<(String, &'a Value)> {
+pub(super) fn leaves<'a>(config: &'a crate::tune::Config, prefix: &str) -> Vec<(String, &'a Value)> {
     let walk = |(name, value): (&String, &'a Value)| {
         let key = format!("{prefix}{name}");
         match value {

@@ -11,7 +11,7 @@ use super::output::{print, print_json};
 use crate::envs::{
     self, AnyMultiAgentEnv, AnyVectorEnv, DType, Element, EnvConfig, EnvCreator, Speed, TypedMultiAgentEnv,
     check_any_multi_agent_env, check_vector_env, make_multi_agent, measure_multi_agent_speed, measure_speed,
-    multi_agent_ids,
+    multi_agent_ids, seems_endless,
 };
 use crate::tune::config::{assign, parse_assignment};
 
@@ -53,6 +53,10 @@ enum Action {
         json: bool,
     },
 }
+
+/// The notice about an environment whose episodes may never end.
+const ENDLESS: &str = "\nnotice: it names no time limit, and no episode ended in 300 random steps. An evaluation may not end: \
+                       implement `Env::max_episode_steps`, or train with `wrappers = [\"TimeLimit(1000)\"]`";
 
 /// An environment and its settings.
 #[derive(Args, Debug)]
@@ -109,10 +113,12 @@ pub(super) fn env(args: EnvArgs) -> anyhow::Result<()> {
 }
 
 fn check(which: &Which, json: bool) -> anyhow::Result<()> {
+    let mut endless = false;
     if which.has_several_agents() {
         check_any_multi_agent_env(make_multi_agent(&which.id, &which.config()?)?)
             .with_context(|| which.id.clone())?;
     } else {
+        endless = seems_endless(&mut *which.make(1)?)?;
         // Effects of one copy on another show only with several copies. There cannot be fewer copies than workers.
         let workers = which.config()?.get("num_workers").and_then(Value::as_u64).unwrap_or(1);
         for num_envs in [1, 3].map(|copies| (workers as usize).clamp(copies, MOST_CHECKED)) {
@@ -123,7 +129,8 @@ fn check(which: &Which, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&json!({ "env": which.id, "ok": true })).map(drop);
     }
-    print(&format!("{} keeps the contract", which.id)).map(drop)
+    let endless = if endless { ENDLESS } else { "" };
+    print(&format!("{} keeps the contract{endless}", which.id)).map(drop)
 }
 
 fn bench(which: &Which, num_envs: usize, seconds: f64, json: bool) -> anyhow::Result<()> {

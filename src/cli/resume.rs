@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::progress::timesteps;
 use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, Session};
 use super::settings::assignments;
-use super::signals;
 use super::train::stop_criteria;
 use super::trust::{self, TrustArgs};
+use super::{signals, stretch};
 use crate::registry;
 use crate::tune::{RunOptions, checkpoint, loggers, storage};
 
@@ -35,6 +36,9 @@ pub(super) struct ResumeArgs {
     /// ray:N the trainer and N - 1 actors on a Ray cluster
     #[arg(long, value_name = "KIND:N")]
     learners: Option<String>,
+    /// Multiply the steps of all schedules, so that the longest of them ends where the run now stops
+    #[arg(long)]
+    stretch_schedules: bool,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
@@ -82,6 +86,11 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         }
         config.insert("learners".into(), learners.into());
     }
+    if args.stretch_schedules {
+        report.say(&stretch::stretch(&mut config, &stop)?);
+        // A run without a checkpoint starts again with these settings.
+        run.config.clone_from(&config);
+    }
     let is_on_ray = |key: &str| config.get(key).and_then(|kind| kind.as_str()?.get(..3)) == Some("ray");
     if !is_on_ray("workers") && !is_on_ray("learners") {
         config.shift_remove("placement_strategy");
@@ -92,6 +101,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         keep_checkpoints_num: run.keep_checkpoints_num,
         ..RunOptions::default()
     };
+    let config_of_run = config.clone();
     let mut driver = entry.build(run.env.as_str().into(), config, options)?;
     match newest {
         Some(newest) => {
@@ -118,8 +128,12 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     if let Some(result) = driver.last_result() {
         stop.check(driver.trial_id(), result)?;
         if let Some(met) = stop.met(result)? {
+            let longer = match stretch::ended(&config_of_run, timesteps(result).unwrap_or(0)) {
+                Some(ended) => format!(" --stretch-schedules, because {ended}"),
+                None => String::new(),
+            };
             report.say(&format!(
-                "nothing to do: {} is {} and the run stops at {}; extend it with --stop {}=VALUE",
+                "nothing to do: {} is {} and the run stops at {}; extend it with --stop {}=VALUE{longer}",
                 met.key, met.value, met.limit, met.key
             ));
             return Ok(());

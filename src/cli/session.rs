@@ -11,10 +11,11 @@ use super::output::{print_json, program, quoted, say};
 use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
-use super::trust;
+use super::{stretch, trust};
+use crate::doctor::{self, Records, Saved};
 use crate::registry::AnyAlgorithm;
 use crate::tune::stoppers::{Met, StoppingCriteria};
-use crate::tune::{Driver, Error, checkpoint};
+use crate::tune::{Driver, Error, Metrics, checkpoint};
 
 /// Options for the output of a run.
 #[derive(Args, Debug)]
@@ -48,6 +49,10 @@ pub(super) struct Session {
     /// Path of the checkpoint of the current iteration, if it was saved.
     saved: Option<PathBuf>,
     profile: Profile,
+    /// What the rules of the doctor see of the run.
+    records: Records,
+    /// Names of the rules that have spoken.
+    said: Vec<&'static str>,
     _lock: Lock,
 }
 
@@ -81,7 +86,9 @@ impl Session {
         lock: Lock,
     ) -> Session {
         let profile = Profile::default();
-        Session { driver, run, stop, report, interrupt, saved: None, profile, _lock: lock }
+        let records = Records::new(driver.get_config().clone());
+        let said = Vec::new();
+        Session { driver, run, stop, report, interrupt, saved: None, profile, records, said, _lock: lock }
     }
 
     /// Trains until a criterion is met or a signal arrives, then saves a checkpoint.
@@ -92,8 +99,16 @@ impl Session {
             );
         }
         self.driver.check_run_dir()?;
+        if begin == Begin::Resumed
+            && let Ok(before) = doctor::read(self.driver.logdir())
+        {
+            self.records = before;
+            self.records.config.clone_from(self.driver.get_config());
+        }
+        self.records.target = self.stop.limit("timesteps_total");
         let steps = self.driver.last_result().and_then(timesteps).unwrap_or(0);
-        let mut progress = Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps);
+        let mut progress =
+            Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps, self.first());
         let end = self.train(begin, &mut progress);
         progress.finish();
         if self.report.profile && !self.profile.is_empty() {
@@ -101,6 +116,15 @@ impl Session {
         }
         let ended = end.and_then(|end| self.end(&end));
         ended.inspect_err(|error| self.hint_after_failure(error))
+    }
+
+    /// Says what happens before the first result.
+    fn first(&self) -> String {
+        let common = self.driver.common();
+        let steps = common.min_sample_timesteps_per_reporting.unwrap_or(common.train_batch_size as u64);
+        format!(
+            "first iteration: it samples about {steps} steps and learns from them, then comes the first line"
+        )
     }
 
     fn train(&mut self, begin: Begin, progress: &mut Progress) -> anyhow::Result<End> {
@@ -128,6 +152,7 @@ impl Session {
             }
             is_first = false;
             progress.update(&result);
+            self.watch(&result);
             let read = !self.report.json || print_json(&result)?;
             let frequency = self.run.checkpoint_freq;
             let asked_for = result.get("should_checkpoint") == Some(&true.into());
@@ -145,6 +170,24 @@ impl Session {
                 return Ok(End::Unread);
             }
         }
+    }
+
+    /// Says once what goes wrong early in a run.
+    fn watch(&mut self, result: &Metrics) {
+        self.records.add(result);
+        for finding in doctor::watch(&self.records) {
+            if !self.said.contains(&finding.rule) {
+                self.said.push(finding.rule);
+                self.report.say(&format!("doctor: {finding}"));
+            }
+        }
+    }
+
+    /// Says what the rules find in the whole run.
+    fn say_findings(&mut self) {
+        self.records.saved = self.saved.as_deref().and_then(|newest| Saved::read(newest).ok());
+        let findings = doctor::examine(&self.records);
+        findings.iter().for_each(|finding| self.report.say(&format!("doctor: {finding}")));
     }
 
     fn save(&mut self) -> anyhow::Result<()> {
@@ -202,7 +245,7 @@ impl Session {
         self.driver.stop()?;
         let dir = self.driver.logdir().display().to_string();
         let program = program();
-        let place = self.run.remote_checkpoint_dir.as_ref().unwrap_or(&dir);
+        let place = self.run.remote_checkpoint_dir.clone().unwrap_or_else(|| dir.clone());
         self.report.say(&match end {
             End::Met(met) => format!("done: {} is {}, the run stops at {}", met.key, met.value, met.limit),
             End::Done => "done: the last result says so".into(),
@@ -210,17 +253,27 @@ impl Session {
             End::Unread => "stopped because the reader of standard output closed it".into(),
         });
         self.report.say(&format!("run directory: {dir}"));
-        if *place != dir {
+        if place != dir {
             self.report.say(&format!("kept at:       {place}"));
         }
+        self.say_findings();
         let Some(saved) = &self.saved else { return Ok(()) };
         self.report.say(&format!("checkpoint:    {}", saved.display()));
         let trust = self.trust_flag();
-        let command_place = quoted(place);
+        let command_place = quoted(&place);
         self.report.say(&format!("evaluate it:   {program} evaluate {command_place}{trust}"));
+        let steps = self.driver.last_result().and_then(timesteps).unwrap_or(0);
+        let ended = stretch::ended(self.driver.get_config(), steps);
+        if let Some(ended) = &ended {
+            self.report.say(&format!("schedules:     {ended}, so a longer run needs longer ones"));
+        }
         self.report.say(&match end {
             End::Met(met) => {
-                format!("train longer:  {program} resume {command_place}{trust} --stop {}=VALUE", met.key)
+                let in_steps =
+                    if met.key == "timesteps_total" { "" } else { " --stop timesteps_total=VALUE" };
+                let stretched = ended.map(|_| format!("{in_steps} --stretch-schedules")).unwrap_or_default();
+                let stop = format!("--stop {}=VALUE{stretched}", met.key);
+                format!("train longer:  {program} resume {command_place}{trust} {stop}")
             }
             _ => format!("resume:        {program} resume {command_place}{trust}"),
         });

@@ -8,7 +8,9 @@ use serde_json::Value;
 use super::exit::usage;
 use super::lines::Lines;
 use super::output::program;
-use super::translate::{from_rllib, from_sb3};
+use super::suggest;
+use super::translate::from_sb3;
+use super::translate_rllib::from_rllib;
 use crate::envs::{self, EnvCreator};
 use crate::presets::{self, Preset};
 use crate::registry::{self, AlgorithmEntry};
@@ -23,7 +25,7 @@ pub(super) struct SettingsArgs {
     /// Id of the environment; `pavlov list envs` shows all
     #[arg(long, value_name = "ID")]
     env: Option<String>,
-    /// Name of tuned settings; `pavlov list presets` shows all
+    /// Name of tuned settings; `pavlov list presets` shows all, and auto takes those for the environment or its kind
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// TOML or JSON file with settings: settings only, or laid out like a preset
@@ -69,13 +71,23 @@ pub(super) struct Settings {
     pub(super) lines: Lines,
     /// Report of the translation of another library's settings; `None` without such a file.
     pub(super) translation: Option<String>,
+    /// A line about the preset that the run has, or could have; `None` if there is nothing to say.
+    pub(super) hint: Option<String>,
 }
 
 impl SettingsArgs {
     pub(super) fn resolve(self) -> anyhow::Result<Settings> {
         let entry = registry::algorithm(&self.algorithm)?;
-        let preset = self.preset.as_deref().map(presets::preset).transpose()?;
         let file = self.config.as_deref().map(File::read).transpose()?;
+        let preset = match self.preset.as_deref() {
+            Some(suggest::AUTO) => {
+                let env = self.env.as_ref().or_else(|| file.as_ref()?.env.as_ref());
+                let env = env.ok_or_else(|| usage("--preset is auto, so give an environment with --env"))?;
+                Some(suggest::auto(entry.name(), env)?)
+            }
+            Some(name) => Some(presets::preset(name)?),
+            None => None,
+        };
 
         let named = [
             preset.as_ref().map(|preset| (format!("preset {}", preset.name), preset.algorithm.clone())),
@@ -106,6 +118,14 @@ impl SettingsArgs {
                 Some((path, "Stable-Baselines3", from_sb3(path, &entry, env)?))
             }
             (_, Some(path)) => Some((path, "RLlib", from_rllib(path, &entry)?)),
+            _ => None,
+        };
+        let hint = match (&preset, &env) {
+            (Some(preset), Some(env)) if self.preset.as_deref() == Some(suggest::AUTO) => {
+                Some(suggest::other_env(preset, env).unwrap_or_else(|| format!("preset {}", preset.name)))
+            }
+            (Some(preset), Some(env)) => suggest::other_env(preset, env),
+            (None, Some(env)) if translated.is_none() && file.is_none() => suggest::hint(entry.name(), env),
             _ => None,
         };
         let mut translation = None;
@@ -148,7 +168,7 @@ impl SettingsArgs {
         known(&env)?;
         let env = EnvCreator::from(env);
         let resolved = entry.resolve_in(layers, &env).map_err(|error| lines.place(error))?;
-        Ok(Settings { resolved, env, stop, lines, translation, entry })
+        Ok(Settings { resolved, env, stop, lines, translation, hint, entry })
     }
 }
 
@@ -202,7 +222,8 @@ impl File {
         } else {
             serde_json::from_str(&text).map_err(|error| wrong(&error))?
         };
-        if config.contains_key("config") {
+        // A file with an algorithm is laid out like a preset, even if its table of settings is misspelt.
+        if config.contains_key("config") || config.contains_key("algorithm") {
             // The text is parsed once more, because these errors have the line.
             let preset: Preset = if is("toml") {
                 toml::from_str(&text).map_err(|error| wrong(&error))?

@@ -51,6 +51,9 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     if let Some(translation) = &settings.translation {
         args.report.say(translation);
     }
+    if let Some(hint) = &settings.hint {
+        args.report.say(hint);
+    }
     let mut stop = stop_criteria(&settings.stop).map_err(|error| settings.lines.place(error))?;
     stop.lay_over(&assignments(&args.stop)?)?;
     start(NewRun {

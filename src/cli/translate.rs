@@ -1,4 +1,4 @@
-//! Translates the settings of other libraries: YAML files of RL Baselines3 Zoo and JSON files of RLlib.
+//! Translates the settings of RL Baselines3 Zoo, from YAML files; its report also serves RLlib's.
 
 use std::path::Path;
 
@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 use super::exit::usage;
 use crate::presets;
 use crate::registry::AlgorithmEntry;
-use crate::trainer::settings::synonym;
 use crate::tune::Config;
-use crate::tune::config::{Layer, assign, nearest, read_settings};
+use crate::tune::config::{assign, nearest, read_settings};
 
 /// Settings translated from another library's file.
 #[derive(Debug, Default)]
@@ -18,7 +17,7 @@ pub(super) struct Translation {
     pub(super) config: Config,
     pub(super) stop: Config,
     /// Lines of the report for the translated settings: `key -> path=value`.
-    became: Vec<String>,
+    pub(super) became: Vec<String>,
     /// Lines of the report for the settings that pavlov does not have, each with the reason.
     no_place: Vec<String>,
 }
@@ -41,18 +40,18 @@ impl Translation {
     }
 
     /// Translates the other library's setting `key` to pavlov's setting `path`.
-    fn takes(&mut self, key: &str, path: &str, value: impl Into<Value>) {
+    pub(super) fn takes(&mut self, key: &str, path: &str, value: impl Into<Value>) {
         let value = value.into();
         self.became.push(format!("{key} -> {path}={value}"));
         self.set(path, value);
     }
 
-    fn leaves(&mut self, key: &str, value: &Value, why: &str) {
+    pub(super) fn leaves(&mut self, key: &str, value: &Value, why: &str) {
         self.no_place.push(format!("{key}: {value} ({why})"));
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     read_settings(path).map_err(|error| usage(error.to_string()))
 }
 
@@ -72,7 +71,8 @@ pub(super) fn from_sb3(path: &Path, entry: &AlgorithmEntry, env: &str) -> anyhow
     yaml.apply_merge().map_err(|error| wrong(&error))?;
     let all: Config = yaml_serde::from_value(yaml).map_err(|error| wrong(&error))?;
     let id = env.strip_prefix("py:").unwrap_or(env);
-    let settings = match all.get(id) {
+    let (name, found) = section(&all, id);
+    let settings = match found {
         Some(Value::Object(settings)) => settings,
         _ if all.contains_key("policy") || all.contains_key("n_timesteps") => &all,
         _ => {
@@ -83,9 +83,27 @@ pub(super) fn from_sb3(path: &Path, entry: &AlgorithmEntry, env: &str) -> anyhow
     };
     let mut zoo =
         Zoo { settings, steps: None, to: Translation { config: base.config, ..Translation::default() } };
+    if let Some(name) = name.filter(|name| *name != id) {
+        zoo.to.became.push(format!("the settings of {name} -> {id}"));
+    }
     zoo.steps = settings.get("n_timesteps").and_then(number);
     zoo.translate(entry.name());
     Ok(zoo.to)
+}
+
+/// The section of a file for an environment, with its name: that of the id, of another version of the same environment (the
+/// newest first), or of the group `atari`.
+fn section<'a>(all: &'a Config, id: &str) -> (Option<&'a str>, Option<&'a Value>) {
+    let base = |name: &str| name.rsplit_once("-v").map(|(base, _)| base.to_owned());
+    let version = |name: &str| name.rsplit_once("-v").and_then(|(_, version)| version.parse::<u32>().ok());
+    let is_atari = id.starts_with("ALE/") || id.contains("NoFrameskip");
+    let other = all.keys().filter(|name| base(id).is_some() && base(name) == base(id));
+    let name = all
+        .keys()
+        .find(|name| *name == id)
+        .or_else(|| other.max_by_key(|name| version(name)))
+        .or_else(|| all.keys().find(|name| is_atari && *name == "atari"));
+    (name.map(String::as_str), name.and_then(|name| all.get(name)))
 }
 
 /// Translation of the settings of one environment in RL Baselines3 Zoo's format.
@@ -123,6 +141,10 @@ impl Zoo<'_> {
         if algorithm == "PPO" {
             let rows = copies * self.number("n_steps").unwrap_or(2048.0);
             self.to.takes("n_envs * n_steps", "train_batch_size", rows as u64);
+            // Stable-Baselines3 takes all rows in one minibatch then.
+            if self.number("batch_size").unwrap_or(64.0) > rows {
+                self.to.takes("batch_size, one minibatch", "sgd_minibatch_size", rows as u64);
+            }
         } else {
             self.rhythm(copies);
         }
@@ -368,66 +390,5 @@ fn activation(text: &str) -> Option<Value> {
         "ELU" => Some("elu".into()),
         "SiLU" => Some("swish".into()),
         _ => None,
-    }
-}
-
-/// Settings that RLlib counts per learner; they are multiplied by `num_learners`.
-const PER_LEARNER: [&str; 2] = ["train_batch_size_per_learner", "minibatch_size"];
-
-/// Translates a JSON file with settings of RLlib (Ray 1 or 2), at the top level or under `config`.
-pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<Translation> {
-    let shown = path.display();
-    let all: Config = serde_json::from_str(&read(path)?)
-        .map_err(|error| usage(format!("{shown} is no JSON object with settings: {error}")))?;
-    let nested = all.get("config").and_then(Value::as_object).cloned();
-    let env = all.get("env").cloned();
-    let settings = nested.unwrap_or(all);
-    let defaults = entry.default_config()?;
-    let mut to = Translation::default();
-    if let Some(Value::String(env)) = settings.get("env").or(env.as_ref()) {
-        to.env = Some(env.clone());
-    }
-    // RLlib counts the rows of each learner, pavlov those of all learners together.
-    let learners = settings.get("num_learners").and_then(Value::as_u64).unwrap_or(1).max(1);
-    for (key, value) in &settings {
-        let of_each = PER_LEARNER.contains(&key.as_str()).then(|| value.as_u64()).flatten();
-        let value = &of_each.map_or_else(|| value.clone(), |each| (each * learners).into());
-        match value {
-            _ if ["env", "run", "algorithm"].contains(&key.as_str()) => {}
-            Value::Object(inner) if key == "model" => {
-                inner
-                    .iter()
-                    .for_each(|(name, value)| take(&mut to, entry, &format!("model.{name}"), None, value));
-            }
-            // Ray 2.x writes a schedule in place of a number.
-            Value::Array(_) if defaults.get(key).is_some_and(Value::is_number) => {
-                take(&mut to, entry, key, Some(&format!("{key}_schedule")), value);
-            }
-            value => {
-                let known = defaults.contains_key(key);
-                let name = if known { None } else { synonym(key, &defaults) };
-                take(&mut to, entry, key, name, value);
-            }
-        }
-    }
-    Ok(to)
-}
-
-/// Translates a setting if the algorithm has it and accepts the value; else it is reported as left out.
-fn take(to: &mut Translation, entry: &AlgorithmEntry, key: &str, name: Option<&str>, value: &Value) {
-    let path = name.unwrap_or(key);
-    let mut values = Config::new();
-    let parts: Vec<String> = path.split('.').map(String::from).collect();
-    assign(&mut values, &parts, value.clone());
-    match entry.resolve(vec![Layer { origin: "RLlib".into(), values }]) {
-        Err(error) => to.leaves(key, value, &error.to_string()),
-        Ok(resolved) => {
-            let config = Value::Object(resolved.config);
-            match config.pointer(&format!("/{}", parts.join("/"))) {
-                Some(_) => to.takes(key, path, value.clone()),
-                // Some settings, such as `framework`, are accepted without effect.
-                None => to.became.push(format!("{key}: {value} -> nothing")),
-            }
-        }
     }
 }

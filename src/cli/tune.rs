@@ -9,6 +9,7 @@ use serde_json::json;
 use super::exit::usage;
 use super::lines::Lines;
 use super::output::{print, print_json, program, quoted};
+use super::returns::Summary;
 use super::run_dir::SWEEP;
 use super::session::ReportArgs;
 use super::settings::known;
@@ -19,8 +20,9 @@ use crate::envs::EnvCreator;
 use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::{Layer, read_settings};
+use crate::tune::loggers::flatten;
 use crate::tune::processes::experiment_of_trial;
-use crate::tune::{Callback, Restore, ResultGrid, SweepFile, TrialResult, storage};
+use crate::tune::{Callback, Metrics, Restore, ResultGrid, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main, read_file, replace_file};
 
 /// Search for settings: run the trials of a sweep file, or resume a sweep
@@ -307,10 +309,15 @@ fn summary(grid: &ResultGrid, trust: &str) -> String {
     let program = program();
     let mut lines = vec![grid.to_string()];
     if let Ok(best) = grid.best() {
-        lines.push(format!("best trial:   {}", best.trial_id));
+        let line = grid.best_line().unwrap_or_else(|| best.trial_id.clone());
+        lines.push(format!("best trial:   {}", line.strip_prefix("best ").unwrap_or(&line)));
         if let Some(checkpoint) = &best.checkpoint {
             lines.push(format!("evaluate it:  {program} evaluate {}{trust}", quoted(checkpoint)));
         }
+    }
+    if let Some(objective) = grid.objective() {
+        let trials = grid.iter().filter_map(|trial| Some((&trial.config, trial.metrics.as_ref()?)));
+        lines.extend(over_seeds(trials, &objective.metric).map(|line| format!("over seeds:   {line}")));
     }
     lines.push(format!("experiment:   {dir}"));
     if !grid.is_empty() {
@@ -321,4 +328,56 @@ fn summary(grid: &ResultGrid, trust: &str) -> String {
             .push(format!("go on:        {program} tune --resume {}{trust}", quoted(grid.experiment_path())));
     }
     lines.join("\n")
+}
+
+/// Mean and standard deviation of `metric` over trials that differ in nothing but their seed; one line for each group of two
+/// trials or more.
+fn over_seeds<'a>(
+    trials: impl Iterator<Item = (&'a Config, &'a Metrics)>,
+    metric: &str,
+) -> impl Iterator<Item = String> {
+    let mut groups: Vec<(Config, Vec<f64>, Vec<f64>)> = Vec::new();
+    for (config, result) in trials {
+        let mut rest = config.clone();
+        let seed = rest.shift_remove("seed").and_then(|seed| seed.as_f64());
+        let value = flatten(result).into_iter().find(|(key, _)| key == metric);
+        let (Some(seed), Some(value)) = (seed, value.and_then(|(_, value)| value.as_f64())) else { continue };
+        match groups.iter_mut().find(|(known, ..)| *known == rest) {
+            Some((_, seeds, values)) => {
+                seeds.push(seed);
+                values.push(value);
+            }
+            None => groups.push((rest, vec![seed], vec![value])),
+        }
+    }
+    let metric = metric.to_owned();
+    let several = groups.into_iter().filter(|(_, seeds, _)| seeds.windows(2).any(|pair| pair[0] != pair[1]));
+    several.map(move |(_, seeds, values)| {
+        let summary = Summary::of(&values);
+        format!(
+            "{metric} {:.2} on average, deviation {:.2}, of {} seeds",
+            summary.mean,
+            summary.std,
+            seeds.len()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_that_differ_in_their_seed_have_a_mean_and_a_deviation() {
+        let object = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
+        let trials: Vec<(Config, Metrics)> = [(0, 0.1, 1.0), (1, 0.1, 3.0), (2, 0.1, 5.0), (0, 0.2, 9.0)]
+            .map(|(seed, lr, value)| {
+                (object(json!({"seed": seed, "lr": lr})), object(json!({"a": {"b": value}})).into())
+            })
+            .into();
+        let lines: Vec<String> =
+            over_seeds(trials.iter().map(|(config, result)| (config, result)), "a/b").collect();
+        // Deviations -2, 0, 2: variance 8/3.
+        assert_eq!(lines, ["a/b 3.00 on average, deviation 1.63, of 3 seeds"]);
+    }
 }

@@ -137,13 +137,13 @@ fn a_run_is_exported_to_a_file_that_acts_and_other_places_are_refused() {
     run(&mut train(&out, &filter)).ok();
     let file = dir.path().join("pole.pt");
     let ran = pavlov(&["export", text(&out), "--out", text(&file)]).ok();
-    assert!(ran.stdout.contains("pole.pt: the policy of ") && ran.stdout.contains("from rows of Box("));
+    assert!(ran.stdout.contains("pole.pt: the policy of ") && ran.stdout.contains("observations of Box("));
     let module = pavlov::torch::CModule::load(&file).expect("a module");
     let logits = module.forward_ts(&[pavlov::torch::Tensor::from_slice(&[0.1_f32; 8]).view([2, 4])]);
     assert_eq!(logits.expect("logits").size(), [2, 2]);
     let onnx = dir.path().join("pole.onnx");
     let ran = pavlov(&["export", text(&out), "--out", text(&onnx), "--sample"]).ok();
-    assert!(ran.stdout.contains("pole.onnx.json says what goes in and comes out"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("written down in "), "{}", ran.stdout);
     assert!(onnx.exists() && dir.path().join("pole.onnx.json").exists());
     let other = dir.path().join("pole.x");
     pavlov(&["export", text(&out), "--out", text(&other)])

@@ -38,11 +38,11 @@ pub mod workers;
 
 pub use agents::{PolicyChange, register_policy_mapping_fn};
 pub use base::{Episode, Error, Result, SamplerPerf, notice};
-pub use export::PolicyFormat;
+pub use export::{PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
-    Algorithm, Builder, Memory, Run, Trainer, TrainerExt, load_session, overlay_known, overlay_what_fits,
-    policies_of, resolve, to_config, validate, write_gif,
+    Algorithm, Builder, Ending, Memory, Run, Trainer, TrainerExt, load_session, notices, overlay_known,
+    overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config, validate, write_gif,
 };
 pub use sample::{Action, Callbacks, Evaluation, RunHandle, Session, StepView, normalize, unsquash};
 pub use settings::Common;

@@ -193,6 +193,24 @@ fn paths(config: &Config, prefix: &str) -> Vec<String> {
     all
 }
 
+/// Returns at most five of the candidates that are within three edits of `word`, or have it as one of their words, the most
+/// similar first.
+pub fn near<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let word = word.to_lowercase();
+    let rank = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let edits = strsim::damerau_levenshtein(&word, &candidate);
+        // Three edits turn any short word into any other.
+        let allowed = (word.chars().count() / 2).min(3);
+        let is_part = candidate.split(['_', '.', '-']).any(|part| part == word);
+        (edits <= allowed).then_some(edits).or(is_part.then_some(4))
+    };
+    let mut found: Vec<(usize, &str)> =
+        candidates.into_iter().filter_map(|candidate| Some((rank(candidate)?, candidate))).collect();
+    found.sort_by_key(|(rank, _)| *rank);
+    found.into_iter().take(5).map(|(_, candidate)| candidate).collect()
+}
+
 /// Returns the candidate most similar to `word` by Damerau-Levenshtein distance, if at most a third of the letters
 /// differ.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

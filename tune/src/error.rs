@@ -325,9 +325,16 @@ fn way_out(nearest: Option<&str>, known: &[String]) -> String {
     match nearest {
         Some(nearest) => format!("nearest: `{nearest}`"),
         None if known.is_empty() => "no settings are expected there".into(),
-        None => format!("settings there: {}", known.join(", ")),
+        None if known.len() <= FEW => format!("settings there: {}", known.join(", ")),
+        None => format!(
+            "no name there is like it; `pavlov config explain ALGORITHM` describes all {} settings there",
+            known.len()
+        ),
     }
 }
+
+/// Largest number of names that an error lists.
+const FEW: usize = 12;
 
 fn in_column(column: &str) -> String {
     if column.is_empty() { String::new() } else { format!(", column `{column}`") }

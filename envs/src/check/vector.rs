@@ -47,6 +47,20 @@ pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     player.check_lengths(&inputs)
 }
 
+/// Whether episodes may never end: the environment names no limit, and none of 300 steps with random actions ended one.
+/// Training then has no returns, and an evaluation does not end.
+///
+/// # Errors
+/// Errors of the environment are passed on unchanged.
+pub fn seems_endless(env: &mut dyn AnyVectorEnv) -> Result<bool> {
+    if env.max_episode_steps().is_some() {
+        return Ok(false);
+    }
+    let inputs = Inputs::draw(env);
+    let played = Player::new(env).play(&inputs)?;
+    Ok(!played.iter().flatten().any(|moment| moment.terminated || moment.truncated))
+}
+
 fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
     if env.num_envs() == 0 {
         return broken("spaces", "there are no copies".into());

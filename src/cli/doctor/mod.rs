@@ -1,7 +1,9 @@
-//! `pavlov doctor`: checks what this machine offers, one line per check, with a remedy if something is missing.
+//! `pavlov doctor`: checks what this machine offers, one line per check, with a remedy if something is missing; or says why
+//! a run does not learn.
 
 mod line;
 mod ray;
+mod run;
 #[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
 mod torch;
 
@@ -14,12 +16,18 @@ use self::line::{Line, Status};
 use self::ray::ray;
 use super::output::{print_json, print_table};
 
-/// Check Rust, the C++ compiler, libtorch, CUDA and Ray
+/// Check this machine, or say why a run does not learn
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  pavlov doctor\n\nExits with 1 if something is broken that pavlov needs to run."
+    after_help = "Example:\n  pavlov doctor\n  pavlov doctor runs/first\n  pavlov doctor runs/seed0 runs/seed1 runs/seed2\n\n\
+                  Without a run it checks Rust, the C++ compiler, libtorch, CUDA and Ray, and exits with 1 if something is \
+                  broken that pavlov needs to run. With runs it prints a line for each number that keeps a run from \
+                  learning, with the setting to change."
 )]
 pub(super) struct DoctorArgs {
+    /// Run directories of `pavlov train`, or a sweep's directory, of which each trial is a run
+    #[arg(value_name = "RUN")]
+    runs: Vec<PathBuf>,
     /// Print a JSON list of objects
     #[arg(long)]
     json: bool,
@@ -33,6 +41,9 @@ struct Found {
 }
 
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
+    if !args.runs.is_empty() {
+        return run::examine(&args.runs, args.json);
+    }
     let Found { lib, version, lines } = torch::found();
     let lines = [rust()].into_iter().chain(lines).chain([cores()]);
     let lines: Vec<Line> = lines.chain(ray(lib.as_deref(), version.as_deref())).collect();

@@ -3,7 +3,7 @@
 use crate::agents::agent::Agent;
 use crate::base::{Result, image};
 use crate::settings::Common;
-use pavlov_envs::{DType, EnvCopies, EnvCreator, check_any_multi_agent_env, check_vector_env};
+use pavlov_envs::{DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env, check_vector_env};
 use serde::{Deserialize, Serialize};
 
 /// The agents of an environment, with their spaces, and its scalar types.
@@ -15,6 +15,29 @@ pub struct EnvInfo {
     pub obs_dtype: DType,
     /// Scalar type of the actions.
     pub act_dtype: DType,
+    /// Whether the environment says which discrete actions are legal.
+    #[serde(default)]
+    pub has_masks: bool,
+}
+
+/// Largest number of discrete actions for which [`EnvInfo::of`] asks for a mask.
+const MOST_FLAGS: usize = 1 << 20;
+
+/// Whether the environment says which discrete actions are legal; only the first agent is asked.
+fn has_masks(copies: &EnvCopies, agents: &[Agent]) -> bool {
+    let space = &agents[0].spaces.action_space;
+    let number = match copies {
+        EnvCopies::Vector(copies) => copies.num_envs() * space.flat_width(),
+        EnvCopies::MultiAgent(_) => space.flat_width(),
+    };
+    if !matches!(space, Space::Discrete { .. } | Space::MultiDiscrete { .. }) || number > MOST_FLAGS {
+        return false;
+    }
+    let mut flags = vec![false; number];
+    match copies {
+        EnvCopies::Vector(copies) => copies.action_masks(&mut flags),
+        EnvCopies::MultiAgent(copies) => copies[0].action_mask(0, &mut flags),
+    }
 }
 
 impl EnvInfo {
@@ -28,7 +51,8 @@ impl EnvInfo {
             EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
             EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
         };
-        Ok(Self { agents, obs_dtype, act_dtype })
+        let has_masks = has_masks(copies, &agents);
+        Ok(Self { agents, obs_dtype, act_dtype, has_masks })
     }
 
     /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops the environment
@@ -68,13 +92,32 @@ const WIDE: usize = 10_000;
 pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
     let space = common.policy_spaces(&agent.spaces).observation_space;
     let width = space.flat_width();
-    (image(&space).is_none() && width >= WIDE).then(|| {
+    (flat_image(&space, "").is_none() && image(&space).is_none() && width >= WIDE).then(|| {
         format!(
             "observations of {width} numbers go into a fully connected network. Images go through convolutions \
              (`model.conv_filters`) where they keep their three dimensions: without `observation_filter` and \
              `FlattenObservation`; `ResizeObservation` and `AtariPreprocessing` make them smaller"
         )
     })
+}
+
+/// Number of scalars from which on [`flat_image`] counts a box of three dimensions as an image that convolutions serve.
+const IMAGE: usize = 1000;
+
+/// The path and the shape of the first image inside a Dict or a Tuple, which is flattened for a fully connected network;
+/// `None` if there is none. `path` is that of `space`.
+pub(crate) fn flat_image(space: &Space, path: &str) -> Option<(String, String)> {
+    let join = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match space {
+        Space::Dict(parts) => parts.iter().find_map(|(name, part)| flat_image(part, &join(name))),
+        Space::Tuple(parts) => {
+            parts.iter().enumerate().find_map(|(at, part)| flat_image(part, &join(&at.to_string())))
+        }
+        image_of => {
+            let is_large = image(image_of).is_some() && image_of.flat_width() >= IMAGE;
+            (is_large && !path.is_empty()).then(|| (path.to_owned(), format!("{:?}", image_of.shape())))
+        }
+    }
 }
 
 /// Returns an error if the settings name a group that no agent of the environment belongs to.
@@ -92,7 +135,6 @@ mod tests {
     use super::*;
     use crate::base::Spaces;
     use crate::settings::ObservationFilter;
-    use pavlov_envs::Space;
 
     #[test]
     fn pixels_that_miss_the_convolutions_are_reported() {

@@ -2,14 +2,17 @@
 
 mod c;
 mod onnx;
+mod signature;
 mod spaces;
 #[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
 mod torchscript;
 
 use crate::base::{Error, Result};
+pub use crate::export::signature::Signature;
 use crate::sample::Session;
 use pavlov_tune as tune;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +24,7 @@ pub enum PolicyFormat {
     /// One file of C99 without libraries, for files that end in `.c`. Its function takes a raw observation and gives the
     /// action.
     C,
-    /// TorchScript, for files that end in `.pt`; needs libtorch. The function takes raw observations and gives the
+    /// TorchScript, for files that end in `.pt`, `.pth` or `.ts`; needs libtorch. The function takes raw observations and gives the
     /// network's outputs, or for SAC, TD3 and DDPG on a box actions.
     TorchScript,
 }
@@ -35,25 +38,35 @@ impl PolicyFormat {
         match file.extension().and_then(|end| end.to_str()) {
             Some("onnx") => Ok(Self::Onnx),
             Some("c") => Ok(Self::C),
-            Some("pt") => Ok(Self::TorchScript),
+            Some("pt" | "pth" | "ts") => Ok(Self::TorchScript),
             _ => {
-                let rule =
-                    "the end of the name says the format: `.onnx` is ONNX, `.c` is C, `.pt` is TorchScript";
+                let rule = "the end of the name says the format: `.onnx` is ONNX, `.c` is C, `.pt` (or `.pth`, `.ts`) is TorchScript";
                 Err(Error::config("the exported file", file.display(), rule))
             }
         }
     }
 }
 
+impl fmt::Display for PolicyFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Onnx => "ONNX",
+            Self::C => "C",
+            Self::TorchScript => "TorchScript",
+        })
+    }
+}
+
 impl Session {
     /// Writes the policy for other programs, in the [`PolicyFormat`] that the end of the file's name says. One-hot coding
-    /// and the observation filter are part of the file. It is compared with the policy before it appears.
+    /// and the observation filter are part of the file. It is compared with the policy before it appears. What it takes and
+    /// gives is returned, and for ONNX and TorchScript stored in a file of the same name with `.json` at its end.
     ///
     /// **ONNX** (`.onnx`): the input `obs` holds raw observations `[batch, ...]`; `mask` the flags of legal actions
     /// `[batch, options]`, with the setting `mask_actions`; `h`, `c` the recurrent state `[batch, units]` of each recurrent
     /// layer (`h2`, `c2` of the second), zeros where an episode begins. The output `action` is the best action as the
     /// environment takes it, `head` holds the numbers that it was chosen by, `h_next` and `c_next` the next recurrent
-    /// state. A file of the same name with `.json` at its end describes them. See [`export_drawing`](Self::export_drawing)
+    /// state. See [`export_drawing`](Self::export_drawing)
     /// for actions that are drawn.
     ///
     /// **C** (`.c`): one function, `policy_act`, from a raw observation to the best action, with the flags of legal actions
@@ -66,7 +79,7 @@ impl Session {
     /// Returns [`Error::Config`] if the end of the name says no format, [`Error::NeedsTorch`] for TorchScript in a build
     /// without libtorch, and [`Error::State`] if the policy has no network, its network does what the format cannot hold
     /// (TorchScript: recurrent layers; C: convolutions), the file differs from the policy, or it cannot be written.
-    pub fn export(&mut self, file: &Path) -> Result<()> {
+    pub fn export(&mut self, file: &Path) -> Result<Signature> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, false),
             PolicyFormat::C => self.export_c(file),
@@ -81,7 +94,7 @@ impl Session {
     /// # Errors
     /// Fails like [`export`](Self::export). Returns [`Error::Config`] if the file's name does not end in `.onnx`, and
     /// [`Error::State`] if the policy has no distribution (DQN, TD3, DDPG).
-    pub fn export_drawing(&mut self, file: &Path) -> Result<()> {
+    pub fn export_drawing(&mut self, file: &Path) -> Result<Signature> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, true),
             PolicyFormat::C | PolicyFormat::TorchScript => {
@@ -90,6 +103,14 @@ impl Session {
             }
         }
     }
+}
+
+/// Writes the description of the exported file `file` beside it: `pole.onnx.json` for `pole.onnx`.
+fn write_description(file: &Path, text: &str) -> Result<()> {
+    let mut name = OsString::from(file);
+    name.push(".json");
+    let path = PathBuf::from(name);
+    Ok(tune::write_file(&path, text.as_bytes()).map_err(tune::Error::io("write", &path))?)
 }
 
 /// Lets `write` make the file beside its place, and moves it there once `write` has succeeded.

@@ -1,11 +1,12 @@
 //! The refusal of TorchScript, which libtorch makes, in a build without it.
 
 use crate::base::{Error, Result};
+use crate::export::Signature;
 use crate::sample::Session;
 use std::path::Path;
 
 impl Session {
-    pub(super) fn export_torchscript(&mut self, file: &Path) -> Result<()> {
+    pub(super) fn export_torchscript(&mut self, file: &Path) -> Result<Signature> {
         Err(Error::NeedsTorch {
             what: format!("{} is to become TorchScript", file.display()),
             instead: "Write ONNX, by a name that ends in `.onnx`, or act with `pavlov::load`".into(),

@@ -2,8 +2,9 @@
 //! environment's form. The observation filter is part of the function.
 
 use crate::base::{Error, Result};
+use crate::export::signature::{Outputs, Signature};
 use crate::export::spaces::{Raw, draw, shape, tame};
-use crate::export::write_whole;
+use crate::export::{write_description, write_whole};
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
@@ -19,7 +20,7 @@ use tch::{CModule, Device, Kind, Tensor};
 const COMPARISONS: usize = 8;
 
 impl Session {
-    pub(super) fn export_torchscript(&mut self, file: &Path) -> Result<()> {
+    pub(super) fn export_torchscript(&mut self, file: &Path) -> Result<Signature> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
         if policy.memory_width() > 0 {
@@ -35,8 +36,26 @@ impl Session {
             written.map_err(|error| crate::Error::from(tune::Error::io("write", file)(error)))?;
             traced.save(unfinished)?;
             compare(&CModule::load(unfinished)?, desk, policy)
-        })
+        })?;
+        let row = Tensor::zeros(sizes(&desk.space, 1), (kind(&desk.space), Device::Cpu));
+        let outputs = Outputs {
+            observation_space: &desk.space,
+            action_space: desk.pilot.action_space(),
+            columns: CModule::load(file)?.forward_ts(&[row])?.size().get(1).copied().unwrap_or(1) as usize,
+            are_actions: !desk.pilot.is_discrete() && has_best_actions(desk, policy)?,
+            is_masked: desk.storage.masks.is_some(),
+        };
+        let signature = Signature::of(&outputs);
+        write_description(file, &signature.to_json(&outputs))?;
+        Ok(signature)
     }
+}
+
+/// Whether the policy says which actions its outputs are.
+fn has_best_actions(desk: &Inference, policy: &dyn Policy) -> Result<bool> {
+    let entrance = Entrance::of(desk);
+    let row = Tensor::zeros(sizes(&desk.space, 1), (kind(&desk.space), Device::Cpu));
+    Ok(policy.best_actions(&policy.forward(&entrance.pass(&row))?).is_some())
 }
 
 /// Returns an error if the disk has no room for `bytes` bytes at `file`: on a full disk libtorch would end the process.

@@ -122,9 +122,15 @@ impl Act<'_> {
     ///
     /// # Errors
     /// Returns [`Error::State`] if the actions are not discrete, or if values or the mask have another size than the
-    /// copies need.
+    /// copies need. Returns [`Error::Config`] while exploring if `exploration` is no rule for values, such as
+    /// `StochasticSampling`, the default: actions would be greedy from the first step.
     pub fn by_values(self, values: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(true)?;
+        if self.explore && !chooses_by_values(exploration) {
+            let rule = "values of actions have no distribution to sample from, so the policy would be greedy from the \
+                        first step: set it to \"EpsilonGreedy\", \"PerWorkerEpsilonGreedy\", \"SoftQ\" or \"Random\"";
+            return Err(Error::config("exploration_config.type", exploration.name(), rule));
+        }
         let Self { rngs, actions: ActionRows::Int(actions), mask, explore, timestep, worker, .. } = self
         else {
             return Ok(());
@@ -193,6 +199,13 @@ impl Act<'_> {
         let reason = format!("it gives {has}, but the environment takes {wants}");
         Err(Error::state("the policy", reason))
     }
+}
+
+/// Whether this strategy explores where actions are chosen by their values.
+fn chooses_by_values(exploration: &ExplorationConfig) -> bool {
+    use ExplorationConfig::{EpsilonGreedy, PerWorkerEpsilonGreedy, Random, SoftQ};
+    let strategy = exploration;
+    matches!(strategy, EpsilonGreedy { .. } | PerWorkerEpsilonGreedy { .. } | SoftQ { .. } | Random {})
 }
 
 fn check(what: &str, found: usize, wanted: usize) -> Result<()> {

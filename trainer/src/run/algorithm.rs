@@ -1,10 +1,11 @@
 //! [`Algorithm`]: any [`Trainer`] as a [`Trainable`], and the methods that users call on it.
 
 use crate::agents::{Agent, EnvInfo};
-use crate::base::{Error, Result, Stream, Weights, catch, rules};
+use crate::base::{Error, Result, Stream, Weights, catch, notice, rules};
 use crate::export::PolicyFormat;
 use crate::policy::Policy;
 use crate::run::gif::write_gif;
+use crate::run::notices::{Ending, notices, refuse_illegal_moves};
 use crate::run::resolve::{resolve, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
@@ -31,6 +32,10 @@ pub struct Algorithm<T: Trainer> {
     pub(super) inference_rng: Stream,
     /// Whether policies were added or removed since the run was set up.
     pub(super) policies_changed: bool,
+    /// Notices that the run says before its first iteration.
+    unsaid: Vec<String>,
+    /// When learning stops by itself; `None` after that was said.
+    ending: Option<Ending>,
 }
 
 impl<T: Trainer> std::fmt::Debug for Algorithm<T> {
@@ -61,6 +66,8 @@ impl<T: Trainer> Algorithm<T> {
             logdir: PathBuf::new(),
             inference_rng: Stream::new(0, "inference", 0),
             policies_changed: false,
+            unsaid: Vec::new(),
+            ending: None,
         }
     }
 
@@ -147,7 +154,12 @@ impl<T: Trainer> Algorithm<T> {
             Err(error) => return rules::all([settings.common().validate(), Err(error)]),
         };
         self.write_mapping(&mut settings, &env_info.agents)?;
-        validate(&mut settings, &env_info.agents[0].spaces)?;
+        rules::all([
+            validate(&mut settings, &env_info.agents[0].spaces),
+            refuse_illegal_moves(settings.common(), &env_info),
+        ])?;
+        self.unsaid = notices(&settings, &env_info, self.code.custom_model.is_some());
+        self.ending = Ending::of(&to_config(&settings)?);
         let run = self.make_run(&settings, &env, env_info)?;
         run.on_trainer_init()?;
         self.policies_changed = false;
@@ -155,6 +167,20 @@ impl<T: Trainer> Algorithm<T> {
         self.settings = settings;
         self.env = env;
         self.run = Some(run);
+        Ok(())
+    }
+
+    /// Says what a user should know, once: before the first iteration, and when the step size has become 0.
+    fn say_notices(&mut self) -> Result<()> {
+        self.unsaid.drain(..).for_each(|text| notice(&text));
+        let steps = self.workers()?.counters().num_env_steps_sampled;
+        if let Some(ending) = self.ending.take_if(|ending| ending.step <= steps) {
+            notice(&format!(
+                "{}, so nothing is learned from here on. Longer schedules go on learning: `pavlov resume RUN --stop \
+                 timesteps_total=N --stretch-schedules`, or `lr_schedule` in a program",
+                ending.text()
+            ));
+        }
         Ok(())
     }
 
@@ -213,6 +239,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
 
     fn step(&mut self) -> pavlov_tune::Result<Metrics> {
         let settings = self.settings.clone();
+        self.say_notices()?;
         let run = self.run_mut()?;
         let mut result =
             catch(|| format!("a training iteration of {}", T::NAME), || settings.step_attempt(run))?;

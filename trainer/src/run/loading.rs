@@ -54,7 +54,7 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
         settings: Config::new(),
         common: settings.common().clone(),
         env: env.name().to_owned(),
-        env_info: EnvInfo { agents, obs_dtype, act_dtype },
+        env_info: EnvInfo { agents, obs_dtype, act_dtype, has_masks: false },
         sampling: false,
     };
     let spec = Code::default().spec(&settings, &env, names)?;

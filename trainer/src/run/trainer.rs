@@ -101,6 +101,12 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
         Ok(())
     }
 
+    /// Returns what a user should know of these settings although they are allowed: one line each, which names a
+    /// setting, its value, the reason and the way out. The run says them once, before its first iteration.
+    fn notices(&self, _agents: &[Agent]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Adds the parts of a run whose size depends on this algorithm's own settings (replay buffers, heads of networks)
     /// to the sum, which already has the parts of the common settings. This method is called before
     /// [`validate_config`](Self::validate_config).

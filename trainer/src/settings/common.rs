@@ -104,6 +104,9 @@ pub struct Common {
     /// Whether policies choose only actions that the environment's `Env::action_mask` allows; batches store the masks
     /// with the observations.
     pub mask_actions: bool,
+    /// Whether policies may choose actions that the environment's masks forbid. Without it a run of several agents that
+    /// has masks and no `mask_actions` is refused, and one of a single agent gets a notice.
+    pub allow_illegal_actions: bool,
     /// Whether to skip the check, at the start of a run, that the environment keeps its contract.
     pub disable_env_checking: bool,
     /// The filter that normalises observations; every policy has its own.
@@ -204,6 +207,7 @@ impl Default for Common {
             normalize_actions: true,
             clip_actions: false,
             mask_actions: false,
+            allow_illegal_actions: false,
             disable_env_checking: false,
             observation_filter: ObservationFilter::NoFilter,
             synchronize_filters: true,

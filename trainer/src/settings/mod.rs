@@ -25,7 +25,7 @@ pub(crate) use mapping::{answer, check};
 pub use model::{Activation, Architecture, HiddenLayers, Initializer, ModelConfig};
 pub use multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode};
 pub(crate) use noise::Noise;
-pub use other_libraries::{synonym, translate};
+pub use other_libraries::{names_elsewhere, synonym, translate};
 pub use own_defaults::OverDefaults;
 pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
 

@@ -2,6 +2,7 @@
 
 use crate::base::{Error, Result, rules};
 use pavlov_tune::Config;
+use pavlov_tune::config::near;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -54,6 +55,24 @@ pub fn synonym(key: &str, defaults: &Config) -> Option<&'static str> {
     names.find(|name| name.contains(' ') || is_known(name, defaults))
 }
 
+/// The names that a setting has in other libraries: Ray's later versions, Stable-Baselines3, RL Baselines3 Zoo and CleanRL.
+pub fn names_elsewhere(key: &str) -> Vec<&'static str> {
+    let of = OTHERS.synonyms.iter().filter(|synonym| synonym.names_here.iter().any(|name| name == key));
+    of.flat_map(|synonym| synonym.names_there.iter().map(String::as_str)).collect()
+}
+
+/// The name in another library that `key` is a misspelling of, and the name here; `None` if a setting of `defaults` is as
+/// near.
+fn misspelt(key: &str, defaults: &Config) -> Option<(&'static str, &'static str)> {
+    if !near(key, defaults.keys().map(String::as_str)).is_empty() {
+        return None;
+    }
+    let there = OTHERS.synonyms.iter().flat_map(|synonym| synonym.names_there.iter().map(String::as_str));
+    let there = there.filter(|name| synonym(name, defaults).is_some());
+    let there = *near(key, there).first()?;
+    Some((there, synonym(there, defaults)?))
+}
+
 /// Whether the settings `defaults` have a setting at the dotted `path`.
 fn is_known(path: &str, defaults: &Config) -> bool {
     let mut parts = path.split('.');
@@ -86,7 +105,10 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[(&str, &str)
             (Some(name), _) => format!("its name here is `{name}`"),
             (None, Some(_)) if asks_for_nothing(value) => return false,
             (None, Some(instead)) => format!("it has no counterpart here: {instead}"),
-            (None, None) => return true,
+            (None, None) => match misspelt(key, defaults) {
+                Some((there, name)) => format!("`{there}` may be meant, and its name here is `{name}`"),
+                None => return true,
+            },
         };
         checks.push(Err(Error::config(key, &*value, rule)));
         false
@@ -186,6 +208,10 @@ mod tests {
         let message =
             translate(&mut object(json!({"num_env_runners": 4})), &ppo, &[]).unwrap_err().to_string();
         assert!(message.contains("num_env_runners") && message.contains("`num_workers`"), "{message}");
+        ppo.insert("lr".into(), json!(5e-5));
+        let message =
+            translate(&mut object(json!({"learner_rate": 1e-3})), &ppo, &[]).unwrap_err().to_string();
+        assert!(message.ends_with("`learning_rate` may be meant, and its name here is `lr`"), "{message}");
     }
 
     #[test]

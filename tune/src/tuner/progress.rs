@@ -97,6 +97,10 @@ impl Progress {
         if self.live {
             text += &self.table(trials, columns);
         }
+        if self.live {
+            // A line that wraps takes two lines of the screen, and then the table cannot be drawn over.
+            text = table::cut(&text, columns_of_terminal());
+        }
         self.clear();
         write_stderr(&text);
         self.lines = if self.live { text.lines().count() } else { 0 };
@@ -143,6 +147,11 @@ impl Progress {
     fn columns(&self) -> Columns<'_> {
         Columns { space: &self.space, objective: self.objective.as_ref() }
     }
+}
+
+/// Number of columns of the terminal; 80 if it does not say.
+fn columns_of_terminal() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(columns, _)| usize::from(columns.0))
 }
 
 /// Row of a trial for the tables.

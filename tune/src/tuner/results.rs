@@ -244,6 +244,17 @@ impl ResultGrid {
         self.results.iter().filter(|result| result.status == TrialStatus::Terminated).count()
     }
 
+    /// The metric and the mode by which trials are compared: those of the sweep, or else of its scheduler.
+    pub fn objective(&self) -> Option<&Objective> {
+        self.objective.as_ref()
+    }
+
+    /// Describes the best trial in one line: its id, its value and its drawn settings. `None` without a best trial.
+    pub fn best_line(&self) -> Option<String> {
+        let rows: Vec<Row<'_>> = self.results.iter().map(TrialResult::row).collect();
+        Columns { space: &self.space, objective: self.objective.as_ref() }.best(&rows)
+    }
+
     /// Directory of the experiment; if the storage path is a URL, the local working directory.
     pub fn experiment_path(&self) -> &Path {
         &self.dir

@@ -51,9 +51,9 @@ impl Columns<'_> {
     pub(super) fn best(self, rows: &[Row<'_>]) -> Option<String> {
         let best = &rows[self.place_of_best(rows)?];
         let metric = &self.objective?.metric;
-        let value = cell(best.value(metric)?);
+        let value = three_digits(best.value(metric)?);
         let parameters = parameters(self.space, best.config);
-        let parameters = parameters.iter().map(|(path, value)| format!(", {path}={}", exact(value)));
+        let parameters = parameters.iter().map(|(path, value)| format!(", {path}={}", three_digits(value)));
         Some(format!("best {} with {metric} {value}{}", best.trial_id, parameters.collect::<String>()))
     }
 
@@ -164,6 +164,31 @@ fn exact(value: &Value) -> String {
     }
 }
 
+/// Formats a value for a status line: numbers with three significant digits, texts without quotes.
+fn three_digits(value: &Value) -> String {
+    match value.as_f64().filter(|_| value.as_i64().is_none()) {
+        None => cell(value),
+        Some(0.0) => "0".into(),
+        Some(real) if !(1e-3..1e5).contains(&real.abs()) => format!("{real:.2e}"),
+        Some(real) => {
+            let digits = (2 - real.abs().log10().floor() as i32).max(0) as usize;
+            let text = format!("{real:.digits$}");
+            if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+        }
+    }
+}
+
+/// Cuts each line after `width` characters; a cut line ends with `…`.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    let cut = |line: &str| {
+        if line.chars().count() <= width {
+            return format!("{line}\n");
+        }
+        line.chars().take(width.saturating_sub(1)).chain(['…', '\n']).collect()
+    };
+    text.lines().map(cut).collect()
+}
+
 /// Formats a value for a table cell: numbers with six digits, texts without quotes.
 pub(super) fn cell(value: &Value) -> String {
     match value {
@@ -233,6 +258,27 @@ mod tests {
     }
 
     #[test]
+    fn a_status_line_has_three_digits_and_is_cut_at_the_width_of_the_terminal() {
+        let values = [
+            json!(0.00031622776),
+            json!(123.456),
+            json!(98_765.4),
+            json!(-0.123456),
+            json!(4000),
+            json!(0.5),
+        ];
+        let shown: Vec<String> = values.iter().map(three_digits).collect();
+        assert_eq!(shown, ["3.16e-4", "123", "98765", "-0.123", "4000", "0.5"]);
+        let line = "best t_1 with loss 9.25, lr=0.123, gamma=0.99, clip_param=0.2, lambda=0.95, model.fcnet_hiddens=[64,64]";
+        for width in [80, 120, 200] {
+            let shown = cut(&format!("{line}\nshort\n"), width);
+            let lines: Vec<&str> = shown.lines().collect();
+            assert!(lines[0].chars().count() <= width && lines[1] == "short", "{shown}");
+            assert_eq!(lines[0] == line, width > 100);
+        }
+    }
+
+    #[test]
     fn parameters_are_the_settings_that_the_space_does_not_fix() {
         let space = json!({
             "seed": 0,
@@ -284,7 +330,7 @@ mod tests {
              t_0    TERMINATED  7.5   3     0.25\n\
              t_2    ERROR                   0.5\n"
         );
-        assert_eq!(columns.best(&rows).as_deref(), Some("best t_1 with loss 9.25, lr=0.123456789"));
+        assert_eq!(columns.best(&rows).as_deref(), Some("best t_1 with loss 9.25, lr=0.123"));
         let csv = String::from_utf8(columns.csv(&rows).unwrap()).unwrap();
         assert_eq!(
             csv,

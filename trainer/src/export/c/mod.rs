@@ -7,7 +7,7 @@ use crate::base::{Error, Result};
 use crate::export::c::functions::FUNCTIONS;
 use crate::export::c::network::Network;
 use crate::export::spaces::Raw;
-use crate::export::write_whole;
+use crate::export::{Signature, write_whole};
 use crate::learn::params::{Encoding, Part};
 use crate::policy::Policy;
 use crate::sample::{FloatActions, Inference, PolicyToEnv, Session};
@@ -18,17 +18,20 @@ use std::fs;
 use std::path::Path;
 
 impl Session {
-    pub(super) fn export_c(&mut self, file: &Path) -> Result<()> {
+    pub(super) fn export_c(&mut self, file: &Path) -> Result<Signature> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
         crate::export::onnx::check(desk, policy)?;
-        let text = text_of(desk, policy)?;
-        write_whole(file, |path| Ok(fs::write(path, text).map_err(tune::Error::io("write", path))?))
+        let (text, takes) = text_of(desk, policy)?;
+        write_whole(file, |path| Ok(fs::write(path, text).map_err(tune::Error::io("write", path))?))?;
+        let gives =
+            format!("`action`, the best action as the environment takes it: {}", desk.pilot.action_space());
+        Ok(Signature { takes, gives, left_out: None })
     }
 }
 
-/// The whole file.
-fn text_of(desk: &Inference, policy: &dyn Policy) -> Result<String> {
+/// The whole file, and how its function is declared.
+fn text_of(desk: &Inference, policy: &dyn Policy) -> Result<(String, String)> {
     let options = desk.pilot.mask_width();
     let recording = policy.recording(options)?;
     let raw = Raw::of(desk);
@@ -71,7 +74,7 @@ fn text_of(desk: &Inference, policy: &dyn Policy) -> Result<String> {
         options,
         memory: network.memory_units(),
     };
-    Ok(interface.file(&network, desk.pilot.action_space(), raw.space))
+    Ok((interface.file(&network, desk.pilot.action_space(), raw.space), interface.signature()))
 }
 
 fn misfit(columns: usize, space: &Space) -> Error {

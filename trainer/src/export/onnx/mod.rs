@@ -14,14 +14,14 @@ use crate::export::onnx::model::{Kind, Model, Port};
 use crate::export::onnx::network::network;
 use crate::export::onnx::observations::observations;
 use crate::export::spaces::Raw;
-use crate::export::write_whole;
+use crate::export::{Signature, write_description, write_whole};
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
 use pavlov_envs::DType;
 use pavlov_tune as tune;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 impl Raw<'_> {
     fn kind(&self) -> Kind {
@@ -35,31 +35,32 @@ impl Raw<'_> {
 }
 
 impl Session {
-    pub(super) fn export_onnx(&mut self, file: &Path, sample: bool) -> Result<()> {
+    pub(super) fn export_onnx(&mut self, file: &Path, sample: bool) -> Result<Signature> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
         let model = model_of(desk, policy, sample)?;
         compare::compare(&model, desk, policy, sample)?;
         let bytes = proto::encode(&model);
         let described = format!("{:#}\n", description(&model, file, bytes.len()));
-        write_whole(&description_of(file), |path| {
-            Ok(fs::write(path, described).map_err(tune::Error::io("write", path))?)
-        })?;
-        write_whole(file, |path| Ok(fs::write(path, bytes).map_err(tune::Error::io("write", path))?))
+        write_whole(file, |path| Ok(fs::write(path, bytes).map_err(tune::Error::io("write", path))?))?;
+        write_description(file, &described)?;
+        Ok(Signature { takes: ports(&model.inputs), gives: ports(&model.outputs), left_out: None })
     }
+}
+
+/// The inputs or outputs of a model in words.
+fn ports(ports: &[Port]) -> String {
+    let port = |port: &Port| {
+        let shape: String = port.shape.iter().map(|n| format!(", {n}")).collect();
+        format!("`{}` {} [batch{shape}]: {}", port.name, port.kind.name(), port.meaning)
+    };
+    ports.iter().map(port).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns an error unless the policy's recorded network computes what the policy does.
 pub(super) fn check(desk: &mut Inference, policy: &mut dyn Policy) -> Result<()> {
     let model = model_of(desk, policy, false)?;
     compare::compare(&model, desk, policy, false)
-}
-
-/// The file that describes the exported file `file`: `pole.onnx.json` for `pole.onnx`.
-fn description_of(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".json");
-    name.into()
 }
 
 /// Makes the model of a policy, with what turns raw observations into its input and its outputs into actions.

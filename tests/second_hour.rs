@@ -1,0 +1,4 @@
+//! What a newcomer of the second hour gets wrong is refused, or named in one line.
+
+mod doctor;
+mod traps;
