@@ -1,11 +1,15 @@
 //! What this crate promises, in one program.
 
+#[path = "tests/agent_groups.rs"]
+mod agent_groups;
 #[path = "tests/box2d.rs"]
 mod box2d;
 #[path = "tests/broken.rs"]
 mod broken;
 #[path = "tests/classic_control.rs"]
 mod classic_control;
+#[path = "tests/classic_vectors.rs"]
+mod classic_vectors;
 #[path = "tests/counter.rs"]
 mod counter;
 #[path = "tests/creators.rs"]
@@ -28,6 +32,8 @@ mod live_pettingzoo;
 mod minigrid;
 #[path = "tests/mujoco.rs"]
 mod mujoco;
+#[path = "tests/mujoco_library.rs"]
+mod mujoco_library;
 #[path = "tests/multi_agent.rs"]
 mod multi_agent;
 #[path = "tests/multi_agent_golden.rs"]
@@ -44,8 +50,12 @@ mod pixel;
 mod pixel_pictures;
 #[path = "tests/py.rs"]
 mod py;
+#[path = "tests/py_cores.rs"]
+mod py_cores;
 #[path = "tests/py_faults.rs"]
 mod py_faults;
+#[path = "tests/py_pictures.rs"]
+mod py_pictures;
 #[path = "tests/reset_options.rs"]
 mod reset_options;
 #[path = "tests/row_wrappers.rs"]
@@ -58,6 +68,8 @@ mod spaces;
 mod states;
 #[path = "tests/streams.rs"]
 mod streams;
+#[path = "tests/teller.rs"]
+mod teller;
 #[path = "tests/threads.rs"]
 mod threads;
 #[path = "tests/thresholds.rs"]

@@ -54,6 +54,21 @@ impl std::fmt::Debug for dyn AnyVectorEnv {
     }
 }
 
+/// Checks the scalar types of an environment whose types were erased against `O` and `A`.
+///
+/// # Errors
+/// Returns [`Error::Shape`] if one of them differs.
+pub(crate) fn check_scalars<O: Element, A: Element>(obs: DType, act: DType) -> Result<()> {
+    for (what, found, expected) in
+        [("the scalar type of observations", obs, O::DTYPE), ("the scalar type of actions", act, A::DTYPE)]
+    {
+        if found != expected {
+            return Err(Error::shape(what, found, format_args!("{expected}, as the type parameter says")));
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn typed<'a, T: Element>(what: &'static str, bytes: &'a [u8]) -> Result<&'a [T]> {
     try_cast_slice(bytes).map_err(|error| misfit::<T>(what, bytes.len(), error))
 }

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Error, Result};
-
 /// Scalar type of an observation or action, known at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -72,21 +70,6 @@ pub trait Element:
 
     /// Converts from `f64`: floats round to nearest, integers truncate and saturate.
     fn from_f64(value: f64) -> Self;
-}
-
-/// Checks the scalar types of an environment whose types were erased against `O` and `A`.
-///
-/// # Errors
-/// Returns [`Error::Shape`] if one of them differs.
-pub(crate) fn check_scalars<O: Element, A: Element>(obs: DType, act: DType) -> Result<()> {
-    for (what, found, expected) in
-        [("the scalar type of observations", obs, O::DTYPE), ("the scalar type of actions", act, A::DTYPE)]
-    {
-        if found != expected {
-            return Err(Error::shape(what, found, format_args!("{expected}, as the type parameter says")));
-        }
-    }
-    Ok(())
 }
 
 /// Evaluates `$with` where `$T` is the scalar type that a [`DType`] names.

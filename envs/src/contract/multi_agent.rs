@@ -11,6 +11,7 @@ mod typed;
 
 pub use any::AnyMultiAgentEnv;
 pub use rows::MultiAgentRows;
+pub(crate) use rows::{end, ranges};
 pub use typed::TypedMultiAgentEnv;
 
 /// An environment in which several agents act.

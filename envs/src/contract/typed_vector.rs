@@ -6,7 +6,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use crate::{
     AnyVectorEnv, Element, Result, StepOut, VectorEnv,
-    contract::element::check_scalars,
+    contract::any_vector::check_scalars,
     contract::forward::{forward_to, vector_methods},
 };
 

@@ -30,6 +30,9 @@ pub struct WrappedVector<V: VectorEnv, W> {
     actions: Vec<V::Act>,
 }
 
+/// What a saved state holds of each copy: seed and step of the episode, and the state of the wrapper.
+type SavedSlot<'a> = (Option<u64>, usize, &'a [u8]);
+
 #[derive(Debug)]
 struct Slot<W> {
     wrapper: W,
@@ -199,7 +202,7 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (saved, inner): (Vec<(Option<u64>, usize, &[u8])>, &[u8]) = state::load(TAG, state)?;
+        let (saved, inner): (Vec<SavedSlot<'_>>, &[u8]) = state::load(TAG, state)?;
         state::check_count("copies", saved.len(), self.copies.len())?;
         for_each_copy(&mut self.copies, |i, copy| {
             let (seed, step, own) = saved[i];

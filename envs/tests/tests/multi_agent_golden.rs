@@ -2,7 +2,7 @@
 
 use pavlov_envs::{
     Element, MultiAgentEnv, MultiAgentRows,
-    native::{BoardGame, ParticleAction, SimpleSpread, SimpleSpreadConfig},
+    native::{BoardGame, ParticleAction, SimpleSpread, SimpleSpreadConfig, TwoStepGame},
 };
 use serde_json::Value;
 
@@ -219,4 +219,24 @@ fn numbers(values: &Value) -> Vec<f64> {
 
 fn to_f64<T: Element>(row: &[T]) -> Vec<f64> {
     row.iter().map(|x| x.to_f64()).collect()
+}
+
+#[test]
+fn the_two_step_game_pays_what_the_paper_says() {
+    let mut game = TwoStepGame::new();
+    let mut rows = MultiAgentRows::new(&game);
+    // Rashid et al. 2018, table 2: the first agent's first action chooses the matrix.
+    for (first, matrix) in [(0, [[7.0, 7.0], [7.0, 7.0]]), (1, [[0.0, 1.0], [1.0, 8.0]])] {
+        for second in [0, 1] {
+            for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                game.reset(None, rows.out()).unwrap();
+                assert_eq!(rows.obs, [0, 0]);
+                game.step(&[first, second], rows.out()).unwrap();
+                assert_eq!((&rows.obs[..], &rows.rewards[..]), (&[1 + first; 2][..], &[0.0; 2][..]));
+                game.step(&[a, b], rows.out()).unwrap();
+                assert_eq!(rows.rewards.iter().sum::<f64>(), matrix[a as usize][b as usize]);
+                assert_eq!(rows.terminated, [true; 2]);
+            }
+        }
+    }
 }

@@ -9,10 +9,6 @@ use pavlov_envs::{
     AnyVectorEnv, DType, Env, EnvConfig, EnvCreator, EnvSpec, Error, NpRandom, Result, Space, StepOut,
     VectorEnv, WrapperSpec, check_vector_env, make_vec, native::CartPole, python::PyVec, register,
 };
-use rustix::{
-    process::Pid,
-    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
-};
 use serde_json::{Value, json};
 
 pub(crate) use crate::rows::Rows;
@@ -155,57 +151,6 @@ fn composite_spaces_are_rows_in_the_order_of_names() {
 
 #[test]
 #[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
-fn pixels_stay_bytes_and_a_row_is_drawn_on_request() {
-    let python = python();
-    let shown = json!({"kwargs": {"render_mode": "rgb_array"}, "num_workers": 2});
-    let mut env = PyVec::<u8, f64>::new(&test_env("Pixels"), &config(&python, shown), 2).unwrap();
-    let mut rows = Rows::<u8>::new(2, 18);
-    VectorEnv::reset(&mut env, Some(&[0, 10]), &mut rows.obs).unwrap();
-    assert_eq!(rows.obs[17..20], [17, 10, 11]);
-    VectorEnv::step(&mut env, &[0.25, 0.5, 0.5, 0.125], None, rows.out()).unwrap();
-    assert_eq!((rows.obs[0], rows.obs[18]), (25, 50));
-    assert_eq!(rows.rewards, [0.5, 0.125]);
-    let frame = VectorEnv::render(&mut env, 1).unwrap().unwrap();
-    assert_eq!((frame.width, frame.height, frame.rgb[0], frame.rgb[17]), (3, 2, 50, 67));
-    let error = VectorEnv::render(&mut env, 2).unwrap_err();
-    assert!(matches!(error, Error::Shape { .. }), "{error}");
-}
-
-#[test]
-#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
-fn a_row_is_written_as_text_on_request() {
-    let python = python();
-    let shown = json!({"kwargs": {"render_mode": "ansi"}});
-    let mut texts = vec![];
-    for (id, config) in [("py:Taxi-v4", config(&python, shown)), ("Taxi-v4", EnvConfig::new())] {
-        let mut env = make_vec(id, &config, 2).unwrap();
-        let mut obs = [0_i64; 2];
-        env.reset(Some(&[0, 1]), bytemuck::cast_slice_mut(&mut obs)).unwrap();
-        texts.push(env.render_ansi(1).unwrap());
-    }
-    assert!(texts[0].is_some());
-    assert_eq!(texts[0], texts[1]);
-    let mut env = make_vec("py:Taxi-v4", &config(&python, json!({})), 1).unwrap();
-    let error = env.render_ansi(0).unwrap_err().to_string();
-    assert!(error.contains("`render_mode` = \"ansi\""), "{error}");
-    let mut env = make_vec(&test_env("Pixels"), &config(&python, json!({})), 1).unwrap();
-    assert_eq!(env.render_ansi(0).unwrap(), None);
-}
-
-#[test]
-#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
-fn a_picture_that_was_not_asked_for_at_the_start_is_refused_with_the_way_out() {
-    let python = python();
-    let mut env = make_vec(&test_env("Pixels"), &config(&python, json!({})), 1).unwrap();
-    env.reset(None, &mut [0; 18]).unwrap();
-    let error = env.render(0).unwrap_err().to_string();
-    assert!(error.contains("`render_mode` = \"rgb_array\""), "{error}");
-    let mut env = make_vec(&test_env("Fault"), &config(&python, json!({})), 1).unwrap();
-    assert_eq!(env.render(0).unwrap(), None);
-}
-
-#[test]
-#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_episode_that_ends_in_the_step_of_its_time_limit_has_both_flags_in_python_too() {
     let python = python();
     // A pole that is pushed to one side falls after so many steps.
@@ -280,56 +225,6 @@ fn masks_of_the_last_states_are_told_however_copies_are_stepped() {
     }
 }
 
-/// The cores that the calling thread may use.
-fn cores() -> CpuSet {
-    sched_getaffinity(None).unwrap()
-}
-
-#[test]
-#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
-fn turns_on_one_core_change_no_result() {
-    let python = python();
-    let before = cores();
-    let count = f64::from(before.count());
-    for num_workers in [1, 2] {
-        let asked = json!({"info_keys": ["cores"], "num_workers": num_workers});
-        let mut env = PyVec::<f32, i64>::new(&test_env("Cores"), &config(&python, asked.clone()), 2).unwrap();
-        let mut rows = Rows::<f32>::new(2, 1);
-        VectorEnv::reset(&mut env, None, &mut rows.obs).unwrap();
-        // More than a cycle of `Turns`.
-        for _ in 0..300 {
-            VectorEnv::step(&mut env, &[0, 0], None, rows.out()).unwrap();
-            assert_eq!(VectorEnv::info(&env, "cores"), Some(&[count, count][..]));
-            assert_eq!(cores(), before);
-        }
-        // The first step of all is a turn.
-        let mut env = PyVec::<f32, i64>::new(&test_env("Cores"), &config(&python, asked.clone()), 2).unwrap();
-        VectorEnv::reset(&mut env, None, &mut rows.obs).unwrap();
-        let error = VectorEnv::step(&mut env, &[0, 1], None, rows.out()).unwrap_err();
-        assert!(error.to_string().contains("failed as asked"), "{error}");
-        assert_eq!(cores(), before);
-    }
-}
-
-#[test]
-#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
-fn a_worker_may_run_where_the_thread_may_that_starts_it() {
-    let python = python();
-    let cores_of_worker = || {
-        let env = PyVec::<f32, i64>::new(&test_env("Fault"), &config(&python, json!({})), 1).unwrap();
-        let pid = Pid::from_raw(env.worker_pids()[0] as i32);
-        sched_getaffinity(pid).unwrap()
-    };
-    let pinned = || {
-        let mut one = CpuSet::new();
-        one.set((0..CpuSet::MAX_CPU).find(|&core| cores().is_set(core)).unwrap());
-        sched_setaffinity(None, &one).unwrap();
-        assert_eq!(cores_of_worker(), one);
-    };
-    std::thread::scope(|scope| scope.spawn(pinned).join().unwrap());
-    assert_eq!(cores_of_worker(), cores());
-}
-
 #[test]
 #[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_environment_that_refuses_illegal_actions_is_timed_with_legal_ones() {
@@ -375,20 +270,6 @@ fn a_hosted_vector_environment_gives_what_single_copies_give() {
     let same_step = json!({"vectorization": "vector_entry_point", "kwargs": {"autoreset_mode": "SameStep"}});
     let mut same_step = make_vec(&test_env("Vector"), &config(&python, same_step), 3).unwrap();
     assert_eq!(play(&mut *same_step, true).unwrap(), play(&mut *looped, false).unwrap());
-}
-
-#[test]
-#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
-fn mujoco_draws_without_a_display_by_what_the_machine_has() {
-    let python = python();
-    if std::env::var_os("MUJOCO_GL").is_some() {
-        return skipped("MUJOCO_GL is set, so the machine does not decide how MuJoCo draws");
-    }
-    let drawn = json!({"kwargs": {"render_mode": "rgb_array"}, "info_keys": ["as_expected"]});
-    let mut env = make_vec(&test_env("MujocoGl"), &config(&python, drawn), 1).unwrap();
-    env.reset(None, bytemuck::cast_slice_mut(&mut [0.0_f32])).unwrap();
-    assert_eq!(env.info("as_expected"), Some([1.0].as_slice()));
-    assert_eq!(env.render_fps(), Some(12.0));
 }
 
 #[test]

@@ -43,17 +43,10 @@ impl<O: Element> MultiAgentRows<O> {
 
     /// Allocates rows for agents with observations of these widths, in scalars.
     pub fn with_widths(widths: impl IntoIterator<Item = usize>) -> Self {
-        let mut end = 0;
-        let ranges: Vec<_> = widths
-            .into_iter()
-            .map(|width| {
-                end += width;
-                end - width..end
-            })
-            .collect();
+        let ranges = ranges(widths);
         let agents = ranges.len();
         Self {
-            obs: vec![O::default(); end],
+            obs: vec![O::default(); end(&ranges)],
             rewards: vec![0.0; agents],
             terminated: vec![false; agents],
             truncated: vec![false; agents],
@@ -77,7 +70,7 @@ impl<O: Element> MultiAgentRows<O> {
 
     /// Returns the observation of agent number `agent`.
     ///
-    /// Panics if `agent` is not a valid index.
+    /// # Panics
     /// Panics if there is no such agent.
     pub fn obs(&self, agent: usize) -> &[O] {
         &self.obs[self.ranges[agent].clone()]
@@ -87,4 +80,19 @@ impl<O: Element> MultiAgentRows<O> {
     pub fn is_over(&self) -> bool {
         !self.alive.contains(&true)
     }
+}
+
+/// Returns the range of each agent's elements in a row of all agents' elements, given their numbers.
+pub(crate) fn ranges(widths: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
+    let mut end = 0;
+    let range = |width| {
+        end += width;
+        end - width..end
+    };
+    widths.into_iter().map(range).collect()
+}
+
+/// Number of elements of all agents together.
+pub(crate) fn end(ranges: &[Range<usize>]) -> usize {
+    ranges.last().map_or(0, |last| last.end)
 }

@@ -7,7 +7,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use super::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut};
 use crate::{
     Element, Result, Space,
-    contract::element::check_scalars,
+    contract::any_vector::check_scalars,
     contract::forward::{agent_methods, forward_to},
 };
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::{
     AnyMultiAgentEnv, DType, Error, MultiAgentOut, Result, Space,
     contract::forward::{agent_methods, forward_to},
+    contract::multi_agent::{end, ranges},
 };
 
 /// A multi-agent environment whose agents observe `Dict(obs, state)`: `obs` is the agent's own observation, and `state`
@@ -19,20 +20,9 @@ pub(crate) struct GlobalState {
 
 impl GlobalState {
     pub(crate) fn new(env: Box<dyn AnyMultiAgentEnv>) -> Self {
-        let mut end = 0;
-        let own: Vec<Range<usize>> = (0..env.agents().len())
-            .map(|agent| {
-                let start = end;
-                end += env.observation_space(agent).width() * env.obs_dtype().size();
-                start..end
-            })
-            .collect();
-        Self { env, own, all: vec![0; end.div_ceil(8)] }
-    }
-
-    /// Number of bytes of all agents' observations together.
-    fn bytes(&self) -> usize {
-        self.own.last().map_or(0, |own| own.end)
+        let bytes = |agent| env.observation_space(agent).width() * env.obs_dtype().size();
+        let own = ranges((0..env.agents().len()).map(bytes));
+        Self { all: vec![0; end(&own).div_ceil(8)], own, env }
     }
 
     fn call(
@@ -40,7 +30,7 @@ impl GlobalState {
         mut out: MultiAgentOut<'_, u8>,
         f: impl FnOnce(&mut dyn AnyMultiAgentEnv, MultiAgentOut<'_, u8>) -> Result<()>,
     ) -> Result<()> {
-        let bytes = self.bytes();
+        let bytes = end(&self.own);
         let wanted = bytes + self.own.len() * bytes;
         if out.obs.len() != wanted {
             let [found, wanted] = [out.obs.len(), wanted].map(|n| format!("{n} bytes"));

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::{
     AnyMultiAgentEnv, DType, Error, MultiAgentOut, Result, Space,
     contract::forward::{agent_methods, forward_to},
+    contract::multi_agent::{end, ranges},
 };
 
 /// A multi-agent environment in which each group of agents is one agent.
@@ -65,16 +66,10 @@ impl Grouped {
                 }
             }
         }
-        let ranges = |bytes: &dyn Fn(usize) -> usize| -> Vec<Range<usize>> {
-            let ranges = (0..agents.len()).scan(0, |end, agent| {
-                let start = *end;
-                *end += bytes(agent);
-                Some(start..*end)
-            });
-            ranges.collect()
-        };
-        let obs_ranges = ranges(&|agent| env.observation_space(agent).width() * env.obs_dtype().size());
-        let action_ranges = ranges(&|agent| env.action_space(agent).width() * env.act_dtype().size());
+        let obs_bytes = |agent| env.observation_space(agent).width() * env.obs_dtype().size();
+        let obs_ranges = ranges((0..agents.len()).map(obs_bytes));
+        let action_bytes = |agent| env.action_space(agent).width() * env.act_dtype().size();
+        let action_ranges = ranges((0..agents.len()).map(action_bytes));
         let words = |ranges: &[Range<usize>]| vec![0; end(ranges).div_ceil(8)];
         Ok(Self {
             obs: words(&obs_ranges),
@@ -126,10 +121,6 @@ impl Grouped {
         }
         Ok(())
     }
-}
-
-fn end(ranges: &[Range<usize>]) -> usize {
-    ranges.last().map_or(0, |last| last.end)
 }
 
 impl AnyMultiAgentEnv for Grouped {
