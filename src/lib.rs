@@ -119,6 +119,7 @@ pub mod cli;
 pub mod presets;
 pub mod registry;
 
+mod any_algorithm;
 mod league;
 mod load;
 #[cfg(feature = "torch")]
