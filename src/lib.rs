@@ -120,6 +120,7 @@ pub mod doctor;
 pub mod presets;
 pub mod registry;
 
+mod any_algorithm;
 mod league;
 mod load;
 #[cfg(feature = "torch")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{LazyLock, RwLock};
 
 use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
@@ -10,70 +10,13 @@ use pavlov_envs::EnvCreator;
 use pavlov_trainer::agents::{Agent, EnvInfo, Policies};
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, PolicyFormat, Result, Session, Trainer, TrainerExt, load_session, notices,
-    overlay_what_fits, policies_of, refuse_illegal_moves, resolve, settings::rules, to_config, validate,
+    Algorithm, Common, Result, Session, Trainer, TrainerExt, load_session, notices, overlay_what_fits,
+    policies_of, refuse_illegal_moves, resolve, settings::rules, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
-use pavlov_tune::{self as tune, Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
+use pavlov_tune::{self as tune, Config, Driver, RunOptions, TrainableFactory};
 
-/// An [`Algorithm`] whose type is erased, because it was chosen by name.
-pub trait AnyAlgorithm: Trainable {
-    /// Returns the current values of the settings that all algorithms share.
-    fn common(&self) -> &Common;
-
-    /// Returns true if training ended because workers failed; what was learned can still be saved.
-    fn has_lost_workers(&self) -> bool;
-
-    /// Evaluates the policy: see [`Algorithm::evaluate`].
-    ///
-    /// # Errors
-    /// Fails whenever [`Algorithm::evaluate`] does.
-    fn evaluate(&mut self) -> Result<Metrics>;
-
-    /// Plays whole episodes: see [`Algorithm::play`].
-    ///
-    /// # Errors
-    /// Fails whenever [`Algorithm::play`] does.
-    fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation>;
-
-    /// Restores the policies of a checkpoint, weights and filters: see [`Algorithm::restore_policies`].
-    ///
-    /// # Errors
-    /// Fails whenever [`Algorithm::restore_policies`] does.
-    fn restore_policies(&mut self, checkpoint: &Path) -> Result<()>;
-
-    /// Writes the run's only policy for other programs: see [`Algorithm::export_policy_model`].
-    ///
-    /// # Errors
-    /// Fails whenever [`Algorithm::export_policy_model`] does.
-    fn export_policy_model(&self, dir: &Path, format: PolicyFormat) -> Result<PathBuf>;
-}
-
-impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
-    fn common(&self) -> &Common {
-        self.settings().common()
-    }
-
-    fn has_lost_workers(&self) -> bool {
-        self.workers().is_ok_and(|workers| workers.are_broken())
-    }
-
-    fn evaluate(&mut self) -> Result<Metrics> {
-        Algorithm::evaluate(self)
-    }
-
-    fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation> {
-        Algorithm::play(self, episodes, seed, explore, frames)
-    }
-
-    fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
-        Algorithm::restore_policies(self, checkpoint)
-    }
-
-    fn export_policy_model(&self, dir: &Path, format: PolicyFormat) -> Result<PathBuf> {
-        Algorithm::export_policy_model(self, dir, format)
-    }
-}
+pub use crate::any_algorithm::AnyAlgorithm;
 
 /// Errors of the registry and of presets.
 ///

@@ -33,8 +33,10 @@ pub struct Ppo {
     pub lr: f64,
     /// Schedule of the step size, which replaces `lr`: `[[step, value], ...]`.
     pub lr_schedule: Option<Piecewise>,
-    /// Adam's epsilon. CleanRL and baselines use 1e-5.
+    /// Adam's epsilon, and RMSprop's. CleanRL and baselines use 1e-5.
     pub adam_epsilon: f64,
+    /// The optimizer: Adam, or RMSprop as A2C has it.
+    pub opt_type: OptType,
     /// Whether to subtract the critic's values from returns when `use_gae` is false.
     pub use_critic: bool,
     /// Whether to estimate advantages by generalised advantage estimation (GAE).
@@ -73,6 +75,16 @@ pub struct Ppo {
     pub target_kl: Option<f64>,
 }
 
+/// The optimizers that PPO can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptType {
+    /// Adam with PyTorch's decays.
+    Adam,
+    /// RMSprop with the decay 0.99 and no momentum.
+    Rmsprop,
+}
+
 /// The quantity of the value loss that `vf_clip_param` bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,6 +119,7 @@ impl Default for Ppo {
             lr: 5e-5,
             lr_schedule: None,
             adam_epsilon: 1e-8,
+            opt_type: OptType::Adam,
             use_critic: true,
             use_gae: true,
             lambda: 1.0,
@@ -245,7 +258,12 @@ impl NetPolicy for PpoPolicy {
 
     fn build(config: &Ppo, net: &mut NetBuilder<'_>) -> Result<Self> {
         let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
-        let rule = Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
+        let eps = config.adam_epsilon;
+        let optimizer = match config.opt_type {
+            OptType::Adam => OptimizerConfig::adam(eps),
+            OptType::Rmsprop => OptimizerConfig::Rmsprop { alpha: 0.99, eps, momentum: 0.0, centered: false },
+        };
+        let rule = Rule { optimizer, lr, grad_clip: config.grad_clip };
         let (_, nets) = net.group("all", rule, |net| ActorCritic::new(net, &config.common.model))?;
         Ok(Self {
             nets,

@@ -1,4 +1,11 @@
-"""pavlov's native environments for Gymnasium and PettingZoo.
+"""pavlov: reinforcement learning in Rust, with Stable-Baselines3's interface, and native environments for Gymnasium.
+
+A model learns and acts as those of Stable-Baselines3 do::
+
+    from pavlov_rl import PPO
+
+    model = PPO("MlpPolicy", "CartPole-v1", verbose=1).learn(50_000)
+    model.save("cartpole")
 
 Importing this module registers every native environment with Gymnasium under its id with ``pavlov/`` before it::
 
@@ -10,31 +17,53 @@ Importing this module registers every native environment with Gymnasium under it
 """
 
 from ._native import __version__
+from .algorithms import A2C, DDPG, DQN, IMPALA, PPO, SAC, TD3, TQC, MaskablePPO, RecurrentPPO, load
 from .envs import Env, VectorEnv, ids, multi_agent_ids, parallel_env, register_envs
 from .errors import (
+    BusyError,
+    CheckpointError,
     ConfigError,
     EnvError,
+    FileError,
     InternalError,
+    NeedsTorchError,
     NotFoundError,
     PavlovError,
     ResetNeededError,
     StateError,
+    TrainingError,
     UnsupportedError,
 )
 
 __all__ = [
+    "A2C",
+    "BusyError",
+    "CheckpointError",
     "ConfigError",
+    "DDPG",
+    "DQN",
     "Env",
     "EnvError",
+    "FileError",
+    "IMPALA",
     "InternalError",
+    "MaskablePPO",
+    "NeedsTorchError",
     "NotFoundError",
+    "PPO",
     "PavlovError",
+    "RecurrentPPO",
     "ResetNeededError",
+    "SAC",
     "StateError",
+    "TD3",
+    "TQC",
+    "TrainingError",
     "UnsupportedError",
     "VectorEnv",
     "__version__",
     "ids",
+    "load",
     "multi_agent_ids",
     "parallel_env",
 ]

@@ -195,7 +195,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
         except ValueError:
             known = ", ".join(repr(mode.value) for mode in AutoresetMode)
             raise ConfigError(f"`autoreset_mode` is {autoreset_mode!r}, but it must be one of {known}") from None
-        self._id = id
+        self.id, self.config = id, config
         settings = encode(id, config)
         self._native = _native.NativeVector(id, num_envs, settings, self._mode.value, threads, max_episode_steps)
         self.num_envs = num_envs
@@ -233,7 +233,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
             seeds = [int(seed) + copy for copy in range(self.num_envs)]
         elif seed is not None:
             seeds = list(seed)
-        self._native.reset(seeds, mask, encode_options(self._id, options))
+        self._native.reset(seeds, mask, encode_options(self.id, options))
         self._know_info()
         infos = self._infos()
         return self._observations(), infos

@@ -12,7 +12,7 @@ class ConfigError(PavlovError, ValueError):
 
 
 class NotFoundError(PavlovError, KeyError):
-    """There is no environment of that id."""
+    """There is nothing of that name: an environment, an algorithm, a policy."""
 
     # A KeyError shows its message in quotes.
     __str__ = Exception.__str__
@@ -32,6 +32,26 @@ class StateError(PavlovError, ValueError):
 
 class EnvError(PavlovError, RuntimeError):
     """An environment failed in an episode; the message says in which copy, at which step and with which seed."""
+
+
+class TrainingError(PavlovError, RuntimeError):
+    """Training failed; the message says why and at which step."""
+
+
+class NeedsTorchError(PavlovError, ImportError):
+    """Something was asked for that only pavlov with libtorch computes."""
+
+
+class CheckpointError(PavlovError, ValueError):
+    """A saved model or checkpoint is damaged, or of another algorithm."""
+
+
+class FileError(PavlovError, OSError):
+    """A file or directory cannot be read or written."""
+
+
+class BusyError(PavlovError, RuntimeError):
+    """The model is learning at this time."""
 
 
 class InternalError(PavlovError, RuntimeError):

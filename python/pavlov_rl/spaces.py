@@ -110,3 +110,86 @@ def action_dtype(space: Space) -> Any:
 def batched(space: Space, num_envs: int) -> Space:
     """As many members of `space`."""
     return gymnasium.vector.utils.batch_space(space, num_envs)
+
+
+def encode(space: Space) -> dict[str, Any]:
+    """A space of Gymnasium as the Rust half reads it. Boxes of other scalars than bytes become boxes of single precision."""
+    if isinstance(space, spaces.Box):
+        dtype = "u8" if space.dtype == np.uint8 else "f32"
+        low, high = (_told_bounds(side) for side in (space.low, space.high))
+        return {"box": {"low": low, "high": high, "shape": list(space.shape), "dtype": dtype}}
+    if isinstance(space, spaces.Discrete):
+        return {"discrete": {"n": int(space.n), "start": int(space.start)}}
+    if isinstance(space, spaces.MultiDiscrete):
+        starts = np.asarray(space.start).ravel().tolist()
+        return {"multi_discrete": {"nvec": np.asarray(space.nvec).ravel().tolist(), "start": starts if any(starts) else []}}
+    if isinstance(space, spaces.MultiBinary):
+        return {"multi_binary": {"n": list(space.shape)}}
+    if isinstance(space, spaces.Dict):
+        return {"dict": [[name, encode(part)] for name, part in sorted(space.items())]}
+    if isinstance(space, spaces.Tuple):
+        return {"tuple": [encode(part) for part in space]}
+    kinds = "Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple"
+    raise ConfigError(f"the space {space} cannot be used; it must be made of {kinds}")
+
+
+def _told_bounds(bounds: Array) -> list[float | str]:
+    return [float(bound) if np.isfinite(bound) else ("inf" if bound > 0 else "-inf") for bound in bounds.ravel()]
+
+
+def row_dtype(space: Space) -> Any:
+    """The scalar type of the rows of an encoded space."""
+    kinds = {_leaf_dtype(leaf) for leaf in _leaves(space)}
+    for dtype in (np.float32, np.int64):
+        if dtype in kinds:
+            return dtype
+    return np.uint8
+
+
+def _leaves(space: Space) -> list[Space]:
+    if isinstance(space, spaces.Dict):
+        return [leaf for _, part in sorted(space.items()) for leaf in _leaves(part)]
+    if isinstance(space, spaces.Tuple):
+        return [leaf for part in space for leaf in _leaves(part)]
+    return [space]
+
+
+def _leaf_dtype(space: Space) -> Any:
+    if isinstance(space, spaces.Box):
+        return np.uint8 if space.dtype == np.uint8 else np.float32
+    return np.uint8 if isinstance(space, spaces.MultiBinary) else np.int64
+
+
+def write_row(space: Space, member: Any, row: Array) -> None:
+    """Writes a member of `space` into a row, as `encode` describes it."""
+    if isinstance(space, spaces.Dict):
+        parts = [(part, member[name]) for name, part in sorted(space.items())]
+    elif isinstance(space, spaces.Tuple):
+        parts = list(zip(space, member))
+    else:
+        array = np.asarray(member)
+        if array.size != row.size:
+            raise ConfigError(f"an observation has shape {array.shape}, but it must be in {space}")
+        row[...] = array.ravel()
+        return
+    at = 0
+    for part, value in parts:
+        end = at + width(part)
+        write_row(part, value, row[at:end])
+        at = end
+
+
+def members(space: Space, rows: Array) -> list[Any]:
+    """The members of `space` in rows that `write_row` writes, one by one."""
+    return [member(space, row) for row in rows]
+
+
+def member(space: Space, row: Array) -> Any:
+    """The member of `space` in a row that `write_row` writes."""
+    if isinstance(space, spaces.Dict):
+        found, at = {}, 0
+        for name, part in sorted(space.items()):
+            found[name] = member(part, row[at : at + width(part)])
+            at += width(part)
+        return found
+    return one(space, row)

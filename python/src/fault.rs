@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use pavlov::{registry, trainer, tune};
 use pavlov_envs::Error;
 use pyo3::prelude::*;
 
@@ -30,6 +31,15 @@ impl Fault {
         Self { class: "StateError", message: message.into() }
     }
 
+    /// Something that cannot be done at this time.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self { class: "BusyError", message: message.into() }
+    }
+
+    fn of_class(class: &'static str, message: String) -> Self {
+        if class == INTERNAL { internal(message) } else { Self { class, message } }
+    }
+
     /// Whether the caller asked for something impossible and nothing has moved.
     pub(crate) fn is_refusal(&self) -> bool {
         matches!(self.class, "ConfigError" | "UnsupportedError" | "ResetNeededError")
@@ -48,25 +58,86 @@ impl From<Error> for Fault {
             }
             other => other.to_string(),
         };
-        let class = match error {
-            Error::UnknownEnv { .. } => "NotFoundError",
-            Error::Config { .. } | Error::Shape { .. } | Error::InvalidAction { .. } => "ConfigError",
-            Error::Unsupported { .. } => "UnsupportedError",
-            Error::State { .. } => "StateError",
-            Error::Panic { .. } => return internal(message),
-            Error::Env { ref source, .. } if matches!(**source, Error::Panic { .. }) => {
-                return internal(message);
-            }
-            _ => "EnvError",
-        };
-        Self { class, message }
+        Self::of_class(class_of_env(&error), message)
     }
 }
+
+/// The class of an error of an environment.
+fn class_of_env(error: &Error) -> &'static str {
+    match error {
+        Error::UnknownEnv { .. } => "NotFoundError",
+        Error::Config { .. } | Error::Shape { .. } | Error::InvalidAction { .. } => "ConfigError",
+        Error::Unsupported { .. } => "UnsupportedError",
+        Error::State { .. } => "StateError",
+        Error::Panic { .. } => INTERNAL,
+        Error::Env { source, .. } if matches!(**source, Error::Panic { .. }) => INTERNAL,
+        _ => "EnvError",
+    }
+}
+
+/// The class of an error of a run, by the first cause that says one.
+fn class_of(error: &(dyn std::error::Error + 'static)) -> &'static str {
+    if let Some(error) = error.downcast_ref::<Error>() {
+        return class_of_env(error);
+    }
+    if let Some(error) = error.downcast_ref::<trainer::Error>() {
+        return match error {
+            trainer::Error::Config { .. } | trainer::Error::Space { .. } => "ConfigError",
+            trainer::Error::MissingColumn { .. } | trainer::Error::UnknownPolicy { .. } => "NotFoundError",
+            trainer::Error::State { .. } => "StateError",
+            trainer::Error::NeedsTorch { .. } => "NeedsTorchError",
+            trainer::Error::Panic { .. } => INTERNAL,
+            trainer::Error::Env(error) => class_of_env(error),
+            trainer::Error::Tune(error) => class_of(error),
+            _ => "TrainingError",
+        };
+    }
+    match error.downcast_ref::<tune::Error>() {
+        Some(
+            tune::Error::Config { .. }
+            | tune::Error::Missing { .. }
+            | tune::Error::Refusals(_)
+            | tune::Error::UnknownKey { .. }
+            | tune::Error::Assignment { .. },
+        ) => "ConfigError",
+        Some(tune::Error::Checkpoint { .. }) => "CheckpointError",
+        Some(tune::Error::Io { .. }) => "FileError",
+        Some(tune::Error::Trainable { source }) => class_of(&**source),
+        _ => match error.source() {
+            Some(cause) => class_of(cause),
+            None => "TrainingError",
+        },
+    }
+}
+
+impl From<trainer::Error> for Fault {
+    fn from(error: trainer::Error) -> Self {
+        match error {
+            trainer::Error::Env(error) => error.into(),
+            error => Self::of_class(class_of(&error), tune::in_words(&error)),
+        }
+    }
+}
+
+impl From<tune::Error> for Fault {
+    fn from(error: tune::Error) -> Self {
+        Self::of_class(class_of(&error), tune::in_words(&error))
+    }
+}
+
+impl From<registry::Error> for Fault {
+    fn from(error: registry::Error) -> Self {
+        Self { class: "NotFoundError", message: error.to_string() }
+    }
+}
+
+/// The class of a bug.
+const INTERNAL: &str = "InternalError";
 
 fn internal(message: String) -> Fault {
     let message =
         format!("{message}; this is a bug of pavlov: please report it with the lines that led here");
-    Fault { class: "InternalError", message }
+    Fault { class: INTERNAL, message }
 }
 
 /// Runs `work`; a panic in it becomes a fault.

@@ -1,14 +1,21 @@
-//! The Rust half of the Python package `pavlov_rl`: native environments as numpy arrays.
+//! The Rust half of the Python package `pavlov_rl`: native environments as numpy arrays, and runs of algorithms.
 //!
-//! What Gymnasium and PettingZoo ask for beyond arrays (spaces, dictionaries, render modes) is in the Python half.
+//! What Gymnasium, PettingZoo and Stable-Baselines3 have beyond arrays (spaces, dictionaries, render modes, arguments,
+//! callbacks) is in the Python half.
 
 mod agents;
+mod algorithm;
+mod between;
 mod blocks;
+mod command;
 mod copies;
 mod fault;
 mod memory;
 mod saved;
+mod session;
+mod trained;
 mod vector;
+mod weights;
 
 use fault::raised;
 use pavlov_envs::EnvSpec;
@@ -41,6 +48,14 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<vector::NativeVector>()?;
     module.add_class::<agents::NativeAgents>()?;
+    module.add_class::<algorithm::NativeAlgorithm>()?;
+    module.add_class::<session::NativePolicy>()?;
+    module.add_class::<command::NativeEvents>()?;
+    module.add_function(wrap_pyfunction!(command::command, module)?)?;
+    module.add_function(wrap_pyfunction!(command::defaults, module)?)?;
+    module.add_function(wrap_pyfunction!(command::latest_checkpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(command::preset, module)?)?;
+    module.add_function(wrap_pyfunction!(weights::weights_of, module)?)?;
     module.add_function(wrap_pyfunction!(specs, module)?)?;
     module.add_function(wrap_pyfunction!(multi_agent_specs, module)?)
 }

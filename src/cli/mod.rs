@@ -34,6 +34,7 @@ mod trust;
 mod tune;
 mod verify;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -82,12 +83,20 @@ enum Command {
 /// }
 /// ```
 pub fn main() -> ExitCode {
+    main_from(std::env::args_os())
+}
+
+/// Runs the command with these arguments, the first of them its name, as [`main`] does with those of the process. A
+/// program in another language, whose own arguments come before the command's, calls it.
+pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    output::set_program(arguments.first());
     output::log_to_stderr();
     #[cfg(feature = "storage")]
     pavlov_storage::register();
     // In the process of a rollout worker this call runs the worker and does not return.
     rollout_main(registry::trainable);
-    let done = match Cli::parse().command {
+    let done = match Cli::parse_from(arguments).command {
         Command::Train(args) => train::train(args),
         Command::Resume(args) => resume::resume(args),
         Command::Evaluate(args) => evaluate::evaluate(args),

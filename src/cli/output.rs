@@ -1,20 +1,30 @@
 //! Output: results on standard output, everything else on standard error. A reader that has closed a stream causes no
 //! panic.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The live progress bar, which is suspended while lines are written to standard error.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// The command as the user typed it.
+static PROGRAM: OnceLock<String> = OnceLock::new();
+
+/// Sets the command as the user typed it.
+pub(super) fn set_program(typed: Option<&OsString>) {
+    let typed = typed.map(|typed| typed.to_string_lossy().into_owned()).unwrap_or_default();
+    // The first call counts: there is one command per process.
+    PROGRAM.get_or_init(|| typed);
+}
 
 /// Sets the live progress bar; `None` if there is none any more.
 pub(super) fn set_bar(bar: Option<ProgressBar>) {
@@ -34,7 +44,7 @@ fn write_stderr(bytes: &[u8]) {
 
 /// Returns the text that starts this program in a shell: `pavlov`, or the path of a user's program that calls `cli::main`.
 pub(super) fn program() -> String {
-    let typed = std::env::args().next().unwrap_or_default();
+    let typed = PROGRAM.get().cloned().unwrap_or_default();
     match Path::new(&typed).file_name() {
         Some(name) if name != "pavlov" => quoted(&typed),
         _ => "pavlov".into(),

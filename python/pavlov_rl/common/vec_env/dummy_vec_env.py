@@ -1,0 +1,96 @@
+"""`DummyVecEnv`: environments of Gymnasium, stepped one after the other."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from .base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn, stacked
+
+
+class DummyVecEnv(VecEnv):
+    """Steps environments one after the other in this process. `env_fns` are functions that make one each."""
+
+    def __init__(self, env_fns: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> None:
+        self.envs: list[gymnasium.Env[Any, Any]] = [make() for make in env_fns]
+        if len({id(env.unwrapped) for env in self.envs}) != len(self.envs):
+            raise ValueError("the functions made the same object twice; each must make an environment of its own")
+        first = self.envs[0]
+        super().__init__(len(self.envs), first.observation_space, first.action_space)
+        self.render_mode = first.render_mode
+        self.metadata = first.metadata
+        self._actions: Any = None
+        self._options: list[dict[str, Any]] = [{} for _ in self.envs]
+
+    def reset(self) -> VecEnvObs:
+        observations = []
+        for copy, env in enumerate(self.envs):
+            options = {"options": self._options[copy]} if self._options[copy] else {}
+            obs, self.reset_infos[copy] = env.reset(seed=self._seeds[copy], **options)
+            observations.append(obs)
+        self._seeds = [None] * self.num_envs
+        self._options = [{} for _ in self.envs]
+        return stacked(self.observation_space, observations)
+
+    def step_async(self, actions: Any) -> None:
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        observations, infos = [], []
+        rewards, dones = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
+        for copy, env in enumerate(self.envs):
+            obs, reward, terminated, truncated, info = env.step(self._actions[copy])
+            rewards[copy], dones[copy] = reward, terminated or truncated
+            info["TimeLimit.truncated"] = truncated and not terminated
+            if dones[copy]:
+                info["terminal_observation"] = obs
+                obs, self.reset_infos[copy] = env.reset()
+            observations.append(obs)
+            infos.append(info)
+        return stacked(self.observation_space, observations), rewards, dones, infos
+
+    def close(self) -> None:
+        for env in self.envs:
+            env.close()
+
+    def set_options(self, options: Any = None) -> None:
+        """Sets the `options` of the next reset."""
+        self._options = options if isinstance(options, list) else [dict(options or {}) for _ in self.envs]
+
+    def get_images(self) -> Sequence[NDArray[Any] | None]:
+        if self.render_mode != "rgb_array":
+            return [None for _ in self.envs]
+        pictures: list[Any] = [env.render() for env in self.envs]
+        return pictures
+
+    def render(self, mode: str | None = None) -> NDArray[Any] | None:
+        if self.render_mode == "human":
+            for env in self.envs:
+                env.render()
+            return None
+        return super().render(mode)
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        return [self.envs[copy].get_wrapper_attr(attr_name) for copy in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        for copy in self._get_indices(indices):
+            setattr(self.envs[copy].unwrapped, attr_name, value)
+
+    def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+        methods = [self.envs[copy].get_wrapper_attr(method_name) for copy in self._get_indices(indices)]
+        return [method(*args, **kwargs) for method in methods]
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
+        return [is_wrapped(self.envs[copy], wrapper_class) for copy in self._get_indices(indices)]
+
+
+def is_wrapped(env: Any, wrapper_class: type[Any]) -> bool:
+    """Whether an environment, or one inside it, is of a class."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, wrapper_class):
+            return True
+        env = env.env
+    return False

@@ -1,0 +1,224 @@
+"""Environments in Python that the Rust half steps: rows in numpy arrays on one side, Gymnasium's interfaces on the other.
+
+Copies are reset in the step that ends their episode, with a seed that the run gives, so that runs can be repeated.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from .errors import ConfigError
+from .spaces import Array, Space, member, row_dtype, width, write_row
+
+# The seeds of a run have 64 bits, and environments take 31 of them.
+_SEED = 2**31 - 1
+
+Step = tuple[Any, ...]
+
+
+class Stepper:
+    """Copies of an environment that are stepped together."""
+
+    num_envs: int
+    observation_space: Space
+    action_space: Space
+
+    def _prepare(self) -> None:
+        """Allocates the rows that the Rust half reads."""
+        shape = (self.num_envs, width(self.observation_space))
+        self._obs = np.zeros(shape, row_dtype(self.observation_space))
+        self._final_obs = np.zeros_like(self._obs)
+        self._rewards = np.zeros(self.num_envs, np.float32)
+        self._terminated = np.zeros(self.num_envs, bool)
+        self._truncated = np.zeros(self.num_envs, bool)
+        self._steps: list[Step] | None = None
+
+    def record(self, is_on: bool) -> None:
+        """Keeps the steps for callbacks from now on, or no longer."""
+        self._steps = [] if is_on else None
+
+    def take_steps(self) -> list[Step]:
+        """`actions, new_obs, rewards, dones, infos` of every step since the last call."""
+        steps = self._steps or []
+        if self._steps is not None:
+            self._steps = []
+        return steps
+
+    def reset(self, seeds: Sequence[int] | None) -> Array:
+        """Starts an episode in every copy."""
+        raise NotImplementedError
+
+    def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
+        """Moves every copy; gives observations, last observations, rewards and the two flags."""
+        raise NotImplementedError
+
+    def masks(self) -> list[bool]:
+        """Which actions are legal, copy by copy."""
+        raise NotImplementedError
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether the environments say which actions are legal."""
+        return False
+
+    def _action(self, row: Array) -> Any:
+        return member(self.action_space, row)
+
+    def _told(self) -> tuple[Array, Array, Array, Array, Array]:
+        return self._obs.ravel(), self._final_obs.ravel(), self._rewards, self._terminated, self._truncated
+
+
+def seed_of(seeds: Sequence[int] | None, copy: int) -> int | None:
+    """The seed that a copy takes."""
+    return None if seeds is None else int(seeds[copy]) & _SEED
+
+
+class EnvStepper(Stepper):
+    """Environments of Gymnasium, stepped one after the other."""
+
+    def __init__(self, envs: Sequence[gymnasium.Env[Any, Any]]) -> None:
+        self.envs = list(envs)
+        self.num_envs = len(self.envs)
+        self.observation_space, self.action_space = self.envs[0].observation_space, self.envs[0].action_space
+        for env in self.envs[1:]:
+            if env.observation_space != self.observation_space or env.action_space != self.action_space:
+                raise ConfigError("the environments of a vector have different spaces, but they must be equal")
+        self._prepare()
+
+    @property
+    def has_masks(self) -> bool:
+        return has_action_masks(self.envs[0])
+
+    def masks(self) -> list[bool]:
+        return [bool(flag) for env in self.envs for flag in np.ravel(env.get_wrapper_attr("action_masks")())]
+
+    def reset(self, seeds: Sequence[int] | None) -> Array:
+        for copy, env in enumerate(self.envs):
+            obs, _ = env.reset(seed=seed_of(seeds, copy))
+            write_row(self.observation_space, obs, self._obs[copy])
+        return self._obs.ravel()
+
+    def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
+        rows = actions.reshape(self.num_envs, -1)
+        infos: list[dict[str, Any]] = []
+        for copy, env in enumerate(self.envs):
+            obs, reward, terminated, truncated, info = env.step(self._action(rows[copy]))
+            self._rewards[copy], self._terminated[copy], self._truncated[copy] = reward, terminated, truncated
+            if terminated or truncated:
+                write_row(self.observation_space, obs, self._final_obs[copy])
+                info = {**info, "terminal_observation": obs, "TimeLimit.truncated": truncated and not terminated}
+                obs, _ = env.reset(seed=seed_of(seeds, copy))
+            write_row(self.observation_space, obs, self._obs[copy])
+            infos.append(info)
+        if self._steps is not None:
+            dones = self._terminated | self._truncated
+            self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), dones, infos))
+        return self._told()
+
+
+class VectorStepper(Stepper):
+    """A vector of Gymnasium, in any of its autoreset modes."""
+
+    def __init__(self, vector: gymnasium.vector.VectorEnv[Any, Any, Any]) -> None:
+        self.vector = vector
+        self.num_envs = vector.num_envs
+        self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
+        mode = vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._mode = AutoresetMode(mode)
+        if self._mode == AutoresetMode.NEXT_STEP:
+            problem = "the vector resets copies in the step after the end of an episode (`AutoresetMode.NEXT_STEP`)"
+            raise ConfigError(
+                f"{problem}, in which nothing can be learned; make it with `autoreset_mode=AutoresetMode.SAME_STEP`"
+            )
+        self._prepare()
+
+    def reset(self, seeds: Sequence[int] | None) -> Array:
+        # Vectors take a list of seeds, one for each copy, though the base class names a number.
+        given: Any = None if seeds is None else [seed_of(seeds, copy) for copy in range(self.num_envs)]
+        obs, _ = self.vector.reset(seed=given)
+        self._write(obs, self._obs, range(self.num_envs))
+        return self._obs.ravel()
+
+    def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
+        rows = actions.reshape(self.num_envs, -1)
+        batched = rows.reshape(self.vector.action_space.shape or (self.num_envs,))
+        obs, rewards, terminated, truncated, infos = self.vector.step(batched)
+        self._rewards[:], self._terminated[:], self._truncated[:] = rewards, terminated, truncated
+        ended = np.flatnonzero(self._terminated | self._truncated)
+        if len(ended) and self._mode == AutoresetMode.SAME_STEP:
+            for copy in ended:
+                write_row(self.observation_space, infos["final_obs"][copy], self._final_obs[copy])
+        elif len(ended):
+            self._write(obs, self._final_obs, ended)
+            mask = self._terminated | self._truncated
+            obs, _ = self.vector.reset(seed=None, options={"reset_mask": mask})
+        self._write(obs, self._obs, range(self.num_envs))
+        if self._steps is not None:
+            dones = self._terminated | self._truncated
+            told: list[dict[str, Any]] = [
+                {"TimeLimit.truncated": bool(self._truncated[copy] and not self._terminated[copy])} if dones[copy] else {}
+                for copy in range(self.num_envs)
+            ]
+            self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), dones, told))
+        return self._told()
+
+    def _write(self, obs: Any, rows: Array, copies: Any) -> None:
+        each = list(gymnasium.vector.utils.iterate(self.vector.observation_space, obs))
+        for copy in copies:
+            write_row(self.observation_space, each[copy], rows[copy])
+
+
+class VecEnvStepper(Stepper):
+    """A vector with Stable-Baselines3's interface: `reset` gives observations, and `step` gives four values."""
+
+    def __init__(self, vector: Any) -> None:
+        self.vector = vector
+        self.num_envs = int(vector.num_envs)
+        self.observation_space, self.action_space = vector.observation_space, vector.action_space
+        self._prepare()
+
+    @property
+    def has_masks(self) -> bool:
+        has_attr = getattr(self.vector, "has_attr", None)
+        return bool(has_attr("action_masks")) if has_attr is not None else False
+
+    def masks(self) -> list[bool]:
+        return [bool(flag) for mask in self.vector.env_method("action_masks") for flag in np.ravel(mask)]
+
+    def reset(self, seeds: Sequence[int] | None) -> Array:
+        if seeds is not None:
+            # Copy i takes the first seed plus i.
+            self.vector.seed(int(seeds[0]) & _SEED)
+        self._write(self.vector.reset(), self._obs)
+        return self._obs.ravel()
+
+    def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
+        rows = actions.reshape(self.num_envs, -1)
+        obs, rewards, dones, infos = self.vector.step(self._batched(rows))
+        self._rewards[:] = rewards
+        for copy, info in enumerate(infos):
+            truncated = bool(dones[copy]) and bool(info.get("TimeLimit.truncated", False))
+            self._truncated[copy], self._terminated[copy] = truncated, bool(dones[copy]) and not truncated
+            if dones[copy]:
+                write_row(self.observation_space, info["terminal_observation"], self._final_obs[copy])
+        self._write(obs, self._obs)
+        if self._steps is not None:
+            self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), np.array(dones, bool), list(infos)))
+        return self._told()
+
+    def _batched(self, rows: Array) -> NDArray[Any]:
+        return np.array([self._action(row) for row in rows])
+
+    def _write(self, obs: Any, rows: Array) -> None:
+        for copy in range(self.num_envs):
+            one = {name: part[copy] for name, part in obs.items()} if isinstance(obs, dict) else obs[copy]
+            write_row(self.observation_space, one, rows[copy])
+
+
+def has_action_masks(env: gymnasium.Env[Any, Any]) -> bool:
+    """Whether an environment has the method `action_masks`."""
+    return bool(env.has_wrapper_attr("action_masks"))

@@ -1,0 +1,197 @@
+"""Models on native environments: learning, acting, saving, and what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pavlov_rl
+from pavlov_rl import A2C, DDPG, DQN, IMPALA, PPO, SAC, TD3, TQC, RecurrentPPO
+from pavlov_rl.common.env_util import make_vec_env
+from pavlov_rl.common.evaluation import evaluate_policy
+
+SMALL = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "policy_kwargs": {"net_arch": [8]}, "seed": 0}
+LITTLE = {"learning_starts": 50, "buffer_size": 1000, "batch_size": 16, "policy_kwargs": {"net_arch": [8]}, "seed": 0}
+
+
+def weights(model):
+    return {name: array.tobytes() for name, array in model.get_parameters()["policy"].items()}
+
+
+def test_ppo_balances_the_pole():
+    model = PPO("MlpPolicy", make_vec_env("CartPole-v1", n_envs=8), n_steps=256, seed=0).learn(120_000)
+    mean, _ = evaluate_policy(model, gymnasium.make("CartPole-v1"), n_eval_episodes=20)
+    assert mean >= 475
+
+
+@pytest.mark.parametrize(
+    ("cls", "env", "arguments"),
+    [
+        (PPO, "CartPole-v1", SMALL),
+        (PPO, "Pendulum-v1", SMALL),
+        (A2C, "CartPole-v1", {"seed": 0, "policy_kwargs": {"net_arch": [8]}}),
+        (IMPALA, "CartPole-v1", {"seed": 0, "n_steps": 20}),
+        (DQN, "CartPole-v1", LITTLE),
+        (SAC, "Pendulum-v1", LITTLE),
+        (TD3, "Pendulum-v1", LITTLE),
+        (DDPG, "Pendulum-v1", LITTLE),
+        (TQC, "Pendulum-v1", LITTLE),
+        (RecurrentPPO, "CartPole-v1", SMALL),
+    ],
+)
+def test_every_algorithm_learns_acts_saves_and_goes_on_as_if_it_had_not_stopped(cls, env, arguments, tmp_path):
+    model = cls("MlpPolicy", env, **arguments)
+    before = weights(model)
+    assert model.learn(400) is model
+    assert weights(model) != before
+    assert 400 <= model.num_timesteps < 400 + 100
+    obs, _ = gymnasium.make(env).reset(seed=0)
+    action, _ = model.predict(obs, deterministic=True)
+    assert model.action_space.contains(np.asarray(action, model.action_space.dtype)[()])
+    actions, _ = model.predict(np.stack([obs, obs, obs]), deterministic=True)
+    assert actions.shape == (3, *model.action_space.shape)
+    np.testing.assert_array_equal(actions[0], action)
+
+    model.save(tmp_path / "model")
+    loaded = cls.load(tmp_path / "model.zip")
+    assert weights(loaded) == weights(model)
+    assert loaded.num_timesteps == model.num_timesteps
+    for each in (model, loaded):
+        each.learn(200, reset_num_timesteps=False)
+    assert weights(loaded) == weights(model)
+
+
+def test_equal_seeds_give_equal_weights_and_others_do_not():
+    one, same, other = (PPO("MlpPolicy", "CartPole-v1", **{**SMALL, "seed": seed}).learn(100) for seed in (1, 1, 2))
+    assert weights(one) == weights(same) != weights(other)
+
+
+def test_a_second_learn_counts_anew_or_goes_on():
+    model = PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(64)
+    assert model.learn(64).num_timesteps == 64
+    assert model.learn(64, reset_num_timesteps=False).num_timesteps == 128
+
+
+def test_off_policy_models_learn_for_exactly_the_steps_that_were_asked_for():
+    for steps in (37, 250, 1000):
+        assert SAC("MlpPolicy", "Pendulum-v1", **LITTLE).learn(steps).num_timesteps == steps
+
+
+def test_a_run_that_was_killed_goes_on_with_equal_bits(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        "from pavlov_rl import PPO\n"
+        f"model = PPO('MlpPolicy', 'CartPole-v1', **{SMALL!r})\n"
+        "model.learn(int(sys.argv[2]), out=sys.argv[1], checkpoint_freq=5)\n"
+    )
+    total = 32 * 400
+    run = subprocess.Popen([sys.executable, str(script), str(tmp_path / "killed"), str(total)])
+    checkpoints = tmp_path / "killed"
+    while not (checkpoints.is_dir() and sum(name.startswith("checkpoint_") for name in os.listdir(checkpoints)) >= 3):
+        assert run.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    resumed = PPO.resume(tmp_path / "killed")
+    assert resumed.num_timesteps == total
+    whole = PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(total, out=tmp_path / "whole")
+    assert weights(resumed) == weights(whole)
+
+
+def test_an_object_of_a_native_id_is_stepped_natively_and_one_in_a_wrapper_is_not(capsys):
+    PPO("MlpPolicy", gymnasium.make("CartPole-v1", render_mode="rgb_array"), verbose=1, **SMALL)
+    assert "own environment in Rust" in capsys.readouterr().out
+    scaled = gymnasium.wrappers.TransformReward(gymnasium.make("CartPole-v1"), lambda reward: reward / 2)
+    PPO("MlpPolicy", scaled, verbose=1, **SMALL)
+    assert "stepped in Python" in capsys.readouterr().out
+    PPO("MlpPolicy", gymnasium.make("CartPole-v1", max_episode_steps=50), verbose=1, **SMALL)
+    assert "stepped in Python" in capsys.readouterr().out
+
+
+def test_the_settings_of_an_object_are_those_of_the_native_environment():
+    model = PPO("MlpPolicy", gymnasium.make("FrozenLake-v1", is_slippery=False), **SMALL)
+    assert model._env.stepper is None and model._env.config == {"is_slippery": False}
+    assert json.loads(model.native.config())["env_config"] == {"is_slippery": False}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: PPO("MlpPolicy", "CartPole-v1", learning_rat=1e-3), "nearest: `learning_rate`"),
+        (lambda: PPO("MlpPolicy", "CartPole-v1", use_sde=True), "gSDE"),
+        (lambda: PPO("MlpPolicy", "CartPole-v1", policy_kwargs={"net_arc": [8]}), "nearest: `net_arch`"),
+        (lambda: PPO("MlpPolicy", "CartPole-v1", policy_kwargs={"features_extractor_class": int}), "Rust"),
+        (lambda: SAC("MlpPolicy", "Pendulum-v1", learning_rate=lambda left: left), "schedule"),
+        (lambda: DQN("MlpPolicy", "CartPole-v1", tau=0.5), "1.0"),
+        (lambda: TD3("MlpPolicy", "Pendulum-v1", train_freq=(1, "episode")), "episodes"),
+    ],
+)
+def test_an_argument_that_is_unknown_or_would_be_ignored_is_a_type_error_with_the_reason(make, words):
+    with pytest.raises(TypeError, match=words):
+        make()
+
+
+def test_a_setting_of_ours_overrides_and_an_unknown_one_is_refused_with_the_nearest():
+    model = PPO("MlpPolicy", "CartPole-v1", settings={"entropy_coeff": 0.02}, **SMALL)
+    assert json.loads(model.native.config())["entropy_coeff"] == 0.02
+    with pytest.raises(pavlov_rl.ConfigError, match="entropy_coeff"):
+        PPO("MlpPolicy", "CartPole-v1", settings={"entropy_coef": 0.02}, **SMALL)
+
+
+def test_an_environment_that_nobody_has_is_named():
+    with pytest.raises(pavlov_rl.NotFoundError, match="CartPol"):
+        PPO("MlpPolicy", "CartPol-v1")
+
+
+def test_a_line_is_a_schedule_of_two_points_and_ends_with_the_run():
+    model = PPO("MlpPolicy", "CartPole-v1", learning_rate=lambda left: left * 1e-3, **SMALL).learn(320)
+    assert json.loads(model.native.config())["lr_schedule"] == [[0, 1e-3], [320, 0.0]]
+
+
+def test_the_file_of_another_algorithm_or_library_is_refused_by_name(tmp_path):
+    PPO("MlpPolicy", "CartPole-v1", **SMALL).save(tmp_path / "ppo")
+    with pytest.raises(pavlov_rl.CheckpointError, match="saved by PPO"):
+        DQN.load(tmp_path / "ppo")
+    (tmp_path / "other.zip").write_bytes(b"not a zip file")
+    with pytest.raises(pavlov_rl.CheckpointError, match="no model that pavlov_rl saved"):
+        PPO.load(tmp_path / "other")
+    assert type(pavlov_rl.load(tmp_path / "ppo")) is PPO
+
+
+def test_parameters_are_numpy_arrays_that_can_be_set():
+    model, other = (PPO("MlpPolicy", "CartPole-v1", **{**SMALL, "seed": seed}) for seed in (0, 1))
+    parameters = model.get_parameters()
+    assert all(array.dtype == np.float32 for array in parameters["policy"].values())
+    other.set_parameters(parameters)
+    assert weights(other) == weights(model)
+    with pytest.raises(ValueError, match="missing"):
+        other.set_parameters({"policy": {}})
+
+
+def test_a_model_can_be_pickled():
+    import pickle
+
+    model = PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(64)
+    assert weights(pickle.loads(pickle.dumps(model))) == weights(model)
+
+
+def test_the_table_has_the_rows_that_scripts_read(capsys):
+    PPO("MlpPolicy", "CartPole-v1", verbose=1, **SMALL).learn(320, log_interval=5)
+    told = capsys.readouterr().out
+    for row in ("ep_rew_mean", "ep_len_mean", "fps", "iterations", "time_elapsed", "total_timesteps", "value_loss"):
+        assert f"|    {row}" in told
+    assert "| rollout/ " in told
+    lines = [line for line in told.splitlines() if line.startswith(("|", "-"))]
+    assert len({len(line) for line in lines}) <= 2
+
+
+def test_the_command_is_in_the_package():
+    done = subprocess.run([sys.executable, "-m", "pavlov_rl", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("pavlov ")

@@ -1,0 +1,199 @@
+"""Models on environments in Python, stepped by the thread that called `learn`."""
+
+import threading
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from pavlov_rl import DQN, PPO, SAC, MaskablePPO
+from pavlov_rl.common.action_masks import ActionMasker
+from pavlov_rl.common.callbacks import BaseCallback
+from pavlov_rl.common.evaluation import evaluate_policy
+from pavlov_rl.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+
+SMALL = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "policy_kwargs": {"net_arch": [8]}, "seed": 0}
+
+
+class Corridor(gymnasium.Env):
+    """Walk right along five fields; observations in double precision, as many environments have them."""
+
+    def __init__(self, fails_at=None):
+        self.observation_space = spaces.Box(0.0, 5.0, (1,), np.float64)
+        self.action_space = spaces.Discrete(2)
+        self.fails_at = fails_at
+        self.steps = 0
+        self.threads = set()
+        self.seeds = []
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self.at = 0
+        self.length = 0
+        return np.array([0.0]), {}
+
+    def step(self, action):
+        self.threads.add(threading.get_ident())
+        self.steps += 1
+        if self.steps == self.fails_at:
+            raise OSError("the robot is gone")
+        self.at = max(self.at + 2 * int(action) - 1, 0)
+        self.length += 1
+        return np.array([float(self.at)]), -1.0, self.at == 5, self.length == 50, {}
+
+
+def weights(model):
+    return {name: array.tobytes() for name, array in model.get_parameters()["policy"].items()}
+
+
+def test_an_environment_of_ones_own_is_learned_in_the_calling_thread():
+    env = Corridor()
+    model = PPO("MlpPolicy", env, n_steps=256, learning_rate=3e-3, seed=0).learn(10_000)
+    assert env.threads == {threading.get_ident()}
+    mean, std = evaluate_policy(model, Corridor(), n_eval_episodes=3)
+    assert (mean, std) == (-5.0, 0.0)
+
+
+def test_python_and_native_steps_give_equal_bits():
+    class Wrapped(gymnasium.Wrapper):
+        pass
+
+    native = PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(320)
+    python = PPO("MlpPolicy", Wrapped(gymnasium.make("CartPole-v1")), **SMALL)
+    assert python._env.stepper is not None
+    python.learn(320)
+    assert weights(native) == weights(python)
+
+
+def test_equal_seeds_give_equal_weights():
+    one, same = (PPO("MlpPolicy", Corridor(), **SMALL).learn(320) for _ in range(2))
+    assert weights(one) == weights(same)
+
+
+def test_an_exception_of_the_environment_arrives_as_itself_and_the_model_goes_on():
+    env = Corridor(fails_at=100)
+    model = PPO("MlpPolicy", env, **SMALL)
+    with pytest.raises(OSError, match="the robot is gone") as caught:
+        model.learn(320)
+    assert "step" in [entry.name for entry in caught.traceback]
+    model.learn(64)
+    assert model.num_timesteps == 64
+
+
+def test_an_interrupted_model_can_be_saved_and_goes_on(tmp_path):
+    class Interrupts(Corridor):
+        def step(self, action):
+            if self.steps == 70:
+                self.steps += 1
+                raise KeyboardInterrupt
+            return super().step(action)
+
+    model = SAC("MlpPolicy", gymnasium.wrappers.TransformReward(gymnasium.make("Pendulum-v1"), float), learning_starts=50, seed=0)
+    model.learn(60)
+    model = PPO("MlpPolicy", Interrupts(), **SMALL)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(320)
+    model.save(tmp_path / "model")
+    assert weights(PPO.load(tmp_path / "model", env=Corridor())) == weights(model)
+    model.learn(64)
+
+
+@pytest.mark.parametrize("vector", [DummyVecEnv, SubprocVecEnv])
+def test_vectors_of_stable_baselines_shape_are_learned_on(vector):
+    envs = vector([Corridor, Corridor, Corridor])
+    model = PPO("MlpPolicy", envs, **SMALL).learn(192)
+    assert model.n_envs == 3 and model.num_timesteps == 192
+    envs.close()
+
+
+def test_vectors_of_gymnasium_are_learned_on():
+    mode = gymnasium.vector.AutoresetMode.SAME_STEP
+    envs = gymnasium.vector.SyncVectorEnv([Corridor, Corridor], autoreset_mode=mode)
+    assert PPO("MlpPolicy", envs, **SMALL).learn(128).num_timesteps == 128
+    with pytest.raises(ValueError, match="SAME_STEP"):
+        PPO("MlpPolicy", gymnasium.vector.SyncVectorEnv([Corridor]), **SMALL)
+
+
+def test_normalised_statistics_are_saved_and_loaded(tmp_path):
+    envs = VecNormalize(DummyVecEnv([Corridor]))
+    model = PPO("MlpPolicy", envs, **SMALL).learn(128)
+    assert model.get_vec_normalize_env() is envs and envs.obs_rms.count > 100
+    envs.save(tmp_path / "statistics.pkl")
+    again = VecNormalize.load(tmp_path / "statistics.pkl", DummyVecEnv([Corridor]))
+    again.training = again.norm_reward = False
+    np.testing.assert_array_equal(again.obs_rms.mean, envs.obs_rms.mean)
+    evaluate_policy(model, again, n_eval_episodes=2, warn=False)
+
+
+class Parts(gymnasium.Env):
+    """Observations of two parts, and actions of two choices."""
+
+    observation_space = spaces.Dict({"where": spaces.Box(-1, 1, (2,)), "what": spaces.Discrete(3)})
+    action_space = spaces.MultiDiscrete([2, 3])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.length = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.length += 1
+        return self.observation_space.sample(), float(action[0]), False, self.length == 10, {}
+
+
+def test_observations_of_several_parts_are_learned_from():
+    model = PPO("MultiInputPolicy", Parts(), **SMALL).learn(64)
+    action, _ = model.predict(Parts().reset()[0])
+    assert Parts.action_space.contains(action)
+
+
+def test_dqn_learns_in_python():
+    DQN("MlpPolicy", Corridor(), learning_starts=50, buffer_size=500, seed=0).learn(300)
+
+
+def test_illegal_actions_are_never_chosen():
+    class Legal(Corridor):
+        def step(self, action):
+            assert action == 1, "only one action is legal"
+            return super().step(action)
+
+    env = ActionMasker(Legal(), lambda _: [False, True])
+    model = MaskablePPO("MlpPolicy", env, **SMALL).learn(128)
+    action, _ = model.predict(np.array([0.0]), action_masks=[False, True])
+    assert action == 1
+
+
+def test_gym_environments_of_old_are_refused_by_name():
+    class Old:
+        observation_space, action_space = Corridor().observation_space, Corridor().action_space
+
+        def reset(self):
+            return 0.0
+
+        def step(self, action):
+            return 0.0, 0.0, False, {}
+
+    with pytest.raises(TypeError, match="Gymnasium"):
+        PPO("MlpPolicy", Old())
+
+
+class Keeps(BaseCallback):
+    def __init__(self):
+        super().__init__()
+        self.told = []
+
+    def _on_step(self):
+        self.told.append((self.num_timesteps, self.locals["rewards"].copy(), self.locals["dones"].copy()))
+        return self.num_timesteps < 96
+
+
+def test_callbacks_are_told_of_every_step_and_can_end_training():
+    keeps = Keeps()
+    model = PPO("MlpPolicy", Corridor(), **SMALL).learn(320, callback=keeps)
+    assert [steps for steps, _, _ in keeps.told] == list(range(1, 97))
+    assert all(rewards == -1.0 for _, rewards, _ in keeps.told)
+    assert model.num_timesteps == 96
+    assert len(model.ep_info_buffer) == sum(dones.any() for _, _, dones in keeps.told)
