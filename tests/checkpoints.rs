@@ -382,19 +382,19 @@ fn a_checkpoint_says_what_was_trained_on_what() {
 }
 
 /// The checkpoints in `tests/first_layout` were saved by commit bf6727f: two iterations of PPO on two workers with fragments
-/// that were sampled ahead, of PPO without workers, and of DQN with prioritised replay. `next.json` is what that commit,
-/// restored from them, said of its next iteration, and its weights afterwards.
+/// that were sampled ahead, of PPO without workers, and of DQN with prioritised replay. Saved environments had another layout
+/// then.
 #[test]
-fn checkpoints_of_the_first_layout_are_restored_and_go_on_with_its_numbers() {
-    fn restored<T: Trainer>(name: &str, sampled: f64, trained: f64) {
+fn checkpoints_of_the_first_layout_are_refused_by_their_version_and_their_policies_are_read() {
+    fn read<T: Trainer>(name: &str) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/first_layout").join(name);
-        let json = |file: &str| -> Value {
-            serde_json::from_slice(&fs::read(path.join(file)).expect("a file")).expect("JSON")
-        };
-        let settings: T =
-            serde_json::from_value(json("settings.json")["config"].clone()).expect("settings of today");
+        let text = fs::read(path.join("settings.json")).expect("settings");
+        let saved: Value = serde_json::from_slice(&text).expect("JSON");
+        let settings: T = serde_json::from_value(saved["config"].clone()).expect("settings of today");
         let mut driver = quiet(settings, "CartPole-v1").expect("a driver");
-        driver.restore(&path).expect("a checkpoint that fits");
+        let version = "its layout has version 1, but this version of pavlov reads version 2";
+        crate::support::refused(driver.restore(&path), &["environment state", version]);
+        driver.restore_policies(&path).expect("policies");
         let policies = State::read(&path, "policies").expect("the policies");
         let weights = driver.get_weights().expect("weights");
         assert!(weights.array_names().count() > 4);
@@ -403,39 +403,8 @@ fn checkpoints_of_the_first_layout_are_restored_and_go_on_with_its_numbers() {
             let saved = policies.array(&format!("{policy}.weights.{rest}")).expect("the same weight");
             assert_eq!(weights.array(weight).expect("its numbers"), saved, "{weight}");
         }
-        let counts = |result: &Metrics| {
-            ["num_env_steps_sampled", "num_env_steps_trained"].map(|key| number(result, key))
-        };
-        let result = driver.train().expect("a result");
-        assert_eq!(counts(&result), [sampled, trained]);
-        assert_eq!(number(&result, "num_agent_steps_sampled"), sampled);
-        assert_eq!(driver.iteration(), 3);
-
-        // Sums of floats differ between processors in their last digits.
-        let same = |what: &str, found: f64, wanted: &Value, tolerance: f64| {
-            let wanted = wanted.as_f64().expect("a number");
-            let off = (found - wanted).abs();
-            assert!(off <= tolerance * wanted.abs().max(0.1), "{name}, {what}: {found}, but it was {wanted}");
-        };
-        let next = json("next.json");
-        let found = number(&result, "episode_reward_mean");
-        same("episode_reward_mean", found, &next["episode_reward_mean"], 0.0);
-        let stats = next["learner_stats"].as_object().expect("statistics");
-        assert!(stats.len() > 6);
-        // Joined from moments since then.
-        for (key, wanted) in stats.iter().filter(|(key, _)| *key != "vf_explained_var") {
-            let found = number(&result, &format!("info.learner.default_policy.learner_stats.{key}"));
-            same(key, found, wanted, 1e-5);
-        }
-        let weights = driver.get_weights().expect("weights");
-        for (weight, wanted) in next["weights"].as_object().expect("weights") {
-            let found = floats(&weights.tensor(weight).expect("the same weight"));
-            let wanted = wanted.as_array().expect("numbers");
-            assert_eq!(found.len(), wanted.len());
-            found.iter().zip(wanted).for_each(|(&found, wanted)| same(weight, found, wanted, 1e-6));
-        }
     }
-    restored::<Ppo>("ppo", 48.0, 48.0);
-    restored::<Ppo>("ppo_alone", 96.0, 96.0);
-    restored::<Dqn>("dqn", 48.0, 44.0);
+    read::<Ppo>("ppo");
+    read::<Ppo>("ppo_alone");
+    read::<Dqn>("dqn");
 }

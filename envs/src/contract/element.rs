@@ -76,16 +76,24 @@ pub trait Element:
 macro_rules! with_scalar {
     ($dtype:expr, $T:ident => $with:expr) => {
         match $dtype {
-            $crate::DType::U8 => $crate::contract::element::with_scalar!(@ u8, $T, $with),
-            $crate::DType::I64 => $crate::contract::element::with_scalar!(@ i64, $T, $with),
-            $crate::DType::F32 => $crate::contract::element::with_scalar!(@ f32, $T, $with),
-            $crate::DType::F64 => $crate::contract::element::with_scalar!(@ f64, $T, $with),
+            $crate::DType::U8 => {
+                type $T = u8;
+                $with
+            }
+            $crate::DType::I64 => {
+                type $T = i64;
+                $with
+            }
+            $crate::DType::F32 => {
+                type $T = f32;
+                $with
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $with
+            }
         }
     };
-    (@ $scalar:ty, $T:ident, $with:expr) => {{
-        type $T = $scalar;
-        $with
-    }};
 }
 pub(crate) use with_scalar;
 

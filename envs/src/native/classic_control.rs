@@ -22,7 +22,7 @@ pub use mountain_car_continuous::{
 };
 pub use pendulum::{Pendulum, PendulumConfig, PendulumReset, PendulumVector};
 
-use super::entry::{Entry, classic, single};
+use super::entry::{Entry, classic};
 
 /// Returns the registry entries of classic control.
 pub(super) fn entries() -> Vec<Entry> {
@@ -58,13 +58,6 @@ pub(super) fn entries() -> Vec<Entry> {
             Some(-100.0),
             AcrobotVector::new,
         ),
-        single(
-            "StatelessCartPole-v1",
-            "balance a pole on a cart without being told how fast they move: remember",
-            Some(500),
-            Some(475.0),
-            None,
-            stateless_cartpole::make,
-        ),
+        stateless_cartpole::entry(),
     ]
 }

@@ -1,6 +1,6 @@
 //! What an exported function takes and gives, in words, for those who call it.
 
-use pavlov_envs::Space;
+use pavlov_envs::{DType, Space};
 use serde::Serialize;
 use serde_json::json;
 
@@ -38,7 +38,12 @@ impl Signature {
         let shape: Vec<String> = shape.iter().map(ToString::to_string).collect();
         let takes = format!(
             "{} [rows, {}], observations of {observation_space} as the environment writes them",
-            observation_space.dtype(),
+            match observation_space.dtype() {
+                DType::U8 => "uint8",
+                DType::I64 => "int64",
+                DType::F32 => "float32",
+                DType::F64 => "float64",
+            },
             shape.join(", ")
         );
         let meaning = match action_space {

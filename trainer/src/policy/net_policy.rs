@@ -153,6 +153,20 @@ impl PolicyClass {
     }
 }
 
+/// The [`action_inputs`](NetPolicy::action_inputs) of the observations that `seen` has.
+fn inputs<'a, P: NetPolicy>(
+    policy: &P,
+    learner: &'a mut Learner,
+    seen: Seen<'_>,
+    noise: Option<Stream>,
+    columns: usize,
+) -> Result<&'a [f32]> {
+    let Seen { obs, mask, memory, resets, .. } = seen;
+    let remembered = (learner.memory_width() > 0).then_some(Remembered { memory, resets, lengths: None });
+    learner
+        .evaluate(Observed { obs, mask, remembered }, noise, columns, |net, x| policy.action_inputs(net, x))
+}
+
 impl<P: NetPolicy> Policy for Networked<P> {
     fn step_columns(&self) -> Vec<(Column, usize)> {
         self.policy.step_columns()
@@ -171,25 +185,13 @@ impl<P: NetPolicy> Policy for Networked<P> {
         // The noise of noisy layers depends on the run's step alone, so workers need no state for it.
         let noise =
             (learner.is_noisy() && seen.explore).then(|| Stream::new(*seed, "noisy acting", seen.timestep));
-        let remembered = (learner.memory_width() > 0).then_some(Remembered {
-            memory: seen.memory,
-            resets: seen.resets,
-            lengths: None,
-        });
-        let observed = Observed { obs: seen.obs, mask: seen.mask, remembered };
-        let inputs = learner.evaluate(observed, noise, *columns, |net, x| policy.action_inputs(net, x))?;
+        let inputs = inputs(policy, learner, seen, noise, *columns)?;
         policy.act(inputs, act)
     }
 
     fn outputs(&mut self, seen: Seen<'_>) -> Result<Vec<f32>> {
         let Self { policy, learner, columns, .. } = self;
-        let remembered = (learner.memory_width() > 0).then_some(Remembered {
-            memory: seen.memory,
-            resets: seen.resets,
-            lengths: None,
-        });
-        let observed = Observed { obs: seen.obs, mask: seen.mask, remembered };
-        Ok(learner.evaluate(observed, None, *columns, |net, x| policy.action_inputs(net, x))?.to_vec())
+        Ok(inputs(policy, learner, seen, None, *columns)?.to_vec())
     }
 
     fn recording(&self, options: Option<usize>) -> Result<Recording> {

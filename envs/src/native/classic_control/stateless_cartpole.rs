@@ -1,7 +1,10 @@
 //! CartPole without its two velocities (RLlib's `StatelessCartPole`), which a policy can balance only with memory.
 
 use super::cartpole::{CartPole, CartPoleConfig};
-use crate::{Env, Result, Space, wrappers::TransformObservation};
+use crate::native::entry::{Entry, limited, spec};
+use crate::registry::creator::{split_threads, stepped};
+use crate::registry::env_config::decode_config;
+use crate::{Env, EnvCreator, Result, Space, wrappers::TransformObservation};
 
 /// Copies the cart's position and the pole's angle out of an observation of CartPole.
 type Positions = fn(&[f32], &mut [f32]);
@@ -9,7 +12,19 @@ type Positions = fn(&[f32], &mut [f32]);
 /// A [`CartPole`] whose observation is the cart's position and the pole's angle, without velocities.
 pub(super) type StatelessCartPole = TransformObservation<CartPole, f32, Positions>;
 
-pub(super) fn make(config: CartPoleConfig) -> Result<StatelessCartPole> {
+/// Returns the registry entry. Each copy is made anew, since a clone would begin with the same random stream.
+pub(super) fn entry() -> Entry {
+    let id = "StatelessCartPole-v1";
+    let summary = "balance a pole on a cart without being told how fast they move: remember";
+    let creator = EnvCreator::new(id, move |config, num_envs| {
+        let (config, num_threads) = split_threads::<CartPoleConfig>(id, config)?;
+        let config: CartPoleConfig = decode_config(id, &config)?;
+        stepped(num_envs, num_threads, || make(config))
+    });
+    limited(spec(id, summary, Some(500), Some(475.0)), creator)
+}
+
+fn make(config: CartPoleConfig) -> Result<StatelessCartPole> {
     let env = CartPole::new(config);
     let Space::Box { low, high, .. } = env.observation_space() else {
         unreachable!("CartPole observes a Box")
