@@ -227,7 +227,7 @@ impl LearnerGroup {
         }
         match result {
             Ok(reply) => Ok(Some((worker, reply))),
-            Err(Fault::App(reason) | Fault::Dead(reason)) => Err((worker + 1, reason)),
+            Err(fault) => Err((worker + 1, fault.reason())),
         }
     }
 
