@@ -149,11 +149,6 @@ impl Records {
         self.setting(key)?.as_str()
     }
 
-    /// Whether the algorithm learns from a replay buffer.
-    pub(crate) fn is_off_policy(&self) -> bool {
-        self.config.contains_key("replay_buffer_config")
-    }
-
     /// A statistic of each policy, over the results that have it: the policy's name, and steps with values.
     pub(crate) fn statistic(&self, key: &str) -> BTreeMap<&str, Vec<(u64, f64)>> {
         let mut found: BTreeMap<&str, Vec<(u64, f64)>> = BTreeMap::new();
