@@ -155,3 +155,8 @@ struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/install.md")]
 struct Install;
+
+/// The Rust blocks of the page about callbacks, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/callbacks.md")]
+struct CallbacksPage;

@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::output::{print_json, print_table};
+use super::exit::usage;
+use super::output::{print_json, print_table, program};
 use crate::{envs, presets, registry};
 
 /// List algorithms, environments or presets
@@ -12,6 +13,8 @@ use crate::{envs, presets, registry};
     What an environment needs: nothing, or a Python that has the package (PAVLOV_PYTHON, or `python` in the env_config).")]
 pub(super) struct ListArgs {
     what: What,
+    /// With presets: the algorithm whose presets are listed
+    algorithm: Option<String>,
     /// Print a JSON list of objects
     #[arg(long)]
     json: bool,
@@ -25,25 +28,14 @@ enum What {
 }
 
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<()> {
+    if let (Some(name), What::Algorithms | What::Envs) = (&args.algorithm, args.what) {
+        return Err(usage(format!("`{name}` selects presets: `{} list presets {name}`", program())));
+    }
     let (columns, rows) = match args.what {
         What::Algorithms => (vec!["name", "summary"], algorithms()),
-        What::Envs => {
-            let columns = vec![
-                "id",
-                "observation_space",
-                "action_space",
-                "max_episode_steps",
-                "reward_threshold",
-                "needs",
-                "summary",
-            ];
-            let mut rows = envs()?;
-            if !args.json {
-                rows.extend(bridged());
-            }
-            (columns, rows)
-        }
-        What::Presets => (vec!["name", "algorithm", "env", "stop"], presets()?),
+        What::Envs if args.json => (Vec::new(), envs()?),
+        What::Envs => return envs_table(&envs()?),
+        What::Presets => (vec!["name", "algorithm", "env", "stop"], presets(args.algorithm.as_deref())?),
     };
     if args.json {
         return print_json(&rows).map(drop);
@@ -91,22 +83,91 @@ fn envs() -> anyhow::Result<Vec<Value>> {
     Ok(rows)
 }
 
-/// Rows for the environments in Python, which are named by a pattern.
-fn bridged() -> [Value; 2] {
-    [
-        json!({"id": "py:ENV_ID", "needs": "Python, gymnasium", "summary": "any environment of Gymnasium"}),
-        json!({"id": "pz:MODULE", "needs": "Python, pettingzoo", "summary": "any parallel one of PettingZoo (several agents)"}),
-    ]
+/// Numbers of components of observations and actions of Gymnasium's MuJoCo environments, for a machine without MuJoCo.
+const MUJOCO: [(&str, usize, usize); 11] = [
+    ("HalfCheetah-v5", 17, 6),
+    ("Hopper-v5", 11, 3),
+    ("Walker2d-v5", 17, 6),
+    ("Swimmer-v5", 8, 2),
+    ("Ant-v5", 105, 8),
+    ("Humanoid-v5", 348, 17),
+    ("HumanoidStandup-v5", 348, 17),
+    ("InvertedPendulum-v5", 4, 1),
+    ("InvertedDoublePendulum-v5", 9, 1),
+    ("Reacher-v5", 10, 2),
+    ("Pusher-v5", 23, 7),
+];
+
+/// Columns of the table of environments, so that it fits a window of usual width.
+const WIDTH: usize = 100;
+
+/// Prints the environments in lines of at most [`WIDTH`] columns, with short spaces; `--json` has the whole ones.
+fn envs_table(rows: &[Value]) -> anyhow::Result<()> {
+    let mut table = vec![["id", "observation", "action", "limit", "summary"].map(str::to_owned).to_vec()];
+    for row in rows {
+        let id = cell(&row["id"]);
+        let known = MUJOCO.iter().find(|(name, ..)| *name == id);
+        let space = |key: &str, number: fn(&(&str, usize, usize)) -> usize| match (&row[key], known) {
+            (Value::Null, Some(known)) => numbers(number(known)),
+            (Value::Null, None) => "-".into(),
+            (text, _) => short(text.as_str().unwrap_or_default()),
+        };
+        let [observation, action] =
+            [space("observation_space", |known| known.1), space("action_space", |known| known.2)];
+        table.push(vec![id, observation, action, cell(&row["max_episode_steps"]), cell(&row["summary"])]);
+    }
+    // The environments in Python are named by a pattern.
+    for (id, summary) in [
+        ("py:ENV_ID", "any environment of Gymnasium (needs Python, gymnasium)"),
+        ("pz:MODULE", "any parallel one of PettingZoo (needs Python, pettingzoo)"),
+    ] {
+        table.push(vec![id.into(), "-".into(), "-".into(), "-".into(), summary.into()]);
+    }
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let before: usize = (0..4).map(|column| width(column) + 2).sum();
+    for row in &mut table {
+        row[4] = cut(&row[4], WIDTH.saturating_sub(before));
+    }
+    print_table(&table).map(drop)
 }
 
-fn presets() -> anyhow::Result<Vec<Value>> {
-    let row = |name| {
+fn numbers(count: usize) -> String {
+    if count == 1 { "1 number".into() } else { format!("{count} numbers") }
+}
+
+/// A space in few characters: `Box(-1, 1, [17], float32)` is `17 numbers`, and an image `64x64x3`.
+fn short(space: &str) -> String {
+    let shape = space.strip_prefix("Box(").and_then(|rest| {
+        let inside = rest.rsplit_once('[').or_else(|| rest.rsplit_once('('))?.1;
+        let inside = inside.split([']', ')']).next()?;
+        inside.split(',').map(|n| n.trim().parse::<usize>().ok()).collect::<Option<Vec<usize>>>()
+    });
+    match shape.as_deref() {
+        Some([count]) => numbers(*count),
+        Some(shape) => shape.iter().map(ToString::to_string).collect::<Vec<_>>().join("x"),
+        None => cut(space, 16),
+    }
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.into();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn presets(algorithm: Option<&str>) -> anyhow::Result<Vec<Value>> {
+    let wanted = algorithm.map(registry::algorithm).transpose()?;
+    let mut rows = Vec::new();
+    for name in presets::names() {
         let preset = presets::preset(name)?;
-        let algorithm = preset.algorithm;
-        let env = preset.env;
-        Ok(json!({"name": name, "algorithm": algorithm, "env": env, "stop": preset.stop}))
-    };
-    presets::names().map(row).collect()
+        if wanted.as_ref().is_none_or(|entry| preset.algorithm.eq_ignore_ascii_case(entry.name())) {
+            let algorithm = preset.algorithm;
+            let env = preset.env;
+            rows.push(json!({"name": name, "algorithm": algorithm, "env": env, "stop": preset.stop}));
+        }
+    }
+    Ok(rows)
 }
 
 fn cell(value: &Value) -> String {

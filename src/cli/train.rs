@@ -51,9 +51,6 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     if let Some(translation) = &settings.translation {
         args.report.say(translation);
     }
-    if let Some(hint) = &settings.hint {
-        args.report.say(hint);
-    }
     let mut stop = stop_criteria(&settings.stop).map_err(|error| settings.lines.place(error))?;
     stop.lay_over(&assignments(&args.stop)?)?;
     start(NewRun {
@@ -62,6 +59,7 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
         config: settings.resolved.config,
         stop,
         lines: settings.lines,
+        hint: settings.hint,
         out: args.out,
         checkpoint_freq: args.checkpoint_freq,
         checkpoint_at_end: args.checkpoint_at_end,
@@ -78,6 +76,8 @@ pub(super) struct NewRun {
     pub(super) stop: StoppingCriteria,
     /// Line numbers of the settings in the `--config` or sweep file.
     pub(super) lines: Lines,
+    /// The first line of the run, about presets.
+    pub(super) hint: Option<String>,
     pub(super) out: Option<PathBuf>,
     pub(super) checkpoint_freq: u64,
     pub(super) checkpoint_at_end: bool,
@@ -101,6 +101,9 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
         ..RunOptions::default()
     };
     let driver = entry.build(env.clone(), config, options).map_err(|error| new.lines.place(error))?;
+    if let Some(hint) = &new.hint {
+        new.report.say(hint);
+    }
     let run = RunFile {
         pavlov: env!("CARGO_PKG_VERSION").into(),
         algorithm: entry.name().into(),

@@ -185,6 +185,7 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
         env,
         stop,
         lines,
+        hint: None,
         out: args.out,
         checkpoint_freq: file.checkpoint.checkpoint_frequency.unwrap_or(0),
         checkpoint_at_end: file.checkpoint.checkpoint_at_end.unwrap_or(true),

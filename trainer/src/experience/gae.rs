@@ -57,8 +57,10 @@ pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
     out
 }
 
-/// For each number of `x` its discounted sum with all later numbers: `y_t = x_t + gamma y_{t+1}`.
-pub fn discount_cumsum(x: &[f32], gamma: f32) -> Vec<f32> {
+/// For each number of `x` its discounted sum with all later numbers: `y_t = x_t + gamma y_{t+1}`. The sums are computed in
+/// f32; `gamma` is a f64 as in the settings.
+pub fn discount_cumsum(x: &[f32], gamma: f64) -> Vec<f32> {
+    let gamma = gamma as f32;
     let mut sums = x.to_vec();
     for t in (1..sums.len()).rev() {
         sums[t - 1] += gamma * sums[t];

@@ -250,7 +250,11 @@ impl Health {
         owed: Option<PendingRequest>,
         revive: &mut impl FnMut() -> Vec<Request>,
     ) -> Result<Option<Event>> {
-        let (Fault::App(reason) | Fault::Dead(reason)) = fault;
+        if matches!(fault, Fault::Setting { .. }) {
+            // A new worker would refuse the setting as well.
+            return Err(fault.clone().into_error(worker + 1));
+        }
+        let reason = fault.reason();
         let error = |reason| Err(Error::Worker { worker: worker + 1, reason });
         let condition = &mut self.workers[worker];
         condition.failures += 1;

@@ -11,7 +11,7 @@ use crate::learn::engines::Together;
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::sample::{Follow, Reply, Request, WorkerNames, WorkerSpec};
 use crate::settings::Common;
-use crate::workers::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
+use crate::workers::transport::{Asked, Completion, ProcessPool, RayPool, WorkerPool};
 use pavlov_train::SocketCollective;
 use pavlov_tune::processes::{listen, listen_here, meet};
 use pavlov_tune::{WorkerTransport, Workers};
@@ -227,7 +227,7 @@ impl LearnerGroup {
         }
         match result {
             Ok(reply) => Ok(Some((worker, reply))),
-            Err(Fault::App(reason) | Fault::Dead(reason)) => Err((worker + 1, reason)),
+            Err(fault) => Err((worker + 1, fault.reason())),
         }
     }
 

@@ -13,6 +13,51 @@ pub enum Fault {
     App(String),
     /// The worker is gone, for this reason.
     Dead(String),
+    /// A setting breaks a rule that only the worker could check: no other worker would do better.
+    Setting {
+        /// The key as the user writes it.
+        key: String,
+        /// The value of the setting.
+        value: String,
+        /// The rule and the way out.
+        rule: String,
+    },
+}
+
+impl Fault {
+    /// The fault of a worker that is alive and reports this error.
+    pub(crate) fn of(error: &Error) -> Self {
+        match error {
+            Error::Config { key, value, rule } => {
+                Self::Setting { key: key.clone(), value: value.clone(), rule: rule.clone() }
+            }
+            error => Self::App(error.to_string()),
+        }
+    }
+
+    /// The fault of a worker that this error ends.
+    pub(crate) fn of_end(error: &Error) -> Self {
+        match Self::of(error) {
+            Self::App(reason) => Self::Dead(reason),
+            setting => setting,
+        }
+    }
+
+    /// The reason in words.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::App(reason) | Self::Dead(reason) => reason.clone(),
+            Self::Setting { key, value, rule } => Error::config(key, value, rule).to_string(),
+        }
+    }
+
+    /// The error of a run that cannot go on without this worker. A setting is to blame itself, not the worker.
+    pub(crate) fn into_error(self, worker: usize) -> Error {
+        match self {
+            Self::App(reason) | Self::Dead(reason) => Error::Worker { worker, reason },
+            Self::Setting { key, value, rule } => Error::Config { key, value, rule },
+        }
+    }
 }
 
 /// The reply to one request, or the reason why there is none.
@@ -90,8 +135,8 @@ pub(crate) fn validate(pool: &mut dyn WorkerPool, mut starts: Vec<u64>, common: 
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         match pool.next(left)? {
             Some(Completion { worker, request, result, .. }) => {
-                if let Err(Fault::App(reason) | Fault::Dead(reason)) = result {
-                    return Err(Error::Worker { worker: worker + 1, reason });
+                if let Err(fault) = result {
+                    return Err(fault.into_error(worker + 1));
                 }
                 starts.retain(|start| *start != request);
                 ready[worker] = true;

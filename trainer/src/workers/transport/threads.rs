@@ -62,25 +62,25 @@ impl ThreadPool {
             };
             let during = || format!("making the environments of worker {}", worker + 1);
             let mut rollout_worker =
-                catch(during, || RolloutWorker::new(spec, worker + 1)).map_err(|error| error.to_string());
-            let dead = |reason: &String| Fault::Dead(reason.clone());
-            send(start, rollout_worker.as_ref().map(|_| Reply::Done).map_err(dead));
+                catch(during, || RolloutWorker::new(spec, worker + 1)).map_err(|error| Fault::of_end(&error));
+            send(start, rollout_worker.as_ref().map(|_| Reply::Done).map_err(Fault::clone));
             // The loop ends when the pool drops its sender.
             for (request, body) in inbox {
                 let alive = match &mut rollout_worker {
                     Ok(alive) => alive,
-                    Err(reason) => {
-                        send(request, Err(Fault::Dead(reason.clone())));
+                    Err(fault) => {
+                        send(request, Err(fault.clone()));
                         continue;
                     }
                 };
                 let result = match catch(|| format!("worker {}", worker + 1), || alive.handle(body)) {
                     Ok(reply) => Ok(reply),
                     Err(error @ Error::Panic { .. }) => {
-                        rollout_worker = Err(error.to_string());
-                        Err(Fault::Dead(error.to_string()))
+                        let fault = Fault::of_end(&error);
+                        rollout_worker = Err(fault.clone());
+                        Err(fault)
                     }
-                    Err(error) => Err(Fault::App(error.to_string())),
+                    Err(error) => Err(Fault::of(&error)),
                 };
                 if !send(request, result) {
                     return;

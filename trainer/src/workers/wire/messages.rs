@@ -126,13 +126,16 @@ fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
 
 /// Returns the content of the frame that says why a request has no reply.
 fn fault(fault: &Fault) -> Message<'static> {
-    let (kind, Fault::App(reason) | Fault::Dead(reason)) = match fault {
-        Fault::App(_) => ("app", fault),
-        Fault::Dead(_) => ("dead", fault),
-    };
     // Text can always be written as JSON.
-    let message = Message::default().with("fault", &kind);
-    message.and_then(|message| message.with("reason", reason)).unwrap_or_default()
+    let message = |kind: &str| Message::default().with("fault", &kind);
+    let message = match fault {
+        Fault::App(reason) => message("app").and_then(|message| message.with("reason", reason)),
+        Fault::Dead(reason) => message("dead").and_then(|message| message.with("reason", reason)),
+        Fault::Setting { key, value, rule } => {
+            message("setting").and_then(|message| message.with("reason", &(key, value, rule)))
+        }
+    };
+    message.unwrap_or_default()
 }
 
 /// Returns the reply that a frame carries, or the reason why there is none.
@@ -165,10 +168,13 @@ fn to_reply(Frame { op, mut message, .. }: Frame) -> Result<Result<Reply, Fault>
         Op::Filters => Reply::Filters(message.get("filters")?),
         Op::Listens => Reply::Listens(message.get("address")?),
         Op::Fault => {
-            let reason = message.get("reason")?;
             return Ok(Err(match message.get::<String>("fault")?.as_str() {
-                "app" => Fault::App(reason),
-                _ => Fault::Dead(reason),
+                "app" => Fault::App(message.get("reason")?),
+                "setting" => {
+                    let (key, value, rule) = message.get("reason")?;
+                    Fault::Setting { key, value, rule }
+                }
+                _ => Fault::Dead(message.get("reason")?),
             }));
         }
         other => return Err(damaged(format!("{other:?} is no answer"))),

@@ -109,7 +109,7 @@ fn work(
         Ok(made) => made,
         Err(error) => {
             // If the trainer is gone, nobody needs this reply.
-            let _ = to.put(start, &Err(Fault::Dead(error.to_string())));
+            let _ = to.put(start, &Err(Fault::of_end(&error)));
             return;
         }
     };
@@ -120,7 +120,7 @@ fn work(
         let answer = match catch(|| format!("worker {worker}"), || rollout_worker.handle(body)) {
             Ok(reply) => Ok(reply),
             Err(error @ Error::Panic { .. }) => Err(Fault::Dead(error.to_string())),
-            Err(error) => Err(Fault::App(error.to_string())),
+            Err(error) => Err(Fault::of(&error)),
         };
         // A reply that cannot be written does not end the worker: the trainer gets the reason instead.
         sent = to.put(number, &answer).or_else(|error| to.put(number, &Err(Fault::App(error.to_string()))));
