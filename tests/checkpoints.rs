@@ -14,9 +14,7 @@ use pavlov::trainer::state::State;
 use pavlov::tune::{checkpoint, difference, validate_save_restore};
 use serde_json::Value;
 
-use crate::support::{
-    floats, going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo, with_off_policy,
-};
+use crate::support::{going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo, with_off_policy};
 
 /// A PPO run with two iterations behind it, and its checkpoint.
 fn saved(home: &Path) -> PathBuf {
