@@ -153,9 +153,10 @@ class Learning:
             return
         actions, obs, rewards, terminated, truncated, ended, final_obs = model.native.take_steps()
         n = env.num_envs
-        all_actions = actions.reshape(-1, n, actions.size // max(rewards.size, 1))
-        all_obs = obs.reshape(-1, n, obs.size // max(rewards.size, 1))
-        last = dict(zip(ended.tolist(), final_obs.reshape(len(ended), -1)))
+        rows = max(rewards.size, 1)
+        all_actions = actions.reshape(-1, n, actions.size // rows)
+        all_obs = obs.reshape(-1, n, obs.size // rows)
+        last = dict(zip(ended.tolist(), final_obs.reshape(len(ended), obs.size // rows)))
         rewards, dones = rewards.reshape(-1, n), (terminated | truncated).reshape(-1, n)
         started = model.start_time
         for at in range(len(rewards)):
