@@ -197,3 +197,16 @@ def test_callbacks_are_told_of_every_step_and_can_end_training():
     assert all(rewards == -1.0 for _, rewards, _ in keeps.told)
     assert model.num_timesteps == 96
     assert len(model.ep_info_buffer) == sum(dones.any() for _, _, dones in keeps.told)
+
+
+def test_masks_of_native_environments_are_obeyed_when_a_model_is_evaluated():
+    from pavlov_rl.common.env_util import make_vec_env
+
+    envs = make_vec_env("Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3", n_envs=2)
+    assert envs.has_attr("action_masks")
+    model = MaskablePPO("MlpPolicy", envs, **SMALL).learn(64)
+    asked = []
+    predict = model.predict
+    model.predict = lambda *values, **named: asked.append(named["action_masks"].shape) or predict(*values, **named)
+    evaluate_policy(model, envs, n_eval_episodes=2)
+    assert set(asked) == {(2, 6)}
