@@ -105,6 +105,9 @@ class Learning:
                     break
         finally:
             self._record(False)
+            # Ctrl-C may have come between an iteration and its result here.
+            model._is_changed = True
+            model.num_timesteps = model.native.timesteps() - model._offset
             if hooks is not None:
                 hooks.on_training_end()
 
