@@ -48,6 +48,8 @@ class Learning:
         self.checkpoint_freq = checkpoint_freq
         if total < 1:
             raise ConfigError(f"`total_timesteps` is {total}, but it must be at least 1")
+        if model._env is None:
+            raise ConfigError("the model has no environment; give one to `load`, or call `set_env`")
         if reset_num_timesteps:
             model._offset += model.num_timesteps
             model.num_timesteps = 0
