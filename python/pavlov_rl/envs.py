@@ -267,6 +267,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
             raise UnsupportedError("this environment has no action masks, or `reset` was not called yet")
         return masks.astype(bool)
 
+    def has_action_masks(self) -> bool:
+        """Whether there are action masks. Only a running episode shows it: the copies are reset if they never were."""
+        if self._keys is None:
+            self.reset()
+        return self._has_masks
+
     def save_state(self) -> bytes:
         """Everything that later steps of all copies depend on, random streams included."""
         return self._native.save_state()

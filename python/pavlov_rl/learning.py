@@ -48,6 +48,8 @@ class Learning:
         self.checkpoint_freq = checkpoint_freq
         if total < 1:
             raise ConfigError(f"`total_timesteps` is {total}, but it must be at least 1")
+        if model._env is None:
+            raise ConfigError("the model has no environment; give one to `load`, or call `set_env`")
         if reset_num_timesteps:
             model._offset += model.num_timesteps
             model.num_timesteps = 0
@@ -105,6 +107,9 @@ class Learning:
                     break
         finally:
             self._record(False)
+            # Ctrl-C may have come between an iteration and its result here.
+            model._is_changed = True
+            model.num_timesteps = model.native.timesteps() - model._offset
             if hooks is not None:
                 hooks.on_training_end()
 
@@ -153,9 +158,10 @@ class Learning:
             return
         actions, obs, rewards, terminated, truncated, ended, final_obs = model.native.take_steps()
         n = env.num_envs
-        all_actions = actions.reshape(-1, n, actions.size // max(rewards.size, 1))
-        all_obs = obs.reshape(-1, n, obs.size // max(rewards.size, 1))
-        last = dict(zip(ended.tolist(), final_obs.reshape(len(ended), -1)))
+        rows = max(rewards.size, 1)
+        all_actions = actions.reshape(-1, n, actions.size // rows)
+        all_obs = obs.reshape(-1, n, obs.size // rows)
+        last = dict(zip(ended.tolist(), final_obs.reshape(len(ended), obs.size // rows)))
         rewards, dones = rewards.reshape(-1, n), (terminated | truncated).reshape(-1, n)
         started = model.start_time
         for at in range(len(rewards)):

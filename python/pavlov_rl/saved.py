@@ -40,7 +40,9 @@ class SavedPolicy:
 
     def weights(self) -> dict[str, Any]:
         """The weights by name."""
-        return _native.weights_of(self.checkpoint)
+        saved = _native.weights_of(self.checkpoint)
+        # A checkpoint has the state of the optimizer beside them.
+        return {name.replace(".weights.", ".", 1): array for name, array in saved.items() if ".weights." in name}
 
     def restore(self, native: _native.NativeAlgorithm, whole: bool) -> None:
         """Puts what was saved into a run: all of it, or the policy alone."""
@@ -191,6 +193,8 @@ def from_bytes(
 def _load_directory(cls: type[Model], path: str, env: Any, changes: dict[str, Any]) -> Model:
     about = read_about(path if os.path.exists(os.path.join(path, ABOUT)) else os.path.dirname(path))
     checkpoint = path if os.path.exists(os.path.join(path, "manifest.json")) else latest(path)
+    # The file of arguments is older than the checkpoint.
+    about["num_timesteps"] = _timesteps(checkpoint) - int(about["offset"])
     return _make(cls, about, checkpoint, None, env, changes, path)
 
 

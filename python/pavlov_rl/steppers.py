@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from .errors import ConfigError
 from .spaces import Array, Space, member, row_dtype, width, write_row
 
-# The seeds of a run have 64 bits, and environments take 31 of them.
+# The seeds of a run have 63 bits, of which an environment of the user's own gets 31: `np.random.seed` takes no more than 32.
 _SEED = 2**31 - 1
+# Gymnasium's own environments take whole seeds, so that their steps equal those of the native ones.
+_OF_GYMNASIUM = ("gymnasium.envs.", "pavlov_rl.envs")
 
 Step = tuple[Any, ...]
 
@@ -87,6 +89,7 @@ class EnvStepper(Stepper):
         for env in self.envs[1:]:
             if env.observation_space != self.observation_space or env.action_space != self.action_space:
                 raise ConfigError("the environments of a vector have different spaces, but they must be equal")
+        self._takes_whole_seeds = type(self.envs[0].unwrapped).__module__.startswith(_OF_GYMNASIUM)
         self._prepare()
 
     @property
@@ -98,7 +101,7 @@ class EnvStepper(Stepper):
 
     def reset(self, seeds: Sequence[int] | None) -> Array:
         for copy, env in enumerate(self.envs):
-            obs, _ = env.reset(seed=seed_of(seeds, copy))
+            obs, _ = env.reset(seed=self._seed(seeds, copy))
             write_row(self.observation_space, obs, self._obs[copy])
         return self._obs.ravel()
 
@@ -111,13 +114,18 @@ class EnvStepper(Stepper):
             if terminated or truncated:
                 write_row(self.observation_space, obs, self._final_obs[copy])
                 info = {**info, "terminal_observation": obs, "TimeLimit.truncated": truncated and not terminated}
-                obs, _ = env.reset(seed=seed_of(seeds, copy))
+                obs, _ = env.reset(seed=self._seed(seeds, copy))
             write_row(self.observation_space, obs, self._obs[copy])
             infos.append(info)
         if self._steps is not None:
             dones = self._terminated | self._truncated
             self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), dones, infos))
         return self._told()
+
+    def _seed(self, seeds: Sequence[int] | None, copy: int) -> int | None:
+        if seeds is not None and self._takes_whole_seeds:
+            return int(seeds[copy])
+        return seed_of(seeds, copy)
 
 
 class VectorStepper(Stepper):

@@ -178,6 +178,14 @@ impl NativeAlgorithm {
         })
     }
 
+    /// Environment steps of the iterations so far.
+    fn timesteps(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |state| {
+            let total = state.run.last_result().and_then(|result| result.get("timesteps_total"));
+            Ok(total.and_then(Value::as_u64).unwrap_or(0))
+        })
+    }
+
     /// Begins to keep the steps of the copies, or ends it.
     fn record(&self, is_on: bool) {
         self.between.record(is_on);

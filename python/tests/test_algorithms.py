@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import gymnasium
@@ -13,6 +14,7 @@ import pytest
 
 import pavlov_rl
 from pavlov_rl import A2C, DDPG, DQN, IMPALA, PPO, SAC, TD3, TQC, RecurrentPPO
+from pavlov_rl.common.callbacks import BaseCallback
 from pavlov_rl.common.env_util import make_vec_env
 from pavlov_rl.common.evaluation import evaluate_policy
 
@@ -195,3 +197,25 @@ def test_the_table_has_the_rows_that_scripts_read(capsys):
 def test_the_command_is_in_the_package():
     done = subprocess.run([sys.executable, "-m", "pavlov_rl", "--version"], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.startswith("pavlov ")
+
+
+def test_ctrl_c_ends_learn_and_the_model_counts_on_and_is_saved(tmp_path):
+    model = SAC("MlpPolicy", "Pendulum-v1", learning_starts=50, buffer_size=1000, batch_size=16, seed=0)
+
+    sent = []
+
+    class Interrupts(BaseCallback):
+        def _on_rollout_start(self):
+            # While the second iteration runs, or before it: both must leave the model whole.
+            if self.num_timesteps and not sent:
+                sent.append(True)
+                threading.Timer(0.002, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+        def _on_step(self):
+            return True
+
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(100_000_000, callback=Interrupts())
+    assert model.num_timesteps == model.native.timesteps() > 0
+    model.save(tmp_path / "model")
+    assert model.learn(100).num_timesteps == 100

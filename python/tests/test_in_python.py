@@ -197,3 +197,42 @@ def test_callbacks_are_told_of_every_step_and_can_end_training():
     assert all(rewards == -1.0 for _, rewards, _ in keeps.told)
     assert model.num_timesteps == 96
     assert len(model.ep_info_buffer) == sum(dones.any() for _, _, dones in keeps.told)
+
+
+def test_masks_of_native_environments_are_obeyed_when_a_model_is_evaluated():
+    from pavlov_rl.common.env_util import make_vec_env
+
+    envs = make_vec_env("Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3", n_envs=2)
+    assert envs.has_attr("action_masks")
+    model = MaskablePPO("MlpPolicy", envs, **SMALL).learn(64)
+    asked = []
+    predict = model.predict
+    model.predict = lambda *values, **named: asked.append(named["action_masks"].shape) or predict(*values, **named)
+    evaluate_policy(model, envs, n_eval_episodes=2)
+    assert set(asked) == {(2, 6)}
+
+
+def test_a_model_that_was_loaded_without_its_environment_acts_and_learns_in_one_that_is_given(tmp_path):
+    model = PPO("MlpPolicy", Corridor(), **SMALL).learn(64, out=tmp_path / "run")
+    model.save(tmp_path / "model")
+    for path in (tmp_path / "model", tmp_path / "run"):
+        loaded = PPO.load(path)
+        assert loaded.get_env() is None and loaded.num_timesteps == 64
+        assert weights(loaded) == weights(model)
+        obs = np.array([2.0])
+        assert loaded.predict(obs, deterministic=True)[0] == model.predict(obs, deterministic=True)[0]
+        with pytest.raises(ValueError, match="no environment"):
+            loaded.learn(32)
+        loaded.set_env(Corridor())
+        assert loaded.learn(32, reset_num_timesteps=False).num_timesteps == 96
+    with pytest.raises(ValueError, match="give it as `env`"):
+        PPO.resume(tmp_path / "run")
+    assert PPO.resume(tmp_path / "run", env=Corridor()).num_timesteps == 64
+
+
+def test_a_model_of_many_copies_goes_on_with_few():
+    model = PPO("MlpPolicy", DummyVecEnv([Corridor, Corridor]), **SMALL).learn(128)
+    before = weights(model)
+    model.set_env(Corridor())
+    assert weights(model) == before and model.num_timesteps == 128
+    assert model.learn(32, reset_num_timesteps=False).num_timesteps == 160

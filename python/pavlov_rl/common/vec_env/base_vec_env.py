@@ -137,6 +137,9 @@ class VecEnvWrapper(VecEnv):
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         return self.venv.env_is_wrapped(wrapper_class, indices)
 
+    def has_attr(self, attr_name: str) -> bool:
+        return self.venv.has_attr(attr_name)
+
     @property
     def unwrapped(self) -> VecEnv:
         return self.venv.unwrapped

@@ -82,5 +82,5 @@ class NativeVecEnv(VecEnv):
 
     def has_attr(self, attr_name: str) -> bool:
         if attr_name == "action_masks":
-            return False
+            return self.vector.has_action_masks()
         return hasattr(self.vector, attr_name)

@@ -21,7 +21,7 @@ def _work(remote: Connection, make: bytes) -> None:
     while True:
         try:
             command, data = remote.recv()
-        except (EOFError, KeyboardInterrupt):
+        except (EOFError, OSError, KeyboardInterrupt):
             break
         try:
             answer: Any = None
@@ -76,27 +76,29 @@ class SubprocVecEnv(VecEnv):
             self.processes.append(process)
             theirs.close()
         self.remotes[0].send(("spaces", None))
-        observation_space, action_space, render_mode = self._receive(self.remotes[0])
+        ((observation_space, action_space, render_mode),) = self._receive(self.remotes[:1])
         super().__init__(len(env_fns), observation_space, action_space)
         self.render_mode = render_mode
 
     @staticmethod
-    def _receive(remote: Connection) -> Any:
-        is_fine, answer = remote.recv()
-        if not is_fine:
-            raise answer
-        return answer
+    def _receive(remotes: Sequence[Connection]) -> list[Any]:
+        """The answers of all, each of which is read before an error of one is raised."""
+        answers = [remote.recv() for remote in remotes]
+        for is_fine, answer in answers:
+            if not is_fine:
+                raise answer
+        return [answer for _, answer in answers]
 
     def _ask(self, command: str, data: Any, indices: VecEnvIndices = None) -> list[Any]:
         remotes = [self.remotes[copy] for copy in self._get_indices(indices)]
         for remote in remotes:
             remote.send((command, data))
-        return [self._receive(remote) for remote in remotes]
+        return self._receive(remotes)
 
     def reset(self) -> VecEnvObs:
         for remote, seed in zip(self.remotes, self._seeds):
             remote.send(("reset", (seed, None)))
-        answers = [self._receive(remote) for remote in self.remotes]
+        answers = self._receive(self.remotes)
         self._seeds = [None] * self.num_envs
         self.reset_infos = [info for _, info in answers]
         return stacked(self.observation_space, [obs for obs, _ in answers])
@@ -107,7 +109,7 @@ class SubprocVecEnv(VecEnv):
         self.waiting = True
 
     def step_wait(self) -> VecEnvStepReturn:
-        answers = [self._receive(remote) for remote in self.remotes]
+        answers = self._receive(self.remotes)
         self.waiting = False
         observations, rewards, dones, infos, self.reset_infos = (list(part) for part in zip(*answers))
         obs = stacked(self.observation_space, observations)
