@@ -28,6 +28,7 @@ usage: cargo xtask COMMAND
   demo [--short]   set up, build, train PPO on CartPole-v1 until it is solved; --short checks the path only
   test [--without ray]
                    everything that CI runs; the step with Ray needs some 630 MB for it and can be left out
+  test --quick     format, lints and unit tests: minutes, for the everyday change
   outside          build and run the programs of the README outside of the checkout, which is a part of test
   wheel            build and test the Python package of python/, which is a part of test
   learn [NAME..] [--set KEY=VALUE]
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         ["demo", "--short"] => demo::demo(root, true),
         ["test"] => test::test(root, true),
         ["test", "--without", "ray"] => test::test(root, false),
+        ["test", "--quick"] => test::quick(root),
         ["wheel"] => wheel::wheel(root),
         ["outside"] => outside::outside(root, &mut steps::Steps::default()),
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),

@@ -29,13 +29,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     };
     let mut steps = Steps::default();
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
-    // The packages outside the workspace too: a wrong space is found in seconds and not after everything else.
-    steps.step("format", || {
-        for package in ["", "adapters/gymnasium-rs", "python"] {
-            steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
-        }
-        Ok(())
-    })?;
+    steps.step("format", || format(root))?;
     steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {FEATURES} -- -D warnings")))?;
     steps.run(
         "documentation",
@@ -95,6 +89,29 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     steps.finish();
     if !with_ray {
         println!("LEFT OUT: the tests with Ray");
+    }
+    Ok(())
+}
+
+/// Runs what finds most mistakes of an everyday change in minutes: format, lints and unit tests.
+pub(crate) fn quick(root: &Path) -> Result<()> {
+    let cargo = |arguments: &str| cargo_command(root, &arguments.split(' ').collect::<Vec<_>>());
+    let mut steps = Steps::default();
+    steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
+    steps.step("format", || format(root))?;
+    steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {FEATURES} -- -D warnings")))?;
+    // The selection of the whole run, so that what is compiled here is used again there.
+    steps.run("unit tests", &mut cargo("test --workspace --features parquet,storage --lib --bins"))?;
+    steps.finish();
+    println!("Format, lints and unit tests only: `cargo xtask test` runs everything");
+    Ok(())
+}
+
+/// Checks the format of all packages, those outside the workspace too: a wrong space is found in seconds and not after
+/// everything else.
+fn format(root: &Path) -> Result<()> {
+    for package in ["", "adapters/gymnasium-rs", "python"] {
+        steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
     }
     Ok(())
 }
