@@ -20,6 +20,9 @@ use crate::weights;
 
 type Run = Driver<Box<dyn AnyAlgorithm>>;
 
+/// Scalars of an observation, and of a step's observations and actions, which no wrapper has changed.
+type Dtypes = (DType, DType, DType);
+
 /// A run of an algorithm: it trains, acts, saves and restores.
 #[pyclass(frozen, module = "pavlov_rl._native")]
 pub(crate) struct NativeAlgorithm {
@@ -27,8 +30,7 @@ pub(crate) struct NativeAlgorithm {
     between: Arc<Between>,
     /// The environments, if they are in Python.
     told: Option<Arc<InPython>>,
-    /// Scalars of an observation, and of a step's observations and actions, which no wrapper has changed.
-    dtypes: (DType, DType, DType),
+    dtypes: Dtypes,
     /// Scalars of an observation.
     obs_width: usize,
     #[pyo3(get)]
@@ -300,14 +302,13 @@ impl NativeAlgorithm {
     }
 }
 
-/// Builds the run; also returns the spaces of its environment, and the scalar types of observations in its wrappers, and of
-/// observations and actions without them.
+/// Builds the run; also returns the spaces of its environment and the scalar types.
 fn make(
     algorithm: &str,
     env: EnvCreator,
     settings: &str,
     logdir: Option<PathBuf>,
-) -> Result<(Run, Space, Space, (DType, DType, DType))> {
+) -> Result<(Run, Space, Space, Dtypes)> {
     let entry = registry::algorithm(algorithm)?;
     let config = entry.resolve(layers(settings)?)?.config;
     let env_config = config.get("env_config").and_then(Value::as_object).cloned().unwrap_or_default();
