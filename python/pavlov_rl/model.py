@@ -44,6 +44,8 @@ class BaseAlgorithm:
         seed = arguments["seed"]
         self.seed = secrets.randbits(31) if seed is None else int(seed)
         self.policy_kwargs = dict(arguments["policy_kwargs"] or {})
+        if self.verbose >= 1 and "cuda" in str(arguments["device"]):
+            print("The device is the CPU: the engine of this package runs there, and is fast with networks of this size")
         self.learning_rate = arguments["learning_rate"]
         self.gamma = arguments["gamma"]
         self.num_timesteps = 0
@@ -87,7 +89,7 @@ class BaseAlgorithm:
         translated["seed"] = self.seed
         translated["metrics_num_episodes_for_smoothing"] = int(self.arguments["stats_window_size"])
         if self.policy_name.startswith("Mlp") and _is_image(env.observation_space):
-            translated["wrappers"] = ["FlattenObservation"]
+            translated["wrappers"] = ["FlattenObservation", "RescaleObservation(0, 1)"]
         layers = [[f"the arguments of {type(self).__name__}", translated], ["settings", self.own_settings]]
         return json.dumps(layers)
 
@@ -230,6 +232,9 @@ class BaseAlgorithm:
             starts = [True] * copies if state is None else [bool(flag) for flag in flags]
         masks = None if action_masks is None else [bool(flag) for flag in np.ravel(np.asarray(action_masks, bool))]
         flat = np.ascontiguousarray(rows).ravel()
+        if _is_image(self.observation_space) and self.policy_name.startswith("Mlp"):
+            # The wrappers of `_settings` make numbers in 0..=1 of bytes.
+            flat = flat.astype(np.float32) / np.float32(255.0)
         if self._native is None and self._saved is not None:
             actions = self._saved.predict(flat, copies, not deterministic, starts, masks)
         else:

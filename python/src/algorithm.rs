@@ -20,6 +20,9 @@ use crate::weights;
 
 type Run = Driver<Box<dyn AnyAlgorithm>>;
 
+/// Scalars of an observation, and of a step's observations and actions, which no wrapper has changed.
+type Dtypes = (DType, DType, DType);
+
 /// A run of an algorithm: it trains, acts, saves and restores.
 #[pyclass(frozen, module = "pavlov_rl._native")]
 pub(crate) struct NativeAlgorithm {
@@ -27,7 +30,7 @@ pub(crate) struct NativeAlgorithm {
     between: Arc<Between>,
     /// The environments, if they are in Python.
     told: Option<Arc<InPython>>,
-    dtypes: (DType, DType),
+    dtypes: Dtypes,
     /// Scalars of an observation.
     obs_width: usize,
     #[pyo3(get)]
@@ -193,7 +196,7 @@ impl NativeAlgorithm {
 
     /// Takes the steps that were kept: `actions, obs, rewards, terminated, truncated, ended, final_obs`, all flat.
     fn take_steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.between.take_steps(py, self.dtypes.0, self.dtypes.1)
+        self.between.take_steps(py, self.dtypes.1, self.dtypes.2)
     }
 
     /// Chooses an action for each of `copies` rows of `obs`. A recurrent policy remembers what each copy saw, until an
@@ -299,21 +302,24 @@ impl NativeAlgorithm {
     }
 }
 
-/// Builds the run; also returns the spaces of its environment and their scalar types.
+/// Builds the run; also returns the spaces of its environment and the scalar types.
 fn make(
     algorithm: &str,
     env: EnvCreator,
     settings: &str,
     logdir: Option<PathBuf>,
-) -> Result<(Run, Space, Space, (DType, DType))> {
+) -> Result<(Run, Space, Space, Dtypes)> {
     let entry = registry::algorithm(algorithm)?;
     let config = entry.resolve(layers(settings)?)?.config;
     let env_config = config.get("env_config").and_then(Value::as_object).cloned().unwrap_or_default();
     let wrappers = config.get("wrappers").cloned().unwrap_or_default();
     let wrappers = if wrappers.is_null() { Vec::new() } else { wrappers_of(wrappers)? };
+    let bare = env.make_vec(&env_config, 1)?;
+    let (bare_obs, act) = (bare.obs_dtype(), bare.act_dtype());
+    drop(bare);
     let copy = env.wrapped(&wrappers).make_vec(&env_config, 1)?;
     let spaces = (copy.observation_space().clone(), copy.action_space().clone());
-    let dtypes = (copy.obs_dtype(), copy.act_dtype());
+    let dtypes = (copy.obs_dtype(), bare_obs, act);
     drop(copy);
     let loggers = if logdir.is_some() { LoggerChoice::Default } else { LoggerChoice::None };
     let options = RunOptions { logdir, loggers, ..RunOptions::default() };

@@ -236,3 +236,37 @@ def test_a_model_of_many_copies_goes_on_with_few():
     model.set_env(Corridor())
     assert weights(model) == before and model.num_timesteps == 128
     assert model.learn(32, reset_num_timesteps=False).num_timesteps == 160
+
+
+class Picture(Corridor):
+    """The corridor as a picture."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = spaces.Box(0, 255, (6, 6, 3), np.uint8)
+
+    def _drawn(self, obs):
+        picture = np.zeros((6, 6, 3), np.uint8)
+        picture[:, int(obs[0])] = 255
+        return picture
+
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        return self._drawn(obs), info
+
+    def step(self, action):
+        obs, *others = super().step(action)
+        return self._drawn(obs), *others
+
+
+def test_pictures_are_flattened_for_a_policy_without_convolutions():
+    class Sees(BaseCallback):
+        def _on_step(self):
+            assert self.locals["new_obs"].shape == (1, 6, 6, 3) and self.locals["new_obs"].dtype == np.uint8
+            return True
+
+    model = PPO("MlpPolicy", Picture(), **SMALL).learn(64, callback=Sees())
+    assert model.get_parameters()["policy"]["default_policy.actor.0.weight"].size == 8 * 6 * 6 * 3
+    evaluate_policy(model, Picture(), n_eval_episodes=1)
+    native = PPO("MlpPolicy", "PixelSnake-v0", n_steps=32, batch_size=32, n_epochs=1, seed=0)
+    assert native.learn(32, callback=lambda local, _: local["new_obs"].dtype == np.uint8).num_timesteps == 32
