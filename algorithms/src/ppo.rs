@@ -243,7 +243,10 @@ impl PpoPolicy {
     fn watch_bound(&mut self, vf_loss: f64) {
         let Ppo { vf_clip, vf_clip_param: bound, vf_loss_coeff, .. } = self.config;
         let is_bounded = vf_clip == ValueClip::SquaredError && vf_loss_coeff > 0.1 && vf_loss > 0.9 * bound;
-        self.bounded = if is_bounded { self.bounded.saturating_add(1) } else { 0 };
+        if self.bounded == 10 {
+            return; // The user was told.
+        }
+        self.bounded = if is_bounded { self.bounded + 1 } else { 0 };
         if self.bounded == 10 {
             notice(&format!(
                 "the value loss is {vf_loss:.2} and `vf_clip_param` bounds it at {bound}: most rows give the critic no \

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::explain::{ExplainArgs, explain};
+use super::leaves::leaves;
 use super::output::{print, print_json, print_table, say};
 use super::settings::SettingsArgs;
 use crate::registry::Effective;
@@ -99,16 +100,4 @@ fn policies(effective: &Effective) -> Option<String> {
     let first =
         if change { "in the first episode of the first copy, and in others by others:\n" } else { "" };
     Some(first.to_owned() + &of.into_iter().map(line).collect::<Vec<_>>().join("\n"))
-}
-
-/// Lists the settings under their dotted keys; an object that is not empty is replaced by its members.
-pub(super) fn leaves<'a>(config: &'a crate::tune::Config, prefix: &str) -> Vec<(String, &'a Value)> {
-    let walk = |(name, value): (&String, &'a Value)| {
-        let key = format!("{prefix}{name}");
-        match value {
-            Value::Object(inner) if !inner.is_empty() => leaves(inner, &format!("{key}.")),
-            _ => vec![(key, value)],
-        }
-    };
-    config.iter().flat_map(walk).collect()
 }

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::config::leaves;
 use super::exit::usage;
+use super::leaves::leaves;
 use super::output::{print, print_json, print_table};
 use crate::registry::{self, AlgorithmEntry};
 use crate::trainer::settings::names_elsewhere;

@@ -11,6 +11,7 @@ mod evaluate;
 mod exit;
 mod explain;
 mod export;
+mod leaves;
 mod line;
 mod lines;
 mod list;

@@ -95,7 +95,7 @@ fn values_of_actions_are_not_sampled_by_a_strategy_for_distributions() {
 
 #[test]
 fn a_bound_that_hides_the_value_loss_is_named_and_without_the_bound_nothing_is_said() {
-    let more = ["--stop", "training_iteration=12"];
+    let more = ["--stop", "training_iteration=40"];
     let bounded = said("Pendulum-v1", &[], &more);
     let line = "and `vf_clip_param` bounds it at 10: most rows give the critic no gradient. Set `vf_clip` to \"none\"";
     assert_eq!(bounded.matches(line).count(), 1, "{bounded}");
@@ -142,8 +142,8 @@ fn an_export_is_named_by_its_format_and_says_what_it_takes_and_gives_and_leaves_
     assert!(!other.exists());
     let file = place("pole.pt");
     let said = pavlov(&["export", text(&out), "--out", text(&file)]).ok().stdout;
-    assert!(said.contains("takes:     float32 [rows, 4], observations of Box("), "{said}");
-    assert!(said.contains("gives:     float32 [rows, 2], a logit or a Q-value of each action"), "{said}");
+    assert!(said.contains("takes:     f32 [rows, 4], observations of Box("), "{said}");
+    assert!(said.contains("gives:     f32 [rows, 2], a logit or a Q-value of each action"), "{said}");
     assert!(!said.contains("left out"), "{said}");
     let stored = std::fs::read_to_string(place("pole.pt.json")).expect("a file beside it");
     let stored: serde_json::Value = serde_json::from_str(&stored).expect("JSON");

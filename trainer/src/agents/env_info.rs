@@ -59,7 +59,7 @@ impl EnvInfo {
     /// again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
         let mut copies = common.wrap_env(env).make(&common.env_config, 2)?;
-        let info = Self::of(&copies)?;
+        let mut info = Self::of(&copies)?;
         check_groups(env, common)?;
         if !common.disable_env_checking {
             match &mut copies {
@@ -67,6 +67,8 @@ impl EnvInfo {
                 EnvCopies::MultiAgent(copies) => check_any_multi_agent_env(copies.swap_remove(0)),
             }
             .map_err(with_way_out)?;
+            // Some environments know their masks only after the reset, which the check has made.
+            info.has_masks |= has_masks(&copies, &info.agents);
         }
         Ok(info)
     }
