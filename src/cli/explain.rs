@@ -44,6 +44,11 @@ fn meaning(algorithm: &str, key: &str) -> String {
     let owners = [algorithm, if algorithm == "TD3" { "DDPG" } else { algorithm }, "OffPolicy", "Common"];
     let all = MEANINGS.get(key);
     let found = owners.iter().find_map(|owner| all?.get(*owner));
+    if let (None, Some(kind)) = (found, key.strip_suffix(".type")) {
+        return format!(
+            "Name of the kind that `{kind}` describes; the other settings below `{kind}` depend on it."
+        );
+    }
     found.cloned().unwrap_or_default()
 }
 

@@ -153,7 +153,7 @@ mod tests {
     fn the_hint_names_the_preset_and_what_it_changes() {
         let text = hint("PPO", "CartPole-v1").unwrap_or_default();
         let wanted = "no preset: these are Ray's defaults. The preset ppo-cartpole was made for CartPole-v1 and changes \
-                      num_workers, num_envs_per_worker, ";
+                      adam_epsilon, clip_param_schedule, ";
         assert!(text.starts_with(wanted) && text.ends_with(" more; `--preset auto` takes it"), "{text}");
         let text = hint("PPO", "PixelPong-v0").unwrap_or_default();
         assert!(text.contains("ppo-pixel-breakout fits tasks of this kind"), "{text}");
