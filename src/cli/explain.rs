@@ -49,7 +49,12 @@ fn meaning(algorithm: &str, key: &str) -> String {
             "Name of the kind that `{kind}` describes; the other settings below `{kind}` depend on it."
         );
     }
-    found.cloned().unwrap_or_default()
+    match (found, key.rsplit_once('.')) {
+        (Some(found), _) => found.clone(),
+        // A key of the user's own choice, such as the name of a group.
+        (None, Some((above, _))) => meaning(algorithm, above),
+        (None, None) => String::new(),
+    }
 }
 
 fn settings(entry: &AlgorithmEntry) -> anyhow::Result<Vec<Setting>> {

@@ -97,6 +97,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("base::unread", "a statistic that libtorch has not computed yet"),
     ("base::elsewhere", "a column's copy on a GPU"),
     ("base::error", "errors"),
+    ("agents::agent::Agent", "an agent's name and spaces, which notices are about"),
     ("learn::recording::Recording", "a network as data, for exports"),
     ("base::episode::Episode", "the numbers of one episode"),
     ("base::lock", "a mutex"),
@@ -194,7 +195,8 @@ pub(crate) const READINGS: &[Reading] = &[
             "plan::train",
             "plan::when",
         ],
-        most_lines: 11_575,
+        // 11,575 until `opt_type`, notices and the methods for exports came in.
+        most_lines: 11_686,
     },
     Reading {
         algorithm: "dqn",
@@ -276,6 +278,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::buffer",
             "experience::n_step",
         ],
-        most_lines: 12_580,
+        // 12,580 until notices and the methods for exports came in.
+        most_lines: 12_631,
     },
 ];

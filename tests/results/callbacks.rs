@@ -185,7 +185,7 @@ fn an_error_of_a_hook_is_an_error_of_the_iteration() {
         .callbacks(|| Strict)
         .build()
         .expect("a trainer");
-    refused(trainer.train(), &["worker 1 failed: `length` is 8, but it must be 7"]);
+    refused(trainer.train(), &["`length` is 8, but it must be 7"]);
 }
 
 /// Pays its task with every step, for episodes of 8 steps.

@@ -1,6 +1,5 @@
 //! `pavlov doctor RUN` on runs that were broken on purpose, one for each rule.
 
-use pavlov::algorithms::ppo::ValueClip;
 use pavlov::doctor::{self, Finding, Sure};
 use pavlov::envs::{IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
@@ -32,6 +31,19 @@ fn names(findings: &[Finding], rule: &str, number: &str) -> Finding {
     assert!(found.number.contains(number), "no {number:?} in: {}", found.number);
     assert!(!found.reason.is_empty() && !found.change.is_empty());
     found.clone()
+}
+
+/// What the doctor says of 25 results in which a statistic of the only policy has this value.
+fn of_records(config: serde_json::Value, statistic: &str, value: f64) -> Vec<Finding> {
+    let mut records = doctor::Records::new(config.as_object().cloned().expect("settings"));
+    for iteration in 1..=25 {
+        let result = json!({
+            "timesteps_total": 100 * iteration,
+            "info": {"learner": {"default_policy": {"learner_stats": {statistic: value}}}},
+        });
+        records.add(&serde_json::from_value(result).expect("a result"));
+    }
+    doctor::examine(&records)
 }
 
 /// Episodes of `length` steps with the reward `reward`, whatever is done.
@@ -129,7 +141,8 @@ fn steps_that_are_too_large_are_named_by_kl_clipping_and_entropy() {
     ppo.num_sgd_iter = 20;
     let findings = examined(ppo, chance(), 5);
     names(&findings, "kl", "and no target");
-    names(&findings, "clip_share", "`clip_fraction` is 0.");
+    names(&of_records(json!({}), "clip_fraction", 0.7), "clip_share", "`clip_fraction` is 0.70");
+    assert!(!of_records(json!({}), "clip_fraction", 0.3).iter().any(|found| found.rule == "clip_share"));
 }
 
 #[test]
@@ -147,12 +160,15 @@ fn a_temperature_and_values_that_run_away_are_named() {
 
 #[test]
 fn a_critic_that_is_worse_than_a_constant_is_named() {
-    let mut ppo = tiny_ppo();
-    ppo.lr = 0.02;
-    ppo.num_sgd_iter = 20;
-    ppo.common.gamma = 0.1;
-    ppo.vf_clip = ValueClip::None;
-    names(&examined(ppo, "CartPole-v1", 60), "explained_variance", "was below 0 for 20 iterations");
+    let config = json!({"vf_loss_coeff": 0.5});
+    let found = names(
+        &of_records(config.clone(), "vf_explained_var", -0.5),
+        "explained_variance",
+        "was below 0 for 20 iterations, -0.50 on average",
+    );
+    assert!(found.change.contains("`vf_loss_coeff` (it is 0.5)"), "{}", found.change);
+    let near = of_records(config, "vf_explained_var", -0.01);
+    assert!(!near.iter().any(|found| found.rule == "explained_variance"));
 }
 
 #[test]

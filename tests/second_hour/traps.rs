@@ -142,8 +142,8 @@ fn an_export_is_named_by_its_format_and_says_what_it_takes_and_gives_and_leaves_
     assert!(!other.exists());
     let file = place("pole.pt");
     let said = pavlov(&["export", text(&out), "--out", text(&file)]).ok().stdout;
-    assert!(said.contains("takes:     f32 [rows, 4], observations of Box("), "{said}");
-    assert!(said.contains("gives:     f32 [rows, 2], a logit or a Q-value of each action"), "{said}");
+    assert!(said.contains("takes:     float32 [rows, 4], observations of Box("), "{said}");
+    assert!(said.contains("gives:     float32 [rows, 2], a logit or a Q-value of each action"), "{said}");
     assert!(!said.contains("left out"), "{said}");
     let stored = std::fs::read_to_string(place("pole.pt.json")).expect("a file beside it");
     let stored: serde_json::Value = serde_json::from_str(&stored).expect("JSON");

@@ -67,7 +67,7 @@ impl Signature {
                       is taken";
         Signature {
             takes,
-            gives: format!("f32 [rows, {columns}], {meaning}"),
+            gives: format!("float32 [rows, {columns}], {meaning}"),
             left_out: is_masked.then(|| masked.to_owned()),
         }
     }
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn each_kind_of_policy_says_what_its_columns_are_and_a_masked_one_what_is_left_out() {
         let choices = of(&Space::discrete(2), 2, false, true);
-        assert!(choices.takes.starts_with("f32 [rows, 4], observations of Box("), "{}", choices.takes);
+        assert!(choices.takes.starts_with("float32 [rows, 4], observations of Box("), "{}", choices.takes);
         assert!(
-            choices.gives.starts_with("f32 [rows, 2], a logit or a Q-value of each action"),
+            choices.gives.starts_with("float32 [rows, 2], a logit or a Q-value of each action"),
             "{}",
             choices.gives
         );
