@@ -26,6 +26,12 @@ impl Metrics {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Sets a metric, and returns its value until then. Unlike the map's own method, it may be given what is computed from
+    /// this result.
+    pub fn insert(&mut self, name: String, value: Value) -> Option<Value> {
+        self.0.insert(name, value)
+    }
 }
 
 impl Deref for Metrics {

@@ -54,8 +54,8 @@ pub(super) fn entropy_gone(records: &Records) -> Option<Finding> {
         if values.iter().any(|(_, value)| *value < 0.0) || values.len() < LEAST {
             return None;
         }
-        let early = values.iter().filter(|(step, _)| *step as f64 <= whole / 10.0);
-        let (step, entropy) = early.last().filter(|(_, entropy)| *entropy < 0.02 * first)?;
+        let mut early = values.iter().filter(|(step, _)| *step as f64 <= whole / 10.0);
+        let (step, entropy) = early.next_back().filter(|(_, entropy)| *entropy < 0.02 * first)?;
         Some(Finding::new(
             "entropy_gone",
             Sure::Likely,

@@ -143,8 +143,8 @@ fn same_numbers(what: &str, found: &ArrayD<f64>, wanted: &[f32], legal: Option<&
     let size = wanted.iter().enumerate().filter(|(i, _)| counts(*i)).map(|(_, x)| f64::from(x.abs()));
     let tolerance = TOLERANCE * (1.0 + size.fold(0.0, f64::max));
     for (i, (&found, &wanted)) in found.iter().zip(wanted).enumerate().filter(|(i, _)| counts(*i)) {
-        // Written so that NaN differs.
-        if !((found - f64::from(wanted)).abs() <= tolerance) && !(found.is_nan() && wanted.is_nan()) {
+        let is_same = (found - f64::from(wanted)).abs() <= tolerance || (found.is_nan() && wanted.is_nan());
+        if !is_same {
             return Err(differs(&format!(
                 "number {i} of its `{what}` is {found} where the policy's is {wanted}"
             )));
