@@ -31,7 +31,7 @@ impl<O: Element, A: Element> TypedVectorEnv<O, A> {
     /// Checks the scalar types of `env` and wraps it.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if the observations of `env` are not `O`, or if its actions are not `A`.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the observations of `env` are not `O`, or if its actions are not `A`.
     pub fn new(env: Box<dyn AnyVectorEnv>) -> Result<Self> {
         check_scalars::<O, A>(env.obs_dtype(), env.act_dtype())?;
         Ok(Self { env, of: PhantomData })

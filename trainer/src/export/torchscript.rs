@@ -128,7 +128,7 @@ fn bounds(space: &Space) -> Option<[Tensor; 2]> {
     Some([tensor(low), tensor(high)])
 }
 
-/// Scales actions in [-1, 1] to the bounds, as [`unsquash`](crate::sample::transforms::unsquash) does.
+/// Scales actions in [-1, 1] to the bounds, as [`unsquash`](crate::sample::unsquash) does.
 fn stretched(actions: Tensor, [low, high]: &[Tensor; 2]) -> Tensor {
     (low + (actions + 1.0) * (high - low) / 2.0).clamp_tensor(Some(low), Some(high))
 }

@@ -32,7 +32,7 @@ impl<O: Element, A: Element> TypedMultiAgentEnv<O, A> {
     /// Checks the scalar types of `env` and wraps it.
     ///
     /// # Errors
-    /// Returns [`Error::Shape`] if the observations are not `O` or the actions are not `A`.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the observations are not `O` or the actions are not `A`.
     pub fn new(env: Box<dyn AnyMultiAgentEnv>) -> Result<Self> {
         check_scalars::<O, A>(env.obs_dtype(), env.act_dtype())?;
         Ok(Self { env, of: PhantomData })
