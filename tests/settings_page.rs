@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 type Meanings = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Owner, source file, type, and what stands before its keys.
-const SOURCES: [(&str, &str, &str, &str); 16] = [
+const SOURCES: [(&str, &str, &str, &str); 17] = [
     ("Common", "trainer/src/settings/common.rs", "Common", ""),
     ("Common", "trainer/src/settings/model.rs", "ModelConfig", "model."),
     ("Common", "trainer/src/settings/evaluation.rs", "EvaluationConfig", "evaluation_config."),
@@ -21,6 +21,7 @@ const SOURCES: [(&str, &str, &str, &str); 16] = [
     ("QMIX", "algorithms/src/qmix.rs", "Qmix", ""),
     ("SAC", "algorithms/src/sac.rs", "Sac", ""),
     ("SAC", "algorithms/src/sac.rs", "Optimization", "optimization."),
+    ("SAC", "trainer/src/learn/nets/quantiles.rs", "Quantiles", ""),
     ("SAC", "trainer/src/settings/model.rs", "HiddenLayers", "policy_model_config."),
     ("SAC", "trainer/src/settings/model.rs", "HiddenLayers", "q_model_config."),
 ];
