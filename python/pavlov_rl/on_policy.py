@@ -99,8 +99,9 @@ class RecurrentPPO(PPO):
     is_recurrent = True
 
     def __init__(self, policy: Any, env: Any, *arguments: Any, **keywords: Any) -> None:
-        keywords.setdefault("n_steps", 128) if len(arguments) < 2 else None
-        keywords.setdefault("batch_size", 128) if len(arguments) < 3 else None
+        for at, name in ((1, "n_steps"), (2, "batch_size")):
+            if len(arguments) <= at:
+                keywords.setdefault(name, 128)
         super().__init__("MlpLstmPolicy" if policy == "MlpPolicy" else policy, env, *arguments, **keywords)
 
 

@@ -167,9 +167,9 @@ def off_policy(settings: Settings, a: dict[str, Any], n_envs: int, total: int | 
         raise ConfigError(f"`buffer_size` is {buffer['capacity']}, but it must be at least {rows} (`batch_size`)")
     settings["train_batch_size"] = rows
     settings["rollout_fragment_length"] = freq
-    settings["training_intensity"] = updates * rows / (freq * n_envs) if updates else None
     if not updates:
         raise TypeError("`gradient_steps` is 0, but a model that never learns cannot be trained; give 1 or more")
+    settings["training_intensity"] = updates * rows / (freq * n_envs)
     settings["n_step"] = int(a.get("n_steps", 1))
     settings["min_sample_timesteps_per_reporting"] = reporting(freq * n_envs, total)
 

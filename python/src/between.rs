@@ -1,5 +1,6 @@
 //! What a run and its environments share with the interpreter: what was raised, and the steps that callbacks are told of.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{PyArray1, PyArrayMethods};
@@ -11,6 +12,8 @@ use pyo3::{prelude::*, types::PyTuple};
 pub(crate) struct Between {
     /// The exception that an environment in Python raised last.
     raised: Mutex<Option<PyErr>>,
+    /// Whether steps are kept. It is read at every step, so that workers take no lock while nobody asks for their steps.
+    is_on: AtomicBool,
     steps: Mutex<Steps>,
 }
 
@@ -19,7 +22,6 @@ pub(crate) struct Between {
 pub(crate) struct Steps {
     /// Number of the vector whose steps are kept; `None` keeps those of the first that is stepped.
     vector: Option<u64>,
-    is_on: bool,
     actions: Vec<u8>,
     obs: Vec<u8>,
     rewards: Vec<f32>,
@@ -58,13 +60,17 @@ impl Between {
 
     /// Keeps the steps of the copies from now on, or no longer.
     pub(crate) fn record(&self, is_on: bool) {
-        *lock(&self.steps) = Steps { is_on, ..Steps::default() };
+        *lock(&self.steps) = Steps::default();
+        self.is_on.store(is_on, Ordering::Relaxed);
     }
 
     /// Adds a step of the vector with that number, if steps are kept and it is the one that is sampled.
     pub(crate) fn add(&self, vector: u64, step: &Stepped<'_>) {
+        if !self.is_on.load(Ordering::Relaxed) {
+            return;
+        }
         let mut steps = lock(&self.steps);
-        if !steps.is_on || *steps.vector.get_or_insert(vector) != vector {
+        if *steps.vector.get_or_insert(vector) != vector {
             return;
         }
         let first = steps.rewards.len();
@@ -89,10 +95,7 @@ impl Between {
         obs: DType,
         actions: DType,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let mut steps = lock(&self.steps);
-        let is_on = steps.is_on;
-        let taken = std::mem::replace(&mut *steps, Steps { is_on, ..Steps::default() });
-        drop(steps);
+        let taken = std::mem::take(&mut *lock(&self.steps));
         let all = [
             array(py, actions, &taken.actions)?,
             array(py, obs, &taken.obs)?,

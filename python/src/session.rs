@@ -40,7 +40,7 @@ impl Asked {
     }
 }
 
-/// The actions of one row per copy.
+/// Chooses one action for each copy's row of observations.
 pub(crate) fn act(session: &mut Session, asked: &Asked) -> Result<Vec<Action>> {
     for (copy, _) in asked.starts.iter().flatten().enumerate().filter(|(_, starts)| **starts) {
         session.reset(copy)?;

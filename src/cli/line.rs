@@ -60,7 +60,7 @@ pub(super) fn fit(parts: &[Part], width: usize) -> String {
     parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Keys of `learner_stats` that are shown, and their names, the most important first.
+/// Keys of `learner_stats` that the progress line shows, each with its label; the most important come first.
 const LEARNER: [(&str, &str); 4] =
     [("kl", "KL"), ("clip_fraction", "clipped"), ("vf_explained_var", "expl. var"), ("mean_q", "mean Q")];
 

@@ -8,11 +8,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sure {
-    /// The number leaves no other explanation.
+    /// Nothing else explains the number.
     Certain,
-    /// The number seldom has another explanation.
+    /// Something else explains the number seldom.
     Likely,
-    /// The number can have a good reason.
+    /// The number is often harmless.
     Possible,
 }
 

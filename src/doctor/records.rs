@@ -72,7 +72,7 @@ impl Row {
 pub struct Saved {
     /// Weights and optimizers of all policies.
     pub policies: State,
-    /// Description of the observation space of the first agent.
+    /// Observation space of the first agent, in JSON.
     pub observation_space: Value,
 }
 
@@ -102,7 +102,7 @@ pub struct Records {
     pub target: Option<f64>,
     /// Number of cores that this process may use.
     pub cores: usize,
-    /// One of so many results is kept.
+    /// Distance from one kept result to the next, in results.
     every: u64,
     /// Number of results so far.
     seen: u64,

@@ -98,7 +98,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("base::elsewhere", "a column's copy on a GPU"),
     ("base::error", "errors"),
     ("agents::agent::Agent", "an agent's name and spaces, which notices are about"),
-    ("learn::recording::Recording", "a network as data, for exports"),
+    ("learn::recording", "a network as data, for exports"),
     ("base::episode::Episode", "the numbers of one episode"),
     ("base::lock", "a mutex"),
     ("base::notice", "a line in the log"),

@@ -56,6 +56,8 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
         cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", &python),
     )?;
     // Tests whose names begin with `child_` are parts of others, and those with `long_` take minutes.
+    // They start its examples, which `--test` alone does not build.
+    steps.run("examples of environments", &mut cargo("build -p pavlov-envs --examples"))?;
     let tests = "test -p pavlov-envs --test tests --test allocations -- --ignored --skip child_ --skip long_";
     steps.run("tests of environments with Python", cargo(tests).env("PAVLOV_TEST_PYTHON", python))?;
     if with_ray {

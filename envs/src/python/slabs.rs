@@ -19,7 +19,8 @@ pub(super) fn anonymous_file(name: &str) -> io::Result<File> {
     Ok(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?.into())
 }
 
-/// Makes a file without a name, in the folder of temporary files: it is freed with its last user.
+/// Makes a file in the system's folder of temporary files that has no name any more: the system frees it when the last
+/// process that has it open ends.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn anonymous_file(name: &str) -> io::Result<File> {
     static MADE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

@@ -2,10 +2,10 @@
 
 use crate::doctor::{Finding, Records, Sure};
 
-/// Number of episodes before which nothing is said.
+/// Number of episodes below which no rule here finds anything.
 const LEAST: u64 = 20;
 
-/// A return that was the same in every episode.
+/// Finds a return that was the same in every episode.
 pub(super) fn reward_never_changes(records: &Records) -> Option<Finding> {
     let last = records.last().filter(|row| row.episodes >= LEAST)?;
     let [first, ..] = last.returns?;
@@ -21,7 +21,7 @@ pub(super) fn reward_never_changes(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Rewards whose size alone upsets the losses.
+/// Finds rewards whose size alone upsets the losses.
 pub(super) fn reward_scale(records: &Records) -> Option<Finding> {
     const LARGE: f64 = 1e6;
     let has_clip =
@@ -43,7 +43,7 @@ pub(super) fn reward_scale(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Episodes that all end at a limit of the user's own.
+/// Finds episodes that all end at a limit of the user's own.
 pub(super) fn all_cut(records: &Records) -> Option<Finding> {
     let wrappers = records.setting("wrappers").map(ToString::to_string).unwrap_or_default();
     let in_wrapper = wrappers.split("TimeLimit").nth(1).and_then(|rest| {
@@ -72,7 +72,7 @@ pub(super) fn all_cut(records: &Records) -> Option<Finding> {
     })
 }
 
-/// A run without a finished episode.
+/// Finds a run without a finished episode.
 pub(super) fn none_ended(records: &Records) -> Option<Finding> {
     let last = records.last().filter(|row| row.episodes == 0)?;
     let copies = records.number("num_envs_per_worker")? * records.number("num_workers")?.max(1.0);
@@ -87,7 +87,7 @@ pub(super) fn none_ended(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Evaluations that bring far less than training.
+/// Finds evaluations that bring far less than training.
 pub(super) fn evaluation_far_from_training(records: &Records) -> Option<Finding> {
     let evaluated: Vec<(f64, f64)> =
         records.rows.iter().filter_map(|row| Some((row.evaluated?, row.returns?[1]))).collect();

@@ -10,7 +10,7 @@ const DECAYS: [(&str, &str, &str, &str); 2] = [
     ("cur_noise_scale", "initial_scale", "final_scale", "scale_timesteps"),
 ];
 
-/// Exploration that was far from its end when the run ended.
+/// Finds exploration that was far from its end when the run ended.
 pub(super) fn never_ended(records: &Records) -> Option<Finding> {
     if records.text("exploration_config.type") == Some("Random") {
         return Some(Finding::new(
@@ -47,7 +47,7 @@ pub(super) fn never_ended(records: &Records) -> Option<Finding> {
     })
 }
 
-/// A run that never tries anything but what seems best.
+/// Finds a run that never explores: every action is the one with the highest value.
 pub(super) fn never_began(records: &Records) -> Option<Finding> {
     let change = "set `exploration_config.initial_epsilon` to 1 and `final_epsilon` to 0.05";
     if records.setting("explore") == Some(&false.into()) {

@@ -4,7 +4,7 @@ use pavlov_trainer::state::State;
 
 use crate::doctor::{Finding, Records, Sure};
 
-/// Units whose output is the same for every observation.
+/// Finds units whose output is the same for every observation.
 ///
 /// Behind the first layer the inputs of a layer are bounded by the activation before it: a ReLU gives no negative number,
 /// and tanh gives none beyond 1. So weights and bias alone say that a unit of ReLU can only be 0, or that one of tanh is at
@@ -33,7 +33,7 @@ pub(super) fn dead_units(records: &Records) -> Option<Finding> {
     ))
 }
 
-/// A hidden layer: the name `POLICY.weights.NET.INDEX.weight` in its parts.
+/// The name of a hidden layer's weights, `POLICY.weights.NET.INDEX.weight`, in its parts.
 struct Layer<'a> {
     policy: &'a str,
     net: &'a str,

@@ -3,10 +3,10 @@
 use crate::doctor::records::{late_mean, of_policy};
 use crate::doctor::{Finding, Records, Sure};
 
-/// Number of iterations without which nothing is said.
+/// Number of iterations below which no rule here finds anything.
 const LEAST: usize = 5;
 
-/// A measured KL far above the one that the settings aim at, or above any that keeps a policy together.
+/// Finds a measured KL far above the one that the settings aim at, or above any that keeps a policy together.
 pub(super) fn kl_far_from_target(records: &Records) -> Option<Finding> {
     let aimed = records.number("target_kl").or_else(|| {
         records.number("kl_coeff").filter(|coeff| *coeff > 0.0).and_then(|_| records.number("kl_target"))
@@ -25,7 +25,7 @@ pub(super) fn kl_far_from_target(records: &Records) -> Option<Finding> {
     })
 }
 
-/// A large share of rows beyond the clip range.
+/// Finds a large share of rows beyond the clip range.
 pub(super) fn clip_share(records: &Records) -> Option<Finding> {
     records.statistic("clip_fraction").into_iter().find_map(|(id, values)| {
         // A clip range of 0 clips all rows, and learning has ended then.
@@ -43,7 +43,7 @@ pub(super) fn clip_share(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Entropy of discrete actions that is gone in the first tenth of the run.
+/// Finds an entropy of discrete actions that is gone in the first tenth of the run.
 pub(super) fn entropy_gone(records: &Records) -> Option<Finding> {
     let last = records.last()?.steps as f64;
     let whole = records.target.unwrap_or(last).max(last);
@@ -66,7 +66,7 @@ pub(super) fn entropy_gone(records: &Records) -> Option<Finding> {
     })
 }
 
-/// A temperature of SAC far above its initial value.
+/// Finds a temperature of SAC far above its initial value.
 pub(super) fn temperature_runs_away(records: &Records) -> Option<Finding> {
     let initial = records.number("initial_alpha")?;
     records.statistic("alpha_value").into_iter().find_map(|(id, values)| {

@@ -2,7 +2,7 @@
 
 use crate::doctor::{Finding, Records, Sure};
 
-/// Runs whose settings differ in the seed alone and whose last returns differ widely; `None` for fewer than three runs.
+/// Finds runs whose settings differ in the seed alone and whose last returns differ widely; `None` for fewer than three runs.
 pub fn seeds(runs: &[Records]) -> Option<Finding> {
     let same = |run: &Records| {
         let mut config = run.config.clone();

@@ -4,7 +4,7 @@ use pavlov_trainer::Ending;
 
 use crate::doctor::{Finding, Records, Sure};
 
-/// Many more rollout workers than cores.
+/// Finds many more rollout workers than cores.
 pub(super) fn workers(records: &Records) -> Option<Finding> {
     let workers = records.number("num_workers")?;
     let cores = records.cores as f64;
@@ -20,7 +20,7 @@ pub(super) fn workers(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Rows that each pass over a batch leaves out.
+/// Finds rows that each pass over a batch leaves out.
 pub(super) fn minibatch(records: &Records) -> Option<Finding> {
     let minibatch = records.number("sgd_minibatch_size").filter(|size| *size >= 1.0)?;
     let batch = records.number("train_batch_size")?;
@@ -41,7 +41,7 @@ pub(super) fn minibatch(records: &Records) -> Option<Finding> {
     })
 }
 
-/// A step size that has become 0 before the run ended.
+/// Finds a step size that has become 0 before the run ended.
 pub(super) fn step_size_ended(records: &Records) -> Option<Finding> {
     let ending = Ending::of(&records.config)?;
     let steps = records.last()?.steps;
@@ -58,7 +58,7 @@ pub(super) fn step_size_ended(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Gradient steps per sampled step of an algorithm with a replay buffer: too few or too many.
+/// Finds too few or too many gradient steps per sampled step of an algorithm with a replay buffer.
 pub(super) fn updates(records: &Records) -> Option<Finding> {
     let batch = records.number("train_batch_size").filter(|size| *size >= 1.0)?;
     let starts = records.number("replay_buffer_config.learning_starts")?;
@@ -89,7 +89,7 @@ pub(super) fn updates(records: &Records) -> Option<Finding> {
     })
 }
 
-/// A run that ended before its replay buffer had enough rows to learn from.
+/// Finds a run that ended before its replay buffer had enough rows to learn from.
 pub(super) fn learning_never_began(records: &Records) -> Option<Finding> {
     let starts = records.number("replay_buffer_config.learning_starts")?;
     let last = records.last().filter(|row| row.trained == 0 && row.steps > 0)?;
@@ -102,7 +102,7 @@ pub(super) fn learning_never_began(records: &Records) -> Option<Finding> {
     ))
 }
 
-/// Components of observations whose bounds differ by orders of magnitude, without a filter.
+/// Finds components of observations whose bounds differ by orders of magnitude, without a filter.
 pub(super) fn observation_scales(records: &Records) -> Option<Finding> {
     const MOST: f64 = 1000.0;
     if records.text("observation_filter") != Some("NoFilter") {

@@ -3,7 +3,7 @@
 use crate::doctor::records::{late_mean, of_policy};
 use crate::doctor::{Finding, Records, Sure};
 
-/// An explained variance below 0 for twenty iterations in a row.
+/// Finds an explained variance below 0 for twenty iterations in a row.
 pub(super) fn explained_variance(records: &Records) -> Option<Finding> {
     const IN_A_ROW: usize = 20;
     records.statistic("vf_explained_var").into_iter().find_map(|(id, values)| {
@@ -26,7 +26,7 @@ pub(super) fn explained_variance(records: &Records) -> Option<Finding> {
     })
 }
 
-/// A value loss that its bound cuts off.
+/// Finds a value loss that its bound cuts off.
 pub(super) fn value_loss_is_bounded(records: &Records) -> Option<Finding> {
     let bound = records.number("vf_clip_param")?;
     let counts = records.number("vf_loss_coeff").is_some_and(|coeff| coeff > 0.1);
@@ -45,7 +45,7 @@ pub(super) fn value_loss_is_bounded(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Q-values far beyond any return that was seen, and still growing.
+/// Finds Q-values far beyond any return that was seen, and still growing.
 pub(super) fn values_run_away(records: &Records) -> Option<Finding> {
     let seen = records.rows.iter().filter_map(|row| row.returns);
     let largest = seen.flat_map(|[low, _, high]| [low.abs(), high.abs()]).reduce(f64::max)?.max(1.0);

@@ -10,6 +10,7 @@ mod torchscript;
 use crate::base::{Error, Result};
 pub use crate::export::signature::Signature;
 use crate::sample::Session;
+use pavlov_envs::Space;
 use pavlov_tune as tune;
 use std::ffi::OsString;
 use std::fmt;
@@ -105,6 +106,15 @@ impl Session {
     }
 }
 
+/// The error for a network with outputs from which no action of `space` follows.
+fn misfit(columns: usize, space: &Space) -> Error {
+    let reason = format!(
+        "it gives {columns} numbers, from which no action of {space} follows: let `NetPolicy::distribution` or \
+         `NetPolicy::best_actions` say how, or act with `pavlov::load`"
+    );
+    Error::state("the policy's network", reason)
+}
+
 /// Writes the description of the exported file `file` beside it: `pole.onnx.json` for `pole.onnx`.
 fn write_description(file: &Path, text: &str) -> Result<()> {
     let mut name = OsString::from(file);
@@ -113,7 +123,8 @@ fn write_description(file: &Path, text: &str) -> Result<()> {
     Ok(tune::write_file(&path, text.as_bytes()).map_err(tune::Error::io("write", &path))?)
 }
 
-/// Lets `write` make the file beside its place, and moves it there once `write` has succeeded.
+/// Writes a file so that it appears whole or not at all: `write` gets the path of an unfinished file, which is renamed to
+/// `file` if `write` succeeds, and removed if it fails.
 fn write_whole(file: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let mut unfinished = OsString::from(file);
     unfinished.push(".unfinished");

@@ -6,7 +6,7 @@ use pavlov_envs::{DType, Element, NpRandom, Space};
 
 /// Raw observations, and what is done with them before the policy sees them.
 #[derive(Debug)]
-pub(super) struct Raw<'a> {
+pub(super) struct RawObservations<'a> {
     /// The environment's observation space.
     pub(super) space: &'a Space,
     /// Whether raw observations become flat rows of f32 for the policy.
@@ -15,7 +15,7 @@ pub(super) struct Raw<'a> {
     pub(super) filter: Option<(Vec<f64>, Vec<f64>)>,
 }
 
-impl<'a> Raw<'a> {
+impl<'a> RawObservations<'a> {
     pub(super) fn of(desk: &'a Inference) -> Self {
         let boxes = matches!((&desk.space, &desk.stored), (Space::Box { .. }, Space::Box { .. }));
         let filter = desk.pilot.filter.as_ref().map(|filter| statistics(filter.running()));

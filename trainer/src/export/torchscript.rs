@@ -3,7 +3,7 @@
 
 use crate::base::{Error, Result};
 use crate::export::signature::{Outputs, Signature};
-use crate::export::spaces::{Raw, draw, shape, tame};
+use crate::export::spaces::{RawObservations, draw, shape, tame};
 use crate::export::{write_description, write_whole};
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
@@ -51,7 +51,7 @@ impl Session {
     }
 }
 
-/// Whether the policy says which actions its outputs are.
+/// Whether the exported function gives actions, which the policy computes from its outputs.
 fn has_best_actions(desk: &Inference, policy: &dyn Policy) -> Result<bool> {
     let entrance = Entrance::of(desk);
     let row = Tensor::zeros(sizes(&desk.space, 1), (kind(&desk.space), Device::Cpu));
@@ -76,7 +76,7 @@ struct Entrance {
 
 impl Entrance {
     fn of(desk: &Inference) -> Self {
-        let Raw { space, is_flattened, filter } = Raw::of(desk);
+        let RawObservations { space, is_flattened, filter } = RawObservations::of(desk);
         let filter = filter.map(|(mean, std)| (Tensor::from_slice(&mean), Tensor::from_slice(&std)));
         Self { space: space.clone(), flat: is_flattened, filter }
     }

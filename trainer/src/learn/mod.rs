@@ -17,4 +17,4 @@ mod values;
 pub use learner::Learner;
 pub(crate) use learner::Moment;
 pub use recording::Recording;
-pub(crate) use recording::{Step, Weights};
+pub(crate) use recording::{Parameter, RecordedOp, most_likely};

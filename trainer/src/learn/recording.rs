@@ -3,13 +3,14 @@
 use crate::base::{Error, Result};
 use crate::experience::{Column, SampleBatch};
 use crate::learn::Learner;
+use crate::learn::distributions::ActionDist;
 use crate::learn::loss::{Graph, Input, Layer, Net, Op, ParamSet, Value};
 use crate::learn::params::{Encoding, Params};
 use std::cell::RefCell;
 
 /// One step of a recorded computation. Its result is a matrix `[rows, columns]`; operands are indices of earlier steps.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum RecordedOp {
     /// The encoded observations.
     Obs,
     /// 1 where an action is legal, else 0.
@@ -19,12 +20,12 @@ pub(crate) enum Step {
     /// An operation on one or two values.
     Apply(Op, Vec<usize>),
     /// A layer, with its parameters in the order of its definition.
-    Layer(Layer, Vec<usize>, Vec<Weights>),
+    Layer(Layer, Vec<usize>, Vec<Parameter>),
 }
 
 /// A parameter of a layer.
 #[derive(Clone, Debug)]
-pub(crate) struct Weights {
+pub(crate) struct Parameter {
     /// Dimensions, as in [`Layer`].
     pub(crate) shape: Vec<usize>,
     /// The numbers, the last dimension first.
@@ -35,13 +36,13 @@ pub(crate) struct Weights {
 /// Exports write it down in other languages.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The steps in order; the first is [`Step::Obs`].
-    pub(crate) steps: Vec<Step>,
+    /// The steps in order; the first is [`RecordedOp::Obs`].
+    pub(crate) steps: Vec<RecordedOp>,
     /// Number of columns of each step's result; 0 for one number.
     pub(crate) columns: Vec<usize>,
     /// Index of the step whose result are the outputs.
     pub(crate) head: usize,
-    /// Index of the step that gives the best actions in [-1, 1], if the policy computes them from the outputs.
+    /// Index of the step that gives the best continuous actions, if they are computed from the outputs.
     pub(crate) best: Option<usize>,
     /// The encoding of observations for the network.
     pub(crate) encoding: Encoding,
@@ -60,8 +61,8 @@ impl Learner {
         B: for<'t> Fn(Value<'t>) -> Option<Value<'t>>,
     {
         let recorder = Recorder { sets: &self.sets, steps: RefCell::default(), refused: RefCell::default() };
-        let obs = recorder.push(Step::Obs, self.encoding.width());
-        let mask = options.map(|options| recorder.push(Step::Mask, options));
+        let obs = recorder.push(RecordedOp::Obs, self.encoding.width());
+        let mask = options.map(|options| recorder.push(RecordedOp::Mask, options));
         let value = |id| Value::new(&recorder, id);
         let outputs = head(Net::new(&recorder, ParamSet::Frozen), Input::new(value(obs), mask.map(value)));
         let best = best(outputs).map(Value::id);
@@ -77,11 +78,20 @@ impl Learner {
     }
 }
 
+/// The most likely continuous actions by the parameters `inputs` of their distribution; `None` for discrete choices.
+pub(crate) fn most_likely<'t>(dist: &ActionDist, inputs: Value<'t>) -> Option<Value<'t>> {
+    match dist {
+        ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => None,
+        ActionDist::DiagGaussian { dim } => Some(inputs.narrow(0, *dim)),
+        ActionDist::SquashedGaussian { dim } => Some(inputs.narrow(0, *dim).tanh()),
+    }
+}
+
 /// A graph that computes nothing and writes down what it is asked for.
 struct Recorder<'a> {
     sets: &'a [Params],
     /// The steps so far, each with the number of its columns.
-    steps: RefCell<Vec<(Step, usize)>>,
+    steps: RefCell<Vec<(RecordedOp, usize)>>,
     /// The first thing that a recording cannot hold.
     refused: RefCell<Option<&'static str>>,
 }
@@ -93,7 +103,7 @@ impl std::fmt::Debug for Recorder<'_> {
 }
 
 impl Recorder<'_> {
-    fn push(&self, step: Step, columns: usize) -> usize {
+    fn push(&self, step: RecordedOp, columns: usize) -> usize {
         let mut steps = self.steps.borrow_mut();
         steps.push((step, columns));
         steps.len() - 1
@@ -102,7 +112,7 @@ impl Recorder<'_> {
     /// Notes that the network uses `what`, and gives one number in its place.
     fn refuse(&self, what: &'static str) -> usize {
         self.refused.borrow_mut().get_or_insert(what);
-        self.push(Step::Number(0.0), 0)
+        self.push(RecordedOp::Number(0.0), 0)
     }
 
     fn params(&self, which: ParamSet) -> &Params {
@@ -111,9 +121,9 @@ impl Recorder<'_> {
     }
 
     /// The parameters `first..first + count`.
-    fn weights(&self, which: ParamSet, first: usize, count: usize) -> Vec<Weights> {
+    fn weights(&self, which: ParamSet, first: usize, count: usize) -> Vec<Parameter> {
         let params = self.params(which).named().skip(first).take(count);
-        let copied = params.map(|(_, shape, numbers)| Weights {
+        let copied = params.map(|(_, shape, numbers)| Parameter {
             shape: shape.iter().map(|&n| n as usize).collect(),
             numbers: numbers.to_vec(),
         });
@@ -133,7 +143,7 @@ impl Graph for Recorder<'_> {
             Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Minimum | Op::Maximum => columns(0).max(columns(1)),
             _ => columns(0),
         };
-        self.push(Step::Apply(op, operands.to_vec()), count)
+        self.push(RecordedOp::Apply(op, operands.to_vec()), count)
     }
 
     fn layer(&self, layer: Layer, which: ParamSet, operands: &[usize]) -> usize {
@@ -161,7 +171,7 @@ impl Graph for Recorder<'_> {
             Layer::Recurrent { units, .. } => units,
             Layer::Free { .. } => weights[0].numbers.len(),
         };
-        self.push(Step::Layer(layer, operands.to_vec(), weights), columns)
+        self.push(RecordedOp::Layer(layer, operands.to_vec(), weights), columns)
     }
 
     fn column(&self, _: &SampleBatch, _: Column) -> Result<usize> {
@@ -173,7 +183,7 @@ impl Graph for Recorder<'_> {
     }
 
     fn number(&self, number: f32) -> usize {
-        self.push(Step::Number(number), 0)
+        self.push(RecordedOp::Number(number), 0)
     }
 
     fn columns(&self, id: usize) -> usize {
@@ -190,6 +200,6 @@ impl Graph for Recorder<'_> {
     fn insert(&self, tensor: tch::Tensor) -> usize {
         self.refuse("operations on tensors (`OnLibtorch`)");
         let columns = tensor.size().get(1).copied().unwrap_or(0) as usize;
-        self.push(Step::Number(0.0), columns)
+        self.push(RecordedOp::Number(0.0), columns)
     }
 }

@@ -5,7 +5,7 @@ use crate::experience::{Column, Fragment, SampleBatch};
 use crate::learn::distributions::ActionDist;
 use crate::learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
 use crate::learn::nets::NetBuilder;
-use crate::learn::{Learner, Recording};
+use crate::learn::{Learner, Recording, most_likely};
 use crate::policy::act::Act;
 use crate::policy::class::PolicyClass;
 use crate::policy::{Learned, Policy};
@@ -199,7 +199,7 @@ impl<P: NetPolicy> Policy for Networked<P> {
         self.learner.record(
             options,
             |net, x| policy.action_inputs(net, x),
-            |outputs| policy.best_actions(outputs),
+            |outputs| policy.best_actions(outputs).or_else(|| most_likely(policy.distribution()?, outputs)),
         )
     }
 

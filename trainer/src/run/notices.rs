@@ -49,8 +49,8 @@ fn unread_masks(common: &Common, env: &EnvInfo) -> Option<String> {
     })
 }
 
-/// Refuses several agents whose environment has masks that no policy reads. Most are board games, where an illegal move
-/// loses the game.
+/// Refuses several agents whose environment has masks that no policy reads. Most are board games, in which
+/// an illegal move loses the game.
 ///
 /// # Errors
 /// Returns [`Error::Config`](crate::Error::Config) for `mask_actions`.

@@ -3,11 +3,11 @@
 mod functions;
 mod network;
 
-use crate::base::{Error, Result};
+use crate::base::Result;
 use crate::export::c::functions::FUNCTIONS;
-use crate::export::c::network::Network;
-use crate::export::spaces::Raw;
-use crate::export::{Signature, write_whole};
+use crate::export::c::network::FunctionBody;
+use crate::export::spaces::RawObservations;
+use crate::export::{Signature, misfit, write_whole};
 use crate::learn::params::{Encoding, Part};
 use crate::policy::Policy;
 use crate::sample::{FloatActions, Inference, PolicyToEnv, Session};
@@ -34,8 +34,8 @@ impl Session {
 fn text_of(desk: &Inference, policy: &dyn Policy) -> Result<(String, String)> {
     let options = desk.pilot.mask_width();
     let recording = policy.recording(options)?;
-    let raw = Raw::of(desk);
-    let mut network = Network::default();
+    let raw = RawObservations::of(desk);
+    let mut network = FunctionBody::default();
     let obs = observations(&mut network, &raw, &recording.encoding)?;
     let values = network.steps(&recording, &obs)?;
     let head = &values[recording.head];
@@ -56,7 +56,7 @@ fn text_of(desk: &Inference, policy: &dyn Policy) -> Result<(String, String)> {
             let best = recording.best.map(|best| values[best].clone());
             let from = match best {
                 Some(best) => best,
-                None if columns == low.len() || columns == 2 * low.len() => head.clone(),
+                None if columns == low.len() => head.clone(),
                 None => return Err(misfit(columns, desk.pilot.action_space())),
             };
             numbers(&mut network, &from, low, high, *how)?;
@@ -77,13 +77,6 @@ fn text_of(desk: &Inference, policy: &dyn Policy) -> Result<(String, String)> {
     Ok((interface.file(&network, desk.pilot.action_space(), raw.space), interface.signature()))
 }
 
-fn misfit(columns: usize, space: &Space) -> Error {
-    let reason = format!(
-        "it gives {columns} numbers, from which no action of {space} follows; act with `pavlov::load`"
-    );
-    Error::state("the policy's network", reason)
-}
-
 /// What the function takes and gives.
 struct Interface {
     /// Type of the scalars of an observation, and their number.
@@ -91,7 +84,7 @@ struct Interface {
     actions: (&'static str, usize),
     /// Number of flags of legal actions.
     options: Option<usize>,
-    /// Number of scalars of recurrent state.
+    /// Number of scalars of recurrent state, which the caller keeps from one step to the next; 0 without memory.
     memory: usize,
 }
 
@@ -111,7 +104,7 @@ impl Interface {
         format!("void policy_act({})", parameters.join(", "))
     }
 
-    fn file(&self, network: &Network, actions: &Space, observations: &Space) -> String {
+    fn file(&self, network: &FunctionBody, actions: &Space, observations: &Space) -> String {
         let mut text = format!(
             "/* A policy, written by pavlov {}. C99; no library, no allocation, no global state that changes.\n \
              *\n \
@@ -163,7 +156,11 @@ impl Interface {
 }
 
 /// Writes what turns the argument `obs` into encoded observations; returns their variable.
-fn observations(network: &mut Network, raw: &Raw<'_>, encoding: &Encoding) -> Result<String> {
+fn observations(
+    network: &mut FunctionBody,
+    raw: &RawObservations<'_>,
+    encoding: &Encoding,
+) -> Result<String> {
     let mut x = "obs".to_owned();
     if raw.is_flattened {
         if matches!(raw.space, Space::Box { .. }) {
@@ -189,7 +186,7 @@ fn observations(network: &mut Network, raw: &Raw<'_>, encoding: &Encoding) -> Re
 }
 
 /// Writes the encoding of a raw row: numbers unchanged, integers one-hot, the channels of images first.
-fn encode(network: &mut Network, x: &str, encoding: &Encoding) -> Result<String> {
+fn encode(network: &mut FunctionBody, x: &str, encoding: &Encoding) -> Result<String> {
     let to = network.variable(encoding.width());
     for part in &encoding.parts {
         match *part {
@@ -217,7 +214,7 @@ fn encode(network: &mut Network, x: &str, encoding: &Encoding) -> Result<String>
 
 /// Writes the choice of the legal action with the largest number, for each choice.
 fn choices(
-    network: &mut Network,
+    network: &mut FunctionBody,
     head: &str,
     columns: usize,
     (sizes, start): (&[usize], &[i64]),
@@ -243,7 +240,13 @@ fn choices(
 }
 
 /// Writes continuous actions, scaled or clipped to the bounds as training does.
-fn numbers(network: &mut Network, from: &str, low: &[f32], high: &[f32], how: FloatActions) -> Result<()> {
+fn numbers(
+    network: &mut FunctionBody,
+    from: &str,
+    low: &[f32],
+    high: &[f32],
+    how: FloatActions,
+) -> Result<()> {
     let count = low.len();
     if how == FloatActions::Keep {
         network.line(&format!("for (i = 0; i < {count}; i++) action[i] = {from}[i];"));

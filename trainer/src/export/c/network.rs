@@ -3,7 +3,7 @@
 use crate::base::{Error, Result};
 use crate::learn::engines::NORM_EPSILON;
 use crate::learn::loss::{Cell, Layer, Op};
-use crate::learn::{Recording, Step, Weights};
+use crate::learn::{Parameter, RecordedOp, Recording};
 use crate::settings::Activation;
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ pub(super) fn number(x: f32) -> Result<String> {
 
 /// Lines of a C file in the making.
 #[derive(Debug, Default)]
-pub(super) struct Network {
+pub(super) struct FunctionBody {
     /// Arrays of weights, before all functions.
     pub(super) constants: String,
     /// Variables of the function.
@@ -36,7 +36,7 @@ pub(super) struct Network {
     memory: usize,
 }
 
-impl Network {
+impl FunctionBody {
     /// Number of scalars of recurrent state.
     pub(super) fn memory_units(&self) -> usize {
         self.memory
@@ -93,23 +93,23 @@ impl Network {
         let mut values: Vec<(String, usize)> = Vec::new();
         for (step, &columns) in recording.steps.iter().zip(&recording.columns) {
             let value = match step {
-                Step::Obs => obs.to_owned(),
-                Step::Mask => {
+                RecordedOp::Obs => obs.to_owned(),
+                RecordedOp::Mask => {
                     let to = self.variable(columns);
                     self.for_each(&to, columns, "mask[i] ? 1.0f : 0.0f");
                     to
                 }
-                Step::Number(x) => {
+                RecordedOp::Number(x) => {
                     let to = self.variable(1);
                     self.line(&format!("{to}[0] = {};", number(*x)?));
                     to
                 }
-                Step::Apply(op, operands) => {
+                RecordedOp::Apply(op, operands) => {
                     let operands: Vec<(&str, usize)> =
                         operands.iter().map(|&at| (values[at].0.as_str(), values[at].1)).collect();
                     self.apply(*op, &operands, columns)?
                 }
-                Step::Layer(layer, operands, weights) => {
+                RecordedOp::Layer(layer, operands, weights) => {
                     let x = operands.first().map_or(obs, |&at| values[at].0.as_str()).to_owned();
                     self.layer(*layer, &x, weights, columns)?
                 }
@@ -178,7 +178,7 @@ impl Network {
         Ok(to)
     }
 
-    fn layer(&mut self, layer: Layer, x: &str, weights: &[Weights], columns: usize) -> Result<String> {
+    fn layer(&mut self, layer: Layer, x: &str, weights: &[Parameter], columns: usize) -> Result<String> {
         match layer {
             Layer::Dense { activation, .. } | Layer::Noisy { activation, .. } => {
                 let y = self.linear(x, &weights[0], &weights[1])?;
@@ -206,7 +206,7 @@ impl Network {
     }
 
     /// Writes `w x + b`, with the weights of one input side by side.
-    fn linear(&mut self, x: &str, weight: &Weights, bias: &Weights) -> Result<String> {
+    fn linear(&mut self, x: &str, weight: &Parameter, bias: &Parameter) -> Result<String> {
         let &[out, inputs] = weight.shape.as_slice() else { return Err(absent("weights of that shape")) };
         let turned: Vec<f32> =
             (0..inputs).flat_map(|i| (0..out).map(move |o| weight.numbers[o * inputs + i])).collect();
@@ -229,7 +229,7 @@ impl Network {
         self.for_each(y, columns, &value);
     }
 
-    fn recurrent(&mut self, x: &str, weights: &[Weights], cell: Cell, units: usize) -> Result<String> {
+    fn recurrent(&mut self, x: &str, weights: &[Parameter], cell: Cell, units: usize) -> Result<String> {
         let first = self.memory;
         self.memory += cell.memory(units);
         let h = format!("(state->memory + {first})");

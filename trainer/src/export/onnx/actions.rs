@@ -1,7 +1,8 @@
 //! The way from the network's outputs to actions as the environment takes them.
 
 use crate::base::{Error, Result};
-use crate::export::onnx::model::{Attribute, Kind, Model};
+use crate::export::misfit;
+use crate::export::onnx::model::{Attribute, ElemType, Model};
 use crate::export::onnx::network::{Network, masked};
 use crate::learn::Recording;
 use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE};
@@ -49,27 +50,21 @@ pub(super) fn actions(
             let action = to_bounds(model, action, low, high, *how);
             let action = model.reshape(&action, &choosing.space.shape());
             let meaning = format!("actions as the environment takes them: {}", choosing.space);
-            model.output("action", &action, Kind::F32, &choosing.space.shape(), &meaning);
-            let meaning = match columns == 2 * low.len() {
-                true => "means, then logarithms of standard deviations",
-                false => "actions before they are scaled to the bounds",
+            model.output("action", &action, ElemType::F32, &choosing.space.shape(), &meaning);
+            let meaning = if choosing.dist.is_some() {
+                "means, then logarithms of standard deviations"
+            } else {
+                "actions before they are scaled to the bounds"
             };
-            model.output("head", head, Kind::F32, &[columns], meaning);
+            model.output("head", head, ElemType::F32, &[columns], meaning);
         }
     }
     Ok(())
 }
 
-fn misfit(columns: usize, space: &Space) -> Error {
-    let reason = format!(
-        "it gives {columns} numbers, from which no action of {space} follows; act with `pavlov::load`"
-    );
-    Error::state("the policy's network", reason)
-}
-
 fn discrete(model: &mut Model, choosing: &Choosing<'_>, head: &str, sizes: &[usize], start: &[i64]) {
     let noise = choosing.sample.then(|| {
-        model.input("noise", Kind::F32, &[sizes.len()], "one uniform number in [0, 1) for each choice")
+        model.input("noise", ElemType::F32, &[sizes.len()], "one uniform number in [0, 1) for each choice")
     });
     let mut choices = Vec::new();
     let mut logp: Option<String> = None;
@@ -96,12 +91,12 @@ fn discrete(model: &mut Model, choosing: &Choosing<'_>, head: &str, sizes: &[usi
         if matches!(choosing.space, Space::Discrete { .. }) { vec![] } else { choosing.space.shape() };
     let action = model.reshape(&action, &shape);
     let meaning = format!("actions as the environment takes them: {}", choosing.space);
-    model.output("action", &action, Kind::I64, &shape, &meaning);
+    model.output("action", &action, ElemType::I64, &shape, &meaning);
     let meaning = match choosing.dist {
         Some(_) => "logits of the actions; -1e9 where an action is illegal",
         None => "values of the actions; -1e9 where an action is illegal",
     };
-    model.output("head", head, Kind::F32, &[sizes.iter().sum()], meaning);
+    model.output("head", head, ElemType::F32, &[sizes.iter().sum()], meaning);
     log_probability(model, logp);
 }
 
@@ -116,7 +111,7 @@ fn drawn(model: &mut Model, logits: &str, best: &str, number: &str, n: usize) ->
     let total = model.columns(&sums, n - 1, 1);
     let point = model.op("Mul", &[number, &total]);
     let below = model.op("LessOrEqual", &[&sums, &point]);
-    let below = model.cast(&below, Kind::I64);
+    let below = model.cast(&below, ElemType::I64);
     let axes = model.integers(&[1]);
     let count = model.op_with("ReduceSum", &[&below, &axes], &by_row[1..]);
     let all = model.integers(&[n as i64]);
@@ -134,20 +129,15 @@ fn continuous(
     columns: usize,
     dim: usize,
 ) -> Result<String> {
-    let squashed = matches!(choosing.dist, Some(ActionDist::SquashedGaussian { .. }));
     if !choosing.sample {
         return match best {
             Some(best) => Ok(best),
-            None if columns == 2 * dim && squashed => {
-                let mean = model.columns(head, 0, dim);
-                Ok(model.op("Tanh", &[&mean]))
-            }
-            None if columns == 2 * dim => Ok(model.columns(head, 0, dim)),
             None if columns == dim => Ok(head.to_owned()),
             None => Err(misfit(columns, choosing.space)),
         };
     }
-    let noise = model.input("noise", Kind::F32, &[dim], "one standard normal number for each component");
+    let squashed = matches!(choosing.dist, Some(ActionDist::SquashedGaussian { .. }));
+    let noise = model.input("noise", ElemType::F32, &[dim], "one standard normal number for each component");
     let mean = model.columns(head, 0, dim);
     let mut log_std = model.columns(head, dim, dim);
     if squashed {
@@ -190,7 +180,7 @@ fn log_probability(model: &mut Model, logp: Option<String>) {
         model.output(
             "logp",
             &logp,
-            Kind::F32,
+            ElemType::F32,
             &[],
             "logarithm of the probability, or density, of the drawn action",
         );

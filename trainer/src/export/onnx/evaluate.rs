@@ -2,7 +2,7 @@
 //!
 //! This is no runtime: it knows the operators that the writer uses, and how the writer uses them.
 
-use crate::export::onnx::model::{Attribute, Data, Kind, Model, Node};
+use crate::export::onnx::model::{Attribute, Data, ElemType, Model, Node};
 use ndarray::{ArrayD, Axis, Ix2, IxDyn, Slice, Zip, concatenate};
 use std::collections::HashMap;
 
@@ -33,8 +33,8 @@ fn apply(node: &Node, inputs: &[&ArrayD<f64>]) -> Option<ArrayD<f64>> {
     Some(match node.op {
         "Identity" => x.clone(),
         "Cast" => match int(node, "to")? {
-            to if to == Kind::Bool.code() as i64 => x.mapv(|x| f64::from(u8::from(x != 0.0))),
-            to if to == Kind::I64.code() as i64 => x.mapv(f64::trunc),
+            to if to == ElemType::Bool.code() as i64 => x.mapv(|x| f64::from(u8::from(x != 0.0))),
+            to if to == ElemType::I64.code() as i64 => x.mapv(f64::trunc),
             _ => x.clone(),
         },
         "Exp" => x.mapv(f64::exp),

@@ -10,10 +10,10 @@ mod proto;
 
 use crate::base::Result;
 use crate::export::onnx::actions::{Choosing, actions};
-use crate::export::onnx::model::{Kind, Model, Port};
+use crate::export::onnx::model::{ElemType, Model, Port};
 use crate::export::onnx::network::network;
 use crate::export::onnx::observations::observations;
-use crate::export::spaces::Raw;
+use crate::export::spaces::RawObservations;
 use crate::export::{Signature, write_description, write_whole};
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-impl Raw<'_> {
-    fn kind(&self) -> Kind {
+impl RawObservations<'_> {
+    fn kind(&self) -> ElemType {
         match self.space.dtype() {
-            DType::U8 => Kind::U8,
-            DType::I64 => Kind::I64,
-            DType::F32 => Kind::F32,
-            DType::F64 => Kind::F64,
+            DType::U8 => ElemType::U8,
+            DType::I64 => ElemType::I64,
+            DType::F32 => ElemType::F32,
+            DType::F64 => ElemType::F64,
         }
     }
 }
@@ -68,11 +68,11 @@ fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> Result<Model
     let options = desk.pilot.mask_width();
     let recording = policy.recording(options)?;
     let mut model = Model::default();
-    let obs = observations(&mut model, &Raw::of(desk), &recording.encoding);
+    let obs = observations(&mut model, &RawObservations::of(desk), &recording.encoding);
     let mask = options.map(|options| {
         model.input(
             "mask",
-            Kind::Bool,
+            ElemType::Bool,
             &[options],
             "which actions are legal; the options of several choices in turn",
         )
@@ -88,7 +88,7 @@ fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> Result<Model
     actions(&mut model, &choosing, &recording, &network, mask)?;
     for (name, next, units) in &network.memory {
         let meaning = format!("what `{name}` is at the next step of the episode");
-        model.output(&format!("{name}_next"), next, Kind::F32, &[*units], &meaning);
+        model.output(&format!("{name}_next"), next, ElemType::F32, &[*units], &meaning);
     }
     Ok(model)
 }

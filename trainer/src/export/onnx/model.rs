@@ -2,7 +2,7 @@
 
 /// Type of the elements of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ElemType {
     F32,
     F64,
     I64,
@@ -10,7 +10,7 @@ pub(super) enum Kind {
     Bool,
 }
 
-impl Kind {
+impl ElemType {
     /// The number that ONNX gives the type.
     pub(super) fn code(self) -> u64 {
         match self {
@@ -42,17 +42,17 @@ pub(super) enum Data {
 }
 
 impl Data {
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ElemType {
         match self {
-            Self::F32(_) => Kind::F32,
-            Self::I64(_) => Kind::I64,
+            Self::F32(_) => ElemType::F32,
+            Self::I64(_) => ElemType::I64,
         }
     }
 }
 
 /// A constant.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor {
+pub(super) struct Constant {
     pub(super) shape: Vec<usize>,
     pub(super) data: Data,
 }
@@ -77,7 +77,7 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) struct Port {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ElemType,
     pub(super) shape: Vec<usize>,
     /// What the values are, for the description beside the file.
     pub(super) meaning: String,
@@ -94,21 +94,21 @@ impl Port {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) nodes: Vec<Node>,
-    pub(super) constants: Vec<(String, Tensor)>,
+    pub(super) constants: Vec<(String, Constant)>,
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
 }
 
 impl Model {
     /// Adds an input and returns its name.
-    pub(super) fn input(&mut self, name: &str, kind: Kind, shape: &[usize], meaning: &str) -> String {
+    pub(super) fn input(&mut self, name: &str, kind: ElemType, shape: &[usize], meaning: &str) -> String {
         let port = Port { name: name.into(), kind, shape: shape.into(), meaning: meaning.into() };
         self.inputs.push(port);
         name.into()
     }
 
     /// Makes `value` an output.
-    pub(super) fn output(&mut self, name: &str, value: &str, kind: Kind, shape: &[usize], meaning: &str) {
+    pub(super) fn output(&mut self, name: &str, value: &str, kind: ElemType, shape: &[usize], meaning: &str) {
         let attributes = Vec::new();
         self.nodes.push(Node { op: "Identity", inputs: vec![value.into()], output: name.into(), attributes });
         let port = Port { name: name.into(), kind, shape: shape.into(), meaning: meaning.into() };
@@ -118,7 +118,7 @@ impl Model {
     /// Adds a constant and returns its name.
     fn constant(&mut self, shape: &[usize], data: Data) -> String {
         let name = format!("c{}", self.constants.len());
-        self.constants.push((name.clone(), Tensor { shape: shape.into(), data }));
+        self.constants.push((name.clone(), Constant { shape: shape.into(), data }));
         name
     }
 
@@ -161,7 +161,7 @@ impl Model {
     }
 
     /// Converts the elements of a value to another type.
-    pub(super) fn cast(&mut self, x: &str, kind: Kind) -> String {
+    pub(super) fn cast(&mut self, x: &str, kind: ElemType) -> String {
         self.op_with("Cast", &[x], &[("to", Attribute::Int(kind.code() as i64))])
     }
 

@@ -1,10 +1,10 @@
 //! The network of a recording, in operators of ONNX.
 
 use crate::base::{Error, Result};
-use crate::export::onnx::model::{Attribute, Kind, Model};
+use crate::export::onnx::model::{Attribute, ElemType, Model};
 use crate::learn::engines::NORM_EPSILON;
 use crate::learn::loss::{Cell, Layer, MASKED, Op};
-use crate::learn::{Recording, Step, Weights};
+use crate::learn::{Parameter, RecordedOp, Recording};
 use crate::settings::Activation;
 
 /// The network in a model: names of the values of its steps, and what memory becomes.
@@ -29,14 +29,14 @@ pub(super) fn network(
     let mut network = Network { values: Vec::new(), memory: Vec::new() };
     for (step, &columns) in recording.steps.iter().zip(&recording.columns) {
         let value = match step {
-            Step::Obs => obs.to_owned(),
-            Step::Mask => model.cast(mask.unwrap_or(obs), Kind::F32),
-            Step::Number(number) => model.number(*number),
-            Step::Apply(op, operands) => {
+            RecordedOp::Obs => obs.to_owned(),
+            RecordedOp::Mask => model.cast(mask.unwrap_or(obs), ElemType::F32),
+            RecordedOp::Number(number) => model.number(*number),
+            RecordedOp::Apply(op, operands) => {
                 let operands: Vec<&str> = operands.iter().map(|&at| network.values[at].as_str()).collect();
                 apply(model, *op, &operands)?
             }
-            Step::Layer(layer, operands, weights) => {
+            RecordedOp::Layer(layer, operands, weights) => {
                 let x = operands.first().map_or(obs, |&at| network.values[at].as_str()).to_owned();
                 network.layer(model, *layer, &x, weights, columns, obs)
             }
@@ -93,16 +93,16 @@ fn apply(model: &mut Model, op: Op, operands: &[&str]) -> Result<String> {
         }
         Op::Argmax => {
             let index = model.argmax(x);
-            return Ok(model.cast(&index, Kind::F32));
+            return Ok(model.cast(&index, ElemType::F32));
         }
         Op::Narrow(start, len) => return Ok(model.columns(x, start, len)),
         Op::Gather => {
-            let index = model.cast(operands[1], Kind::I64);
+            let index = model.cast(operands[1], ElemType::I64);
             return Ok(model.op_with("GatherElements", &[x, &index], &rows));
         }
         Op::Cat => return Ok(model.op_with("Concat", operands, &rows)),
         Op::Mask => {
-            let legal = model.cast(operands[1], Kind::Bool);
+            let legal = model.cast(operands[1], ElemType::Bool);
             return Ok(masked(model, x, &legal));
         }
         Op::SortColumns | Op::QuantileHuber | Op::Mean => {
@@ -134,7 +134,7 @@ fn activate(model: &mut Model, activation: Activation, x: String) -> String {
 }
 
 /// Adds `x w^T + b`.
-fn linear(model: &mut Model, x: &str, weight: &Weights, bias: &Weights) -> String {
+fn linear(model: &mut Model, x: &str, weight: &Parameter, bias: &Parameter) -> String {
     let [weight, bias] = [weight, bias].map(|of| model.numbers(&of.shape, of.numbers.clone()));
     model.op_with("Gemm", &[x, &weight, &bias], &[("transB", Attribute::Int(1))])
 }
@@ -145,7 +145,7 @@ impl Network {
         model: &mut Model,
         layer: Layer,
         x: &str,
-        weights: &[Weights],
+        weights: &[Parameter],
         columns: usize,
         obs: &str,
     ) -> String {
@@ -185,7 +185,7 @@ impl Network {
         &mut self,
         model: &mut Model,
         x: &str,
-        weights: &[Weights],
+        weights: &[Parameter],
         cell: Cell,
         units: usize,
     ) -> String {
@@ -194,7 +194,7 @@ impl Network {
         let state = |model: &mut Model, name: &str| {
             model.input(
                 &format!("{name}{suffix}"),
-                Kind::F32,
+                ElemType::F32,
                 &[units],
                 "recurrent state; zeros where an episode begins",
             )
@@ -245,7 +245,7 @@ impl Network {
 }
 
 /// Adds a layer normalisation, in parts: the operator came with a later version.
-fn norm(model: &mut Model, x: &str, weights: &[Weights], width: usize) -> String {
+fn norm(model: &mut Model, x: &str, weights: &[Parameter], width: usize) -> String {
     let by_row = [("axes", Attribute::Ints(vec![1])), ("keepdims", Attribute::Int(1))];
     let mean = model.op_with("ReduceMean", &[x], &by_row);
     let centred = model.op("Sub", &[x, &mean]);

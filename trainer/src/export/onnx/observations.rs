@@ -1,12 +1,12 @@
 //! The way from observations as the environment writes them to the network's numbers: flattening, filter, encoding.
 
-use crate::export::onnx::model::{Attribute, Kind, Model};
-use crate::export::spaces::Raw;
+use crate::export::onnx::model::{Attribute, ElemType, Model};
+use crate::export::spaces::RawObservations;
 use crate::learn::params::{Encoding, Part};
 use pavlov_envs::Space;
 
 /// Adds the input `obs` and what turns it into encoded observations; returns their name.
-pub(super) fn observations(model: &mut Model, raw: &Raw<'_>, encoding: &Encoding) -> String {
+pub(super) fn observations(model: &mut Model, raw: &RawObservations<'_>, encoding: &Encoding) -> String {
     let kind = raw.kind();
     let meaning = format!("observations as the environment writes them: {}", raw.space);
     let mut x = model.input("obs", kind, &raw.shape(), &meaning);
@@ -14,7 +14,7 @@ pub(super) fn observations(model: &mut Model, raw: &Raw<'_>, encoding: &Encoding
         let rows = Encoding::of(raw.space);
         x = if matches!(raw.space, Space::Box { .. }) {
             let flat = model.reshape(&x, &[raw.space.width()]);
-            model.cast(&flat, Kind::F32)
+            model.cast(&flat, ElemType::F32)
         } else {
             encode(model, &x, kind, &rows)
         };
@@ -22,7 +22,7 @@ pub(super) fn observations(model: &mut Model, raw: &Raw<'_>, encoding: &Encoding
     if let Some((mean, std)) = &raw.filter {
         x = filter(model, &x, mean, std);
     }
-    let stored = if raw.is_flattened || raw.filter.is_some() { Kind::F32 } else { kind };
+    let stored = if raw.is_flattened || raw.filter.is_some() { ElemType::F32 } else { kind };
     encode(model, &x, stored, encoding)
 }
 
@@ -35,7 +35,7 @@ fn filter(model: &mut Model, x: &str, mean: &[f64], std: &[f64]) -> String {
     let high = model.numbers(&[1, width], high);
     let low = model.numbers(&[1, width], low);
     let std = model.numbers(&[1, width], std.iter().map(|&std| std as f32).collect());
-    let x = model.cast(x, Kind::F32);
+    let x = model.cast(x, ElemType::F32);
     let x = model.reshape(&x, &[width]);
     let x = model.op("Sub", &[&x, &high]);
     let x = model.op("Sub", &[&x, &low]);
@@ -43,10 +43,10 @@ fn filter(model: &mut Model, x: &str, mean: &[f64], std: &[f64]) -> String {
 }
 
 /// Encodes raw rows: numbers unchanged, integers one-hot, the channels of images first.
-fn encode(model: &mut Model, x: &str, kind: Kind, encoding: &Encoding) -> String {
-    let [first, ..] = encoding.parts.as_slice() else { return model.cast(x, Kind::F32) };
+fn encode(model: &mut Model, x: &str, kind: ElemType, encoding: &Encoding) -> String {
+    let [first, ..] = encoding.parts.as_slice() else { return model.cast(x, ElemType::F32) };
     if let Part::Image { pixels, channels, scale } = *first {
-        let x = model.cast(x, Kind::F32);
+        let x = model.cast(x, ElemType::F32);
         let x = model.reshape(&x, &[pixels, channels]);
         let x = model.op_with("Transpose", &[&x], &[("perm", Attribute::Ints(vec![0, 2, 1]))]);
         let x = model.reshape(&x, &[pixels * channels]);
@@ -60,15 +60,15 @@ fn encode(model: &mut Model, x: &str, kind: Kind, encoding: &Encoding) -> String
             Part::Numbers { from, len, .. } => {
                 let columns =
                     if len == encoding.raw_width { flat.clone() } else { model.columns(&flat, from, len) };
-                parts.push(if kind == Kind::F32 { columns } else { model.cast(&columns, Kind::F32) });
+                parts.push(if kind == ElemType::F32 { columns } else { model.cast(&columns, ElemType::F32) });
             }
             Part::OneHot { from, n, start, .. } => {
                 let index = model.columns(&flat, from, 1);
-                let index = if kind == Kind::I64 { index } else { model.cast(&index, Kind::I64) };
+                let index = if kind == ElemType::I64 { index } else { model.cast(&index, ElemType::I64) };
                 let options: Vec<i64> = (start..start + n as i64).collect();
                 let options = model.integers(&options);
                 let hot = model.op("Equal", &[&index, &options]);
-                parts.push(model.cast(&hot, Kind::F32));
+                parts.push(model.cast(&hot, ElemType::F32));
             }
             Part::Image { .. } => {}
         }

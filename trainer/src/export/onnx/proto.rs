@@ -2,7 +2,7 @@
 //!
 //! Numbers of fields are those of `onnx.proto3` (ONNX 1.8, IR version 7).
 
-use crate::export::onnx::model::{Attribute, Data, Model, Node, Port, Tensor};
+use crate::export::onnx::model::{Attribute, Constant, Data, Model, Node, Port};
 
 /// Version of the format of ONNX files, and of its operators.
 const IR_VERSION: u64 = 7;
@@ -80,7 +80,7 @@ fn attribute(name: &str, value: &Attribute) -> Message {
     }
 }
 
-fn tensor(tensor: &Tensor) -> Message {
+fn tensor(tensor: &Constant) -> Message {
     let message = tensor.shape.iter().fold(Message::default(), |to, &n| to.number(1, n as u64));
     let message = message.number(2, tensor.data.kind().code());
     match &tensor.data {
