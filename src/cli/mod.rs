@@ -4,6 +4,7 @@
 //! Exit codes: 0 done (also after Ctrl-C, because the run was saved and can be resumed), 1 failed, 2 bad usage or input,
 //! 130 after a second Ctrl-C. Results go to standard output, everything else to standard error.
 
+mod completions;
 mod config;
 mod doctor;
 mod env;
@@ -38,7 +39,7 @@ mod verify;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::registry;
 use crate::tune::processes::rollout_main;
@@ -72,6 +73,7 @@ enum Command {
     Config(config::ConfigArgs),
     Env(env::EnvArgs),
     Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 /// Parses the command line, runs the command and returns its exit code.
@@ -111,6 +113,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Config(args) => config::config(args),
         Command::Env(args) => env::env(args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Completions(args) => completions::completions(&args, Cli::command()),
     };
     exit::code(done)
 }
@@ -118,7 +121,6 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent_and_every_command_shows_an_example() {

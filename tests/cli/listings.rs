@@ -1,6 +1,32 @@
-//! `list`, `env` and `doctor`.
+//! `list`, `env`, `doctor` and `completions`.
+
+use std::process::Command;
 
 use super::pavlov;
+
+/// What Bash offers for the last of these words, by the script of `pavlov completions bash`.
+fn completed(words: &str) -> String {
+    let script = pavlov(&["completions", "bash"]).ok().stdout;
+    let words: Vec<&str> = words.split(' ').collect();
+    let last = words.len() - 1;
+    let ask = format!(
+        "{script}\nCOMP_WORDS=({}); COMP_CWORD={last}; _pavlov pavlov '{}' '{}'; echo \"${{COMPREPLY[@]}}\"",
+        words.join(" "),
+        words[last],
+        words[last - 1],
+    );
+    let bash = Command::new("bash").args(["-c", &ask]).output().expect("Bash");
+    String::from_utf8(bash.stdout).expect("text").trim().to_owned()
+}
+
+#[test]
+fn bash_completes_commands_and_the_names_of_algorithms_environments_and_presets() {
+    assert_eq!(completed("pavlov comp"), "completions");
+    assert_eq!(completed("pavlov train TD"), "TD3");
+    assert_eq!(completed("pavlov train PPO --env CartPole-v"), "CartPole-v0 CartPole-v1");
+    assert!(completed("pavlov train PPO --preset ppo-cart").contains("ppo-cartpole"));
+    assert_eq!(completed("pavlov env check Taxi"), "Taxi-v4");
+}
 
 #[test]
 fn the_list_of_environments_tells_spaces_limits_and_thresholds() {

@@ -88,12 +88,28 @@ fn parent(pid: u32) -> u32 {
     line.trim().parse().expect("a number")
 }
 
-/// Whether Ray can restore the sweep `killed`, because no file of its state is half written. The trials are in JSON files. Their
-/// generator is in pickles, and a whole pickle ends with a dot.
+/// Whether Ray can restore the sweep `killed`: no file of its state is half written, and each trial has the results that this state
+/// counts. Ray copies all of them one after the other, so a moment's copy can have a state without its last results. The trials
+/// are in JSON files. Their generator is in pickles, and a whole pickle ends with a dot.
 fn has_state(home: &Path) -> bool {
-    let is_json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).is_ok();
+    let is_state = |bytes: &[u8]| serde_json::from_slice(bytes).is_ok_and(|state| has_results(&state, home));
     let is_pickle = |bytes: &[u8]| bytes.last() == Some(&b'.');
-    are_whole(home, "experiment_state", is_json) && are_whole(home, "basic-variant-state", is_pickle)
+    are_whole(home, "experiment_state", is_state) && are_whole(home, "basic-variant-state", is_pickle)
+}
+
+/// Whether the results of the sweep `killed` reach as far as this state of Ray's says.
+fn has_results(state: &Value, home: &Path) -> bool {
+    let results: Result<Vec<Value>, _> = lines(home).iter().map(|line| serde_json::from_str(line)).collect();
+    // A half line: Ray is copying the file.
+    let Ok(results) = results else { return false };
+    let trials = state["trial_data"].as_array().expect("trials");
+    trials.iter().all(|trial| {
+        let come_to: Value = serde_json::from_str(trial[1].as_str().expect("a text")).expect("JSON");
+        let last = &come_to["last_result"];
+        let is_last =
+            |result: &Value| ["trial_id", "training_iteration"].iter().all(|key| result[*key] == last[*key]);
+        last["training_iteration"].is_null() || results.iter().any(is_last)
+    })
 }
 
 /// Whether there is a file of the sweep `killed` with this beginning of its name, and every one is whole.
@@ -106,8 +122,13 @@ fn are_whole(home: &Path, beginning: &str, is_whole: impl Fn(&[u8]) -> bool) -> 
 
 /// How many results the trials of the sweep `killed` have.
 fn count(home: &Path) -> usize {
+    lines(home).len()
+}
+
+/// The lines of the results of the sweep `killed`, of one trial after the other; the last one of a trial can be half written.
+fn lines(home: &Path) -> Vec<String> {
     let trials = fs::read_dir(home.join("results/killed")).into_iter().flatten().flatten();
     let results =
         trials.map(|trial| fs::read_to_string(trial.path().join("result.json")).unwrap_or_default());
-    results.map(|results| results.lines().count()).sum()
+    results.flat_map(|results| results.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }

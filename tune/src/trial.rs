@@ -38,6 +38,8 @@ pub struct Trial {
     pub experiment_tag: String,
     /// Status of the trial.
     pub status: TrialStatus,
+    /// Whether the scheduler ended the trial before its own end.
+    pub stopped_early: bool,
     /// Resources that the trial occupies while it runs.
     pub resources: Resources,
     /// Last result of the trial; `None` before the first.

@@ -41,6 +41,7 @@ impl<S: TrialScheduler> Sweep<S> {
             config: object(config),
             experiment_tag: number.to_string(),
             status: TrialStatus::Running,
+            stopped_early: false,
             resources: Resources::cpus_gpus(1.0, 0.0)?,
             last_result: None,
         };

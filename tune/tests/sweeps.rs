@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pavlov_tune::schedulers::{PbtConfig, PopulationBasedTraining};
+use pavlov_tune::schedulers::{
+    AsyncHyperBandConfig, AsyncHyperBandScheduler, PbtConfig, PopulationBasedTraining,
+};
 use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::{
@@ -38,6 +40,36 @@ pub(crate) fn tuner(trainable: TrainableFactory, home: &Path, num_samples: u64) 
         ..RunConfig::default()
     };
     tuner
+}
+
+#[test]
+fn a_trial_that_the_scheduler_stopped_is_told_from_one_that_finished_also_after_a_restore() {
+    let home = tempfile::tempdir().unwrap();
+    let sweep = || {
+        let mut tuner = tuner(counters(), home.path(), 1);
+        let config = AsyncHyperBandConfig {
+            time_attr: "training_iteration".into(),
+            grace_period: 1.0,
+            reduction_factor: 2.0,
+            max_t: 100.0,
+            ..AsyncHyperBandConfig::default()
+        };
+        // The better one first, one at a time: the other one is below it at the first rung.
+        tuner = tuner.space(json!({"by": grid_search([3, 2])}));
+        tuner.tune_config.max_concurrent_trials = Some(1);
+        tuner.tune_config.scheduler = Some(Box::new(AsyncHyperBandScheduler::new(config).unwrap()));
+        tuner
+    };
+    let grid = sweep().fit().unwrap();
+    let again = sweep().restore(grid.experiment_path(), Restore::default()).unwrap();
+    for grid in [grid, again] {
+        let early: Vec<bool> = grid.iter().map(|trial| trial.stopped_early).collect();
+        assert_eq!(early, [false, true]);
+        let table = grid.to_string();
+        let words: Vec<&str> =
+            table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(words, ["TERMINATED", "STOPPED"], "{table}");
+    }
 }
 
 #[test]

@@ -77,6 +77,7 @@ impl Replay {
                     config: object(&event[1]),
                     experiment_tag: number.to_string(),
                     status: TrialStatus::Pending,
+                    stopped_early: false,
                     resources: self.resources.clone(),
                     last_result: event.get(3).map(|score| object(&json!({"score": score})).into()),
                 };

@@ -114,15 +114,17 @@ impl Progress {
     }
 
     fn summary(&self, trials: &[Trial], scheduler: &dyn TrialScheduler) -> String {
-        const NAMES: [(TrialStatus, &str); 5] = [
-            (TrialStatus::Running, "running"),
-            (TrialStatus::Pending, "pending"),
-            (TrialStatus::Paused, "paused"),
-            (TrialStatus::Terminated, "terminated"),
-            (TrialStatus::Error, "failed"),
+        const NAMES: [(TrialStatus, bool, &str); 6] = [
+            (TrialStatus::Running, false, "running"),
+            (TrialStatus::Pending, false, "pending"),
+            (TrialStatus::Paused, false, "paused"),
+            (TrialStatus::Terminated, false, "finished"),
+            (TrialStatus::Terminated, true, "stopped early"),
+            (TrialStatus::Error, false, "failed"),
         ];
-        let counted = NAMES.iter().filter_map(|(status, name)| {
-            let count = trials.iter().filter(|trial| trial.status == *status).count();
+        let counted = NAMES.iter().filter_map(|(status, early, name)| {
+            let is_it = |trial: &&Trial| trial.status == *status && trial.stopped_early == *early;
+            let count = trials.iter().filter(is_it).count();
             (count > 0).then(|| format!("{count} {name}"))
         });
         let counted = counted.collect::<Vec<_>>().join(", ");
@@ -156,8 +158,8 @@ fn columns_of_terminal() -> usize {
 
 /// Row of a trial for the tables.
 pub(super) fn row(trial: &Trial) -> Row<'_> {
-    let Trial { trial_id, status, config, last_result, .. } = trial;
-    Row { trial_id, status: *status, config, result: last_result.as_ref() }
+    let Trial { trial_id, status, stopped_early, config, last_result, .. } = trial;
+    Row { trial_id, status: *status, stopped_early: *stopped_early, config, result: last_result.as_ref() }
 }
 
 /// Writes to standard error. Errors are ignored, so that a sweep continues if standard error is closed.

@@ -35,6 +35,8 @@ pub struct TrialResult {
     pub config: Config,
     /// Status of the trial: `Terminated` or `Error`, or another one if the sweep was interrupted.
     pub status: TrialStatus,
+    /// Whether the scheduler ended the trial before its own end.
+    pub stopped_early: bool,
     /// Last result of the trial, without its settings; `None` if it reported no result.
     pub metrics: Option<Metrics>,
     /// Error that the trial failed with; `None` if it did not fail.
@@ -105,6 +107,7 @@ impl ResultGrid {
                 experiment_tag: trial.experiment_tag,
                 config: trial.config,
                 status: trial.status,
+                stopped_early: trial.stopped_early,
                 metrics: trial.last_result,
                 error: run.error.filter(|_| trial.status == TrialStatus::Error),
                 path: run.dir.clone(),
@@ -316,8 +319,8 @@ impl fmt::Display for ResultGrid {
 
 impl TrialResult {
     fn row(&self) -> Row<'_> {
-        let TrialResult { trial_id, status, config, metrics, .. } = self;
-        Row { trial_id, status: *status, config, result: metrics.as_ref() }
+        let TrialResult { trial_id, status, stopped_early, config, metrics, .. } = self;
+        Row { trial_id, status: *status, stopped_early: *stopped_early, config, result: metrics.as_ref() }
     }
 
     /// Reads all results of the trial from `result.json`: the rows of Ray's `metrics_dataframe`.

@@ -155,6 +155,7 @@ impl Sweep {
             config,
             experiment_tag: tag.into(),
             status: TrialStatus::Pending,
+            stopped_early: false,
             resources: resources.clone(),
             last_result: None,
         };
@@ -234,7 +235,8 @@ impl Sweep {
         self.await_metric(i, ends, recorded.is_some())?;
         self.apply_orders(orders)?;
         match verdict {
-            Verdict::Done | Verdict::Stop => self.stop(i)?,
+            Verdict::Done => self.stop(i)?,
+            Verdict::Stop => self.stop_early(i)?,
             Verdict::Pause if self.trials[i].status == TrialStatus::Running => {
                 self.trials[i].status = TrialStatus::Paused;
                 self.runs[i].next = Next::Pause;
@@ -323,6 +325,7 @@ impl Sweep {
             TrialStatus::Terminated
         } else {
             run.next = Next::Train;
+            self.trials[i].stopped_early = false;
             TrialStatus::Pending
         };
         self.first_open = self.first_open.min(i);
@@ -351,13 +354,19 @@ impl Sweep {
         self.apply_orders(orders)
     }
 
+    /// Stops a trial because the scheduler says so.
+    fn stop_early(&mut self, i: usize) -> Result<()> {
+        self.trials[i].stopped_early |= !self.trials[i].status.is_finished();
+        self.stop(i)
+    }
+
     fn apply_orders(&mut self, orders: Vec<Order>) -> Result<()> {
         for order in orders {
             self.ordered = true;
             match order {
                 Order::Stop(trial_id) => {
                     let i = self.find(&trial_id)?;
-                    self.stop(i)?;
+                    self.stop_early(i)?;
                 }
                 Order::Unpause(trial_id) => {
                     let i = self.find(&trial_id)?;

@@ -20,11 +20,21 @@ pub(super) struct Columns<'a> {
 pub(super) struct Row<'a> {
     pub(super) trial_id: &'a str,
     pub(super) status: TrialStatus,
+    /// Whether the scheduler ended the trial.
+    pub(super) stopped_early: bool,
     pub(super) config: &'a Config,
     pub(super) result: Option<&'a Metrics>,
 }
 
 impl Row<'_> {
+    /// The status in capitals, as Ray writes it; `STOPPED` if the scheduler ended the trial.
+    fn word(&self) -> String {
+        match (self.status, self.stopped_early) {
+            (TrialStatus::Terminated, true) => "STOPPED".into(),
+            (status, _) => format!("{status:?}").to_uppercase(),
+        }
+    }
+
     fn value(&self, key: &str) -> Option<&Value> {
         metric::find(self.result?, key)
     }
@@ -72,7 +82,7 @@ impl Columns<'_> {
             let shown = |key: &str| row.value(key).map_or(String::new(), cell);
             let mut line = vec![
                 row.trial_id.to_string(),
-                format!("{:?}", row.status).to_uppercase(),
+                row.word(),
                 self.metric().map(shown).unwrap_or_default(),
                 shown("training_iteration"),
                 shown("time_total_s"),
@@ -105,7 +115,7 @@ impl Columns<'_> {
     fn cells(self, row: &Row<'_>) -> Vec<(String, Value)> {
         let mut cells = vec![
             ("trial_id".to_string(), Value::from(row.trial_id)),
-            ("status".to_string(), format!("{:?}", row.status).to_uppercase().into()),
+            ("status".to_string(), row.word().into()),
         ];
         if let Some(metric) = self.metric() {
             cells.push((metric.into(), row.value(metric).cloned().unwrap_or_default()));
@@ -316,7 +326,7 @@ mod tests {
             .zip(configs.iter().zip(&results))
             .map(|(trial_id, (config, result))| {
                 let status = if result.is_some() { TrialStatus::Terminated } else { TrialStatus::Error };
-                Row { trial_id, status, config, result: result.as_ref() }
+                Row { trial_id, status, stopped_early: *trial_id == "t_0", config, result: result.as_ref() }
             })
             .collect();
         let highest = Objective::maximize("loss");
@@ -327,7 +337,7 @@ mod tests {
             columns.table(&sorted),
             "trial  status      loss  iter  lr\n\
              t_1    TERMINATED  9.25  3     0.123456789\n\
-             t_0    TERMINATED  7.5   3     0.25\n\
+             t_0    STOPPED     7.5   3     0.25\n\
              t_2    ERROR                   0.5\n"
         );
         assert_eq!(columns.best(&rows).as_deref(), Some("best t_1 with loss 9.25, lr=0.123"));
@@ -336,7 +346,7 @@ mod tests {
             csv,
             "trial_id,status,loss,config/lr,training_iteration\n\
              t_1,TERMINATED,9.25,0.123456789,3\n\
-             t_0,TERMINATED,7.5,0.25,3\n\
+             t_0,STOPPED,7.5,0.25,3\n\
              t_2,ERROR,,0.5,\n"
         );
         let lowest = Objective::minimize("loss");
