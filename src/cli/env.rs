@@ -55,8 +55,17 @@ enum Action {
 }
 
 /// The notice about an environment whose episodes may never end.
-const ENDLESS: &str = "\nnotice: it names no time limit, and no episode ended in 300 random steps. An evaluation may not end: \
-                       implement `Env::max_episode_steps`, or train with `wrappers = [\"TimeLimit(1000)\"]`";
+fn endless_notice(id: &str) -> String {
+    let mend = if id.starts_with("py:") {
+        "register it with `max_episode_steps`"
+    } else {
+        "implement `Env::max_episode_steps`"
+    };
+    format!(
+        "\nnotice: it names no time limit, and no episode ended in 300 random steps. An evaluation may not end: {mend}, or \
+         train with `wrappers = [\"TimeLimit(1000)\"]`"
+    )
+}
 
 /// An environment and its settings.
 #[derive(Args, Debug)]
@@ -129,7 +138,7 @@ fn check(which: &Which, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&json!({ "env": which.id, "ok": true })).map(drop);
     }
-    let endless = if endless { ENDLESS } else { "" };
+    let endless = if endless { endless_notice(&which.id) } else { String::new() };
     print(&format!("{} keeps the contract{endless}", which.id)).map(drop)
 }
 

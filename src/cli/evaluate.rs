@@ -157,7 +157,12 @@ fn refuse_unwritable(file: &Path) -> anyhow::Result<()> {
 fn write_gif(file: &Path, env: &str, frames: &[Frame], render_fps: Option<f64>) -> anyhow::Result<()> {
     if frames.is_empty() {
         return Err(usage(format!(
-            "{env} draws no pictures; leave out --render, or implement `render` for it"
+            "{env} draws no pictures; leave out --render, or {}",
+            if env.starts_with("py:") {
+                "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config"
+            } else {
+                "implement `render` for it"
+            }
         )));
     }
     Ok(crate::trainer::write_gif(file, frames, render_fps)?)

@@ -169,7 +169,7 @@ fn a_mask_without_a_legal_action_is_an_error_but_at_the_end_of_an_episode() {
 fn masks_are_refused_where_there_are_none() {
     let mut ppo = tiny_ppo();
     ppo.common.mask_actions = true;
-    let says = "does not say which actions are legal: implement `action_mask`, or leave it out";
+    let says = "does not say which actions are legal: leave the setting out; or implement `action_mask`";
     refused(worker_set(&ppo, "CartPole-v1"), &["`mask_actions` is true, but this environment", says]);
     refused(
         worker_set(&ppo, "Pendulum-v1"),

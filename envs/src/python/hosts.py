@@ -59,6 +59,34 @@ class Slabs:
                 ) from error
 
 
+def takes_mask(space):
+    """Whether a choice among the actions of this space can be masked."""
+    import gymnasium
+
+    return isinstance(space, (gymnasium.spaces.Discrete, gymnasium.spaces.MultiDiscrete))
+
+
+def mask_method(env):
+    """The method `action_masks` of the environment or a wrapper, as sb3-contrib calls it; None if there is none."""
+    try:
+        method = env.get_wrapper_attr("action_masks")
+    except AttributeError:
+        return None
+    return method if callable(method) else None
+
+
+def mask_now(method, info):
+    """The flags of the legal actions, of several choices one after the other; None if the environment does not say."""
+    mask = info.get("action_mask")
+    if mask is None:
+        return method() if method else None
+    if isinstance(mask, tuple):
+        import numpy as np
+
+        return np.concatenate(mask)
+    return mask
+
+
 MATRICES = ("obs", "final_obs", "actions", "masks", "final_masks")
 
 
@@ -87,6 +115,7 @@ class Loop(Slabs):
         self.read_actions = actions_reader(self.action_space, self.actions)
         self.read_action = action_reader(self.action_space)
         self.unseeded = [None] * self.num_rows
+        self.mask_methods = [mask_method(env) for env in self.envs]
         self.flags = (memoryview(self.terminated), memoryview(self.truncated))
         self.reward_view = memoryview(self.rewards)
 
@@ -137,9 +166,10 @@ class Loop(Slabs):
         at[0] = NO_ROW
 
     def write_mask(self, masks, row, info):
-        mask = info.get("action_mask")
+        mask = mask_now(self.mask_methods[row], info)
         if mask is not None and len(mask) != masks.shape[1]:
-            raise ValueError(f"info['action_mask'] has {len(mask)} flags, but there are {masks.shape[1]} actions")
+            source = "info['action_mask']" if "action_mask" in info else "action_masks()"
+            raise ValueError(f"{source} has {len(mask)} flags, but there are {masks.shape[1]} actions")
         masks[row] = 1 if mask is None else mask
 
     def set_task(self, task):

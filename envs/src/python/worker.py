@@ -161,6 +161,11 @@ def hint(error):
             "seeds have up to 64 bits here: let the environment draw from `self.np_random` after "
             "`super().reset(seed=seed)`, or take `seed % 2**32`"
         )
+    if type(error).__name__ in ("NameNotFound", "NamespaceNotFound"):
+        return (
+            "`py:ID` is an id of Gymnasium's registry, and `py:module:NAME` is an id that the module registers, or else "
+            "a class of that name in the module"
+        )
     if isinstance(error, AttributeError) and error.name == "parallel_env":
         return "after `pz:` stands a module with a function parallel_env(); turn-based games have none"
     return None
@@ -188,21 +193,19 @@ class Worker:
             return getattr(self, request.pop("do"))(**request)
 
     def spec(self):
-        import gymnasium
-
-        self.import_module()
-        spec = gymnasium.spec(self.id)
+        spec = self.registered()
         return line(max_episode_steps=spec.max_episode_steps, reward_threshold=spec.reward_threshold)
 
     def describe(self, measure):
         """Looks at a throw-away copy: its spaces, whether it has masks, and what a step takes."""
-        import gymnasium
-
         env = self.make(1)
         hosted = self.first_message["vectorization"] != "loop"
-        observation_space = env.single_observation_space if hosted else env.observation_space
-        action_space = env.single_action_space if hosted else env.action_space
+        prefix = "single_" if hosted else ""
+        observation_space, action_space = (space_of(env, prefix + name) for name in ("observation_space", "action_space"))
         spaces = {"observation": space_json(observation_space), "action": space_json(action_space)}
+        if any("unsupported" in str(space) for space in spaces.values()):
+            # It is refused by its space, before a step of it can fail for that reason.
+            return line(**spaces)
         if hosted:
             info = env.reset(seed=None)[1]
             step_us = None
@@ -213,7 +216,7 @@ class Worker:
         spec = getattr(env, "spec", None)
         return line(
             **spaces,
-            has_mask="action_mask" in info and isinstance(action_space, gymnasium.spaces.Discrete),
+            has_mask=takes_mask(action_space) and mask_now(mask_method(env), info) is not None,
             max_episode_steps=getattr(spec, "max_episode_steps", None),
             render_fps=frame_rate(env),
             step_us=step_us,
@@ -288,9 +291,15 @@ class Worker:
         if self.host is not None:
             self.host.close()
 
-    def import_module(self):
-        if self.module:
-            import_module(self.module)
+    def registered(self):
+        """The environment's entry in Gymnasium's registry; a class that has none gets one of its own."""
+        import gymnasium
+
+        module = import_module(self.module) if self.module else None
+        made = getattr(module, self.id, None)
+        if self.id not in gymnasium.registry and callable(made):
+            return gymnasium.envs.registration.EnvSpec(id=self.id, entry_point=made)
+        return gymnasium.spec(self.id)
 
     def make(self, num_envs, seed=0):
         kwargs = self.first_message["kwargs"]
@@ -302,14 +311,14 @@ class Worker:
             return import_module(self.id).parallel_env(**kwargs)
         import gymnasium
 
-        self.import_module()
+        spec = self.registered()
         said = open_of_parent(self.first_message["parent"], self.first_message["warned"])
-        choose_mujoco_gl(kwargs, getattr(gymnasium.registry.get(self.id), "entry_point", None), said)
+        choose_mujoco_gl(kwargs, spec.entry_point, said)
         os.close(said)
         if self.first_message["vectorization"] == "loop":
-            return gymnasium.make(self.id, disable_env_checker=True, **kwargs)
+            return gymnasium.make(spec, disable_env_checker=True, **kwargs)
         mode = "vector_entry_point"
-        return gymnasium.make_vec(self.id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
+        return gymnasium.make_vec(spec, num_envs=num_envs, vectorization_mode=mode, **kwargs)
 
 
 def import_module(name):
@@ -323,6 +332,16 @@ def import_module(name):
     return importlib.import_module(name)
 
 
+def space_of(env, name):
+    """The environment's space of this name, of which nothing can be trained if it is none."""
+    import gymnasium
+
+    space = getattr(env, name, None)
+    if not isinstance(space, gymnasium.spaces.Space):
+        raise TypeError(f"self.{name} of {env} is {space!r}, but it must be a space of gymnasium.spaces; set it in __init__")
+    return space
+
+
 def frame_rate(env):
     """Pictures per second, if the environment says how many."""
     try:
@@ -334,9 +353,9 @@ def frame_rate(env):
 def step_time(env, info):
     """Microseconds of a step: the median of as many as fit into a twentieth of a second."""
     env.action_space.seed(0)
-    times, start = [], time.perf_counter()
+    times, start, mask_of = [], time.perf_counter(), mask_method(env)
     while len(times) < 3 or time.perf_counter() - start < 0.05:
-        action = legal_action(env.action_space, info)
+        action = legal_action(env.action_space, mask_now(mask_of, info))
         before = time.perf_counter()
         _, _, terminated, truncated, info = env.step(action)
         times.append(time.perf_counter() - before)
@@ -345,14 +364,16 @@ def step_time(env, info):
     return sorted(times)[len(times) // 2] * 1e6
 
 
-def legal_action(space, info):
+def legal_action(space, mask):
     import gymnasium
     import numpy as np
 
-    mask = info.get("action_mask")
-    if mask is None or not isinstance(space, gymnasium.spaces.Discrete):
+    if mask is None or not takes_mask(space):
         return space.sample()
-    return space.sample(np.asarray(mask, np.int8))
+    mask = np.asarray(mask, np.int8)
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return space.sample(mask)
+    return space.sample(tuple(np.split(mask, np.cumsum(space.nvec)[:-1])))
 
 
 def set_cores(thread, cores):

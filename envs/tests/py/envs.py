@@ -180,6 +180,38 @@ class Strict(Masked):
         return super().step(action)
 
 
+class Sb3Masked(gymnasium.Env):
+    """Has the method of sb3-contrib: in each of two choices the first option is illegal, after a step the last one."""
+
+    observation_space = spaces.Box(-1, 1, (1,))
+    action_space = spaces.MultiDiscrete([2, 3])
+
+    def reset(self, *, seed=None, options=None):
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        return np.zeros(1, np.float32), 0.0, self.count == 2, False, {}
+
+    def action_masks(self):
+        masks = np.ones(5, bool)
+        masks[[0, 2] if self.count == 0 else [1, 4]] = False
+        return masks
+
+
+class Spaceless(Fault):
+    """Forgot a space."""
+
+    action_space = None
+
+
+class Talker(Fault):
+    """Takes texts, and fails when it is stepped."""
+
+    action_space = spaces.Text(5)
+
+
 class ShortMask(Masked):
     def info(self):
         return {"action_mask": super().info()["action_mask"][: 3 - self.count]}
@@ -302,7 +334,7 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
 
 for env in (
     *(Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
-    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Optioned, Wordy, Strange),
+    *(Spaceless, Talker, ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Optioned, Wordy, Strange),
 ):
     gymnasium.register(f"{env.__name__}-v0", env)
 gymnasium.register("MujocoGl-v0", "tests.py.envs:MujocoGl")

@@ -225,6 +225,31 @@ fn masks_of_the_last_states_are_told_however_copies_are_stepped() {
     }
 }
 
+/// The class is not in Gymnasium's registry.
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn a_plain_class_is_an_environment_and_its_method_action_masks_tells_the_masks_of_its_choices() {
+    let config = config(&python(), json!({"num_workers": 1}));
+    let id = "py:tests.py.envs:Sb3Masked";
+    let mut env = make_vec(id, &config, 1).unwrap();
+    check_vector_env(&mut *env).unwrap();
+    let mut env = PyVec::<f32, i64>::new(id, &config, 1).unwrap();
+    let mut rows = Rows::<f32>::new(1, 1);
+    let mut masks = [false; 5];
+    let (first, later) = ([false, true, false, true, true], [true, false, true, true, false]);
+    VectorEnv::reset(&mut env, Some(&[0]), &mut rows.obs).unwrap();
+    assert!(VectorEnv::action_masks(&env, &mut masks));
+    assert_eq!(masks, first);
+    VectorEnv::step(&mut env, &[1, 1], Some(&[1]), rows.out()).unwrap();
+    assert!(VectorEnv::action_masks(&env, &mut masks));
+    assert_eq!(masks, later);
+    VectorEnv::step(&mut env, &[0, 0], Some(&[1]), rows.out()).unwrap();
+    assert!(VectorEnv::action_masks(&env, &mut masks));
+    assert_eq!(masks, first);
+    assert!(VectorEnv::final_action_masks(&env, &mut masks));
+    assert_eq!(masks, later);
+}
+
 #[test]
 #[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_environment_that_refuses_illegal_actions_is_timed_with_legal_ones() {

@@ -107,6 +107,21 @@ fn what_in_info_is_no_number_or_no_mask_is_named() {
     assert_contains(&error, &["info['action_mask'] has 2 flags, but there are 3 actions"]);
 }
 
+/// The first one fails when it is reset or stepped, too: that is not what its author must mend first.
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn a_space_that_nothing_can_be_trained_on_is_named_before_the_environment_is_stepped() {
+    let python = python();
+    let make = |name: &str, more: Value| make_vec(&test_env(name), &config(&python, more), 2).unwrap_err();
+    let error = make("Talker", json!({"kwargs": {"fault": "raise", "at": "reset"}}));
+    assert_contains(&error, &["Text, whose members are texts"]);
+    assert!(!error.to_string().contains("KeyError"), "{error}");
+    let error = make("Spaceless", json!({}));
+    assert_contains(&error, &["self.action_space of", "is None, but it must be a space of gymnasium.spaces"]);
+    let error = make_vec("py:tests.py.envs:Nowhere", &config(&python, json!({})), 1).unwrap_err();
+    assert_contains(&error, &["NameNotFound", "a class of that name in the module"]);
+}
+
 #[test]
 #[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn an_exception_while_a_copy_is_made_is_told_with_its_traceback() {

@@ -18,8 +18,7 @@ fn endless(env: &str, copies: usize, before: u64, now: u64) -> Option<String> {
     (before < limit && limit <= now).then(|| {
         format!(
             "no episode of {env} has ended in {ENDLESS} steps of each copy: returns are unknown and an evaluation would \
-             not end. Give it a time limit: `Env::max_episode_steps`, the wrapper `TimeLimit`, or \
-             `EnvSpec.max_episode_steps` where it is registered"
+             not end. Give it a time limit: the wrapper `TimeLimit`, or `max_episode_steps` where it is registered"
         )
     })
 }

@@ -3,6 +3,10 @@
 use crate::base::{Error, HostRows, Kind, Result};
 use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 
+/// What an environment without masks must do for `mask_actions`.
+const NO_MASK: &str = "this environment does not say which actions are legal: leave the setting out; or implement \
+                       `action_mask`, in Python `action_masks()` or `info[\"action_mask\"]`";
+
 /// Masks of legal actions for each row, `[rows, copies, options]`; all actions are legal until an environment masks
 /// some.
 #[derive(Debug)]
@@ -47,8 +51,7 @@ impl Masks {
     /// Reads from the environment which actions are legal now, stores the masks in row `i`, and checks them.
     pub(crate) fn read(&mut self, env: &dyn AnyVectorEnv, i: usize) -> Result<()> {
         if !env.action_masks(self.rows.bools_mut(i)) {
-            let rule = "this environment does not say which actions are legal: implement `action_mask`, or leave it out";
-            return Err(Error::config("mask_actions", true, rule));
+            return Err(Error::config("mask_actions", true, NO_MASK));
         }
         self.check(i)
     }
@@ -65,8 +68,7 @@ impl Masks {
         let options = self.options;
         let mask = &mut self.rows.bools_mut(i)[slot * options..][..options];
         if !env.action_mask(agent, mask) {
-            let rule = "this environment does not say which actions are legal: implement `action_mask`, or leave it out";
-            return Err(Error::config("mask_actions", true, rule));
+            return Err(Error::config("mask_actions", true, NO_MASK));
         }
         let Some(choice) = choice_without_action(&self.choices, mask) else { return Ok(()) };
         let reason = format!(
