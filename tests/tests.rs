@@ -16,6 +16,7 @@ mod images;
 mod layers;
 mod learners;
 mod onnx;
+mod pages;
 mod plans;
 mod processes;
 mod ray;
@@ -33,7 +34,6 @@ mod second_hour;
 #[expect(dead_code, reason = "what the tests of the crate need besides")]
 mod server;
 mod settings;
-mod settings_page;
 mod support;
 #[cfg(feature = "cli")]
 mod sweeps;

@@ -10,7 +10,7 @@ use super::output::{print, print_json, say};
 use super::returns::{self, Summary};
 use super::run_dir::find_checkpoint;
 use super::trust::{self, TrustArgs};
-use crate::envs::Frame;
+use crate::envs::{EnvCreator, Frame};
 use crate::registry;
 use crate::tune::{
     Config, LoggerChoice, RunOptions, checkpoint,
@@ -68,6 +68,9 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
         assign(&mut config, &key, value);
     }
     args.trust.check(&path, &trust::named(&unchanged))?;
+    if let Some(other) = config.get("env").and_then(Value::as_str).filter(|other| *other != env) {
+        refuse_other_spaces(&env, other, &unchanged, &config)?;
+    }
     let entry = registry::algorithm(&kind)?;
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
     let mut driver = entry.build(env.as_str().into(), config, options)?;
@@ -152,6 +155,25 @@ fn refuse_unwritable(file: &Path) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses an environment whose spaces are not those of the environment that the policy was trained on.
+fn refuse_other_spaces(trained: &str, other: &str, before: &Config, now: &Config) -> anyhow::Result<()> {
+    let spaces = |env: &str, config: &Config| {
+        let of_env = config.get("env_config").and_then(Value::as_object).cloned().unwrap_or_default();
+        let copy = EnvCreator::from(env).make_vec(&of_env, 1).ok()?;
+        Some((copy.observation_space().clone(), copy.action_space().clone()))
+    };
+    // An environment that cannot be made is refused with its own words later; several agents have spaces of their own.
+    let (Some(wanted), Some(found)) = (spaces(trained, before), spaces(other, now)) else { return Ok(()) };
+    if wanted == found {
+        return Ok(());
+    }
+    Err(usage(format!(
+        "--set env={other}: it has observations {} and actions {}, but the policy was trained on {trained} with {} and {}; \
+         choose an environment with the same spaces",
+        found.0, found.1, wanted.0, wanted.1
+    )))
 }
 
 fn write_gif(file: &Path, env: &str, frames: &[Frame], render_fps: Option<f64>) -> anyhow::Result<()> {

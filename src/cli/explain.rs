@@ -10,7 +10,7 @@ use super::exit::usage;
 use super::leaves::leaves;
 use super::output::{print, print_json, print_table};
 use crate::registry::{self, AlgorithmEntry};
-use crate::trainer::settings::names_elsewhere;
+use crate::trainer::settings::{names_elsewhere, synonym};
 use crate::tune::config::near;
 
 /// Meaning of every setting: by dotted key, then by the algorithm or the shared settings that have it. A test makes this file
@@ -78,7 +78,10 @@ fn settings(entry: &AlgorithmEntry) -> anyhow::Result<Vec<Setting>> {
 pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     let entry = registry::algorithm(&args.algorithm)?;
     let all = settings(&entry)?;
-    let Some(key) = &args.key else { return list(&all, args.json) };
+    let Some(asked) = &args.key else { return list(&all, args.json) };
+    let is_known = all.iter().any(|setting| setting.key == *asked);
+    let named = if is_known { None } else { synonym(asked, &entry.default_config()?) };
+    let key = named.unwrap_or(asked);
     let Some(setting) = all.iter().find(|setting| setting.key == *key) else {
         return Err(usage(unknown(&entry, &all, key)));
     };
@@ -100,6 +103,9 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
         return print_json(&object).map(drop);
     }
     let mut lines = vec![format!("{key}: {}", setting.meaning)];
+    if key != asked {
+        lines.insert(0, format!("{asked} is {key} here"));
+    }
     lines.push(format!("default:     {}", setting.default));
     if !others.is_empty() {
         lines.push(format!("elsewhere:   {}", others.join(", ")));

@@ -245,6 +245,14 @@ fn operations_on_rows_are_autograds() {
             |[x, ..]| x.square().gather(1, &x.argmax(1, true), false),
         ),
         (
+            "gather_block",
+            |[x, v, ..]| x.square().gather_block(v.detach().sign().relu(), 2),
+            |[x, v, ..]| {
+                let index = v.detach().sign().relu().to_kind(Kind::Int64).view([-1, 1, 1]);
+                x.square().view([-1, 2, 2]).gather(1, &index.expand([-1, 1, 2], false), false).squeeze_dim(1)
+            },
+        ),
+        (
             "sum_columns",
             |[x, ..]| x.square().sum_columns(),
             |[x, ..]| x.square().sum_dim_intlist(1, true, Kind::Double),

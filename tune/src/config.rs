@@ -311,6 +311,10 @@ pub fn parse_assignment(text: &str) -> Result<(Vec<String>, Value)> {
     }
     let value = match value.parse::<toml::Value>() {
         Ok(parsed) => from_toml(parsed).ok_or_else(|| refuse("settings cannot be nan or inf"))?,
+        // Objects and lists as JSON writes them are no TOML: `{"g": 9.81}`.
+        Err(_) if value.starts_with(['{', '[']) => {
+            serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_string()))
+        }
         Err(_) => Value::String(value.to_string()),
     };
     Ok((path, value))

@@ -65,11 +65,11 @@ pub enum Error {
         rule: String,
     },
     /// A result without a key that a scheduler, stopper or searcher needs.
-    #[error("the result of trial {trial_id} has no `{key}`, {needed_as}; {}", in_result(nearest.as_deref(), known))]
+    #[error("the result{} has no `{key}`, {needed_as}; {}", of_trial(trial_id), in_result(nearest.as_deref(), known))]
     MissingMetric {
         /// The missing key, its parts joined by `/`.
         key: String,
-        /// Id of the trial.
+        /// Id of the trial; `default` outside a sweep.
         trial_id: String,
         /// Purpose of the key: `the stop criterion`, `the metric of HyperBandScheduler`.
         needed_as: String,
@@ -341,6 +341,11 @@ fn in_column(column: &str) -> String {
 }
 
 /// Names the most similar key of a result, or else the keys that it has.
+/// Names the trial of a result; nothing outside a sweep, where there are no trials.
+fn of_trial(trial_id: &str) -> String {
+    if trial_id == crate::trainable::NO_TRIAL { String::new() } else { format!(" of trial {trial_id}") }
+}
+
 fn in_result(nearest: Option<&str>, known: &[String]) -> String {
     match nearest {
         Some(nearest) => format!("nearest: `{nearest}`"),

@@ -103,7 +103,8 @@ impl RunOptions {
                 "it must be 1 or more, or absent to keep all",
             ));
         }
-        let or_default = |name: &Option<String>| name.clone().unwrap_or_else(|| "default".into());
+        let or_default =
+            |name: &Option<String>| name.clone().unwrap_or_else(|| crate::trainable::NO_TRIAL.into());
         Ok(TrialContext {
             trial_id: or_default(&self.trial_id),
             trial_name: or_default(&self.trial_name),

@@ -42,7 +42,7 @@ impl PolicyFormat {
             Some("pt" | "pth" | "ts") => Ok(Self::TorchScript),
             _ => {
                 let rule = "the end of the name says the format: `.onnx` is ONNX, `.c` is C, `.pt` (or `.pth`, `.ts`) is TorchScript";
-                Err(Error::config("the exported file", file.display(), rule))
+                Err(Error::config("file", file.display(), rule))
             }
         }
     }
@@ -100,7 +100,7 @@ impl Session {
             PolicyFormat::Onnx => self.export_onnx(file, true),
             PolicyFormat::C | PolicyFormat::TorchScript => {
                 let rule = "actions are drawn in ONNX only: let the name end in `.onnx`";
-                Err(Error::config("the exported file", file.display(), rule))
+                Err(Error::config("file", file.display(), rule))
             }
         }
     }

@@ -128,6 +128,19 @@ impl<'t> Value<'t> {
         self.unary(Op::Narrow(start, len))
     }
 
+    /// Takes from each row one of the blocks of `width` columns that lie side by side, `[rows, width]`: the one whose
+    /// number `index` (`[rows, 1]`) names for this row. So a network with several numbers per choice, such as the
+    /// quantiles of its return, gives those of the choice that was taken.
+    ///
+    /// # Panics
+    /// Panics if `width` is 0.
+    #[must_use]
+    pub fn gather_block(self, index: Self, width: usize) -> Self {
+        let first = index * width as f64;
+        let columns = (0..width).map(|column| self.gather(first + column as f64));
+        columns.reduce(Self::cat).expect("at least one column")
+    }
+
     /// Huber's loss with threshold 1: `x^2 / 2` where `|x| <= 1`, otherwise `|x| - 1/2`.
     #[must_use]
     pub fn huber(self) -> Self {
