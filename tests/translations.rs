@@ -129,3 +129,43 @@ fn settings_of_rllib_are_translated_by_name_and_those_without_a_place_are_told()
     let (_, left) = said.split_once("without a place here:").expect("two parts");
     assert!(left.contains("num_aggregator_actors_per_learner: 1") && !left.contains("framework"), "{said}");
 }
+
+/// The Zoo tunes versions 2 and 4 of MuJoCo's tasks.
+#[test]
+fn a_file_of_the_zoo_serves_another_version_of_the_environment_and_says_so() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let zoo = dir.path().join("ppo.yml");
+    let yaml = "\
+        HalfCheetah-v2:\n  n_steps: 128\nHalfCheetah-v4:\n  n_steps: 256\n";
+    std::fs::write(&zoo, yaml).expect("written");
+    let (config, said) = shown(&["PPO", "--env", "HalfCheetah-v5", "--from-sb3", text(&zoo)]);
+    assert_eq!(config["rollout_fragment_length"], 256);
+    assert!(said.contains("HalfCheetah-v4"), "{said}");
+    pavlov(&["train", "PPO", "--env", "Hopper-v5", "--from-sb3", text(&zoo)])
+        .refused("has no settings for Hopper-v5");
+}
+
+#[test]
+fn a_batch_size_of_the_zoo_above_its_rows_is_one_minibatch() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let zoo = dir.path().join("ppo.yml");
+    std::fs::write(&zoo, "CartPole-v1:\n  n_envs: 2\n  n_steps: 16\n  batch_size: 256\n").expect("written");
+    let (config, said) = shown(&["PPO", "--env", "CartPole-v1", "--from-sb3", text(&zoo)]);
+    assert_eq!((&config["train_batch_size"], &config["sgd_minibatch_size"]), (&32.into(), &32.into()));
+    assert!(said.contains("one minibatch"), "{said}");
+}
+
+#[test]
+fn settings_of_newer_rllibs_have_answers() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("config.json");
+    let json = r#"{
+        "env": "CartPole-v1", "rollout_fragment_length": "auto", "evaluation_interval": 1,
+        "evaluation_num_env_runners": 1, "enable_env_runner_and_connector_v2": true, "enable_rl_module_and_learner": true
+    }"#;
+    std::fs::write(&file, json).expect("written");
+    let (config, said) = shown(&["PPO", "--from-rllib", text(&file)]);
+    assert_eq!(config["evaluation_num_workers"], 1);
+    assert!(said.contains("rollout_fragment_length: \"auto\" -> the default"), "{said}");
+    assert!(!said.contains("enable_env_runner_and_connector_v2: true"), "{said}");
+}

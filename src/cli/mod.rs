@@ -31,7 +31,6 @@ mod suggest;
 mod train;
 mod trainable;
 mod translate;
-mod translate_rllib;
 mod trust;
 mod tune;
 mod verify;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::exit::usage;
-use super::translate::{Translation, read};
+use super::{Translation, read};
+use crate::cli::exit::usage;
 use crate::registry::AlgorithmEntry;
 use crate::trainer::settings::synonym;
 use crate::tune::Config;
@@ -15,7 +15,7 @@ use crate::tune::config::{Layer, assign};
 const PER_LEARNER: [&str; 2] = ["train_batch_size_per_learner", "minibatch_size"];
 
 /// Translates a JSON file with settings of RLlib (Ray 1 or 2), at the top level or under `config`.
-pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<Translation> {
+pub(in crate::cli) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<Translation> {
     let shown = path.display();
     let all: Config = serde_json::from_str(&read(path)?)
         .map_err(|error| usage(format!("{shown} is no JSON object with settings: {error}")))?;
