@@ -1,5 +1,6 @@
 //! The arithmetic of the parts against numbers worked out elsewhere: golden values, hand arithmetic, other formulas.
 
+mod convolutions;
 mod ddpg;
 mod distributions;
 mod dqn;

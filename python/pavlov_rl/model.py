@@ -18,7 +18,7 @@ from .learning import Learning
 from .schedules import is_schedule
 from .spaces import Space, encode, row_dtype, width, write_row
 from .training_env import TrainingEnv, resolve
-from .translate import Settings, merge, refuse_unknown, refuse_without_effect
+from .translate import Settings, convolutions, merge, refuse_unknown, refuse_without_effect
 
 _POLICIES = ("MlpPolicy", "MultiInputPolicy", "CnnPolicy", "MlpLstmPolicy", "MultiInputLstmPolicy", "CnnLstmPolicy")
 
@@ -90,6 +90,13 @@ class BaseAlgorithm:
         translated["metrics_num_episodes_for_smoothing"] = int(self.arguments["stats_window_size"])
         if self.policy_name.startswith("Mlp") and _is_image(env.observation_space):
             translated["wrappers"] = ["FlattenObservation", "RescaleObservation(0, 1)"]
+        if self.policy_name.startswith("Cnn"):
+            if not _is_image(env.observation_space):
+                raise ConfigError(
+                    f"{self.policy_name} sees images (a Box of three dimensions of uint8), but the observations are "
+                    f"{env.observation_space}; take {self.policy_name.replace('Cnn', 'Mlp')}"
+                )
+            convolutions(type(self).__name__, translated, self.policy_kwargs)
         layers = [[f"the arguments of {type(self).__name__}", translated], ["settings", self.own_settings]]
         return json.dumps(layers)
 

@@ -150,6 +150,17 @@ def actor_critic(settings: Settings, policy: str, kwargs: dict[str, Any]) -> Non
         model["lstm_cell_size"] = int(kwargs.get("lstm_hidden_size", 256))
 
 
+def convolutions(who: str, settings: Settings, kwargs: dict[str, Any]) -> None:
+    """The network of CnnPolicy: three convolutions and a layer of 512 units, which actor and critic share, then `net_arch`."""
+    model = settings.get("model")
+    if model is None:
+        raise TypeError(f"{who} has no convolutions here; take MlpPolicy, which flattens images, or PPO, A2C or DQN")
+    behind = model.pop("fcnet_hiddens", []) if kwargs.get("net_arch") is not None else []
+    model.update(conv_filters="nature", fcnet_hiddens=[], post_fcnet_hiddens=behind, vf_share_layers=True)
+    if "fcnet_activation" in model:
+        model["post_fcnet_activation"] = model["fcnet_activation"]
+
+
 def off_policy(settings: Settings, a: dict[str, Any], n_envs: int, total: int | None) -> None:
     """What all algorithms with a replay buffer have: batch, buffer, and the rhythm of steps and updates."""
     freq = a["train_freq"]

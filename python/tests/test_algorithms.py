@@ -26,6 +26,30 @@ def weights(model):
     return {name: array.tobytes() for name, array in model.get_parameters()["policy"].items()}
 
 
+@pytest.mark.parametrize("cls", [PPO, A2C, IMPALA, DQN])
+def test_images_are_seen_by_convolutions(cls, tmp_path):
+    arguments = {"buffer_size": 1000, "learning_starts": 50} if cls is DQN else {}
+    model = cls("CnnPolicy", "PixelPong-v0", seed=0, policy_kwargs={"net_arch": [16]}, **arguments)
+    before = weights(model)
+    shapes = {name: array.shape for name, array in model.get_parameters()["policy"].items()}
+    # The network of Mnih et al. 2015.
+    assert (32, 1, 8, 8) in shapes.values() or (32, 4, 8, 8) in shapes.values(), shapes
+    assert (64, 64, 3, 3) in shapes.values() and any(shape[0] == 512 for shape in shapes.values())
+    model.learn(150)
+    assert weights(model) != before
+    obs = model.get_env().reset()
+    model.save(tmp_path / "pong")
+    action, _ = model.predict(obs, deterministic=True)
+    assert (cls.load(tmp_path / "pong").predict(obs, deterministic=True)[0] == action).all()
+
+
+def test_convolutions_are_refused_where_there_is_no_image_and_where_no_network_has_them():
+    with pytest.raises(pavlov_rl.ConfigError, match="sees images"):
+        PPO("CnnPolicy", "CartPole-v1")
+    with pytest.raises(TypeError, match="take MlpPolicy, which flattens images"):
+        SAC("CnnPolicy", "PixelPong-v0")
+
+
 def test_ppo_balances_the_pole():
     model = PPO("MlpPolicy", make_vec_env("CartPole-v1", n_envs=8), n_steps=256, seed=0).learn(120_000)
     mean, _ = evaluate_policy(model, gymnasium.make("CartPole-v1"), n_eval_episodes=20)

@@ -124,6 +124,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("sample::spec", "workers are made before the plan"),
     // Other networks and engines.
     ("learn::engines::recurrence", "recurrent networks"),
+    ("learn::engines::conv_place", "images"),
     ("learn::kernels::rmsprop", "other optimizers than Adam"),
     ("learn::params::device", "parameters on a GPU"),
     ("learn::loss::on_libtorch", "operations of a user's own on tensors"),
@@ -195,8 +196,9 @@ pub(crate) const READINGS: &[Reading] = &[
             "plan::train",
             "plan::when",
         ],
-        // 11,575 until `opt_type`, notices and the methods for exports came in.
-        most_lines: 11_686,
+        // 11,575 until `opt_type`, notices and the methods for exports came in; 11,686 until the fused engine saw images and
+        // applied swish.
+        most_lines: 11_741,
     },
     Reading {
         algorithm: "dqn",
@@ -234,7 +236,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::sum_tree",
             "experience::n_step",
         ],
-        most_lines: 12_507,
+        most_lines: 12_551,
     },
     // Continuous actions.
     Reading {
@@ -279,6 +281,6 @@ pub(crate) const READINGS: &[Reading] = &[
             "experience::n_step",
         ],
         // 12,580 until notices and the methods for exports came in.
-        most_lines: 12_631,
+        most_lines: 12_686,
     },
 ];

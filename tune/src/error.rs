@@ -341,9 +341,12 @@ fn in_column(column: &str) -> String {
 }
 
 /// Names the most similar key of a result, or else the keys that it has.
+/// Id and name of the trial outside a sweep.
+pub(crate) const NO_TRIAL: &str = "default";
+
 /// Names the trial of a result; nothing outside a sweep, where there are no trials.
 fn of_trial(trial_id: &str) -> String {
-    if trial_id == crate::trainable::NO_TRIAL { String::new() } else { format!(" of trial {trial_id}") }
+    if trial_id == NO_TRIAL { String::new() } else { format!(" of trial {trial_id}") }
 }
 
 fn in_result(nearest: Option<&str>, known: &[String]) -> String {

@@ -104,7 +104,7 @@ impl RunOptions {
             ));
         }
         let or_default =
-            |name: &Option<String>| name.clone().unwrap_or_else(|| crate::trainable::NO_TRIAL.into());
+            |name: &Option<String>| name.clone().unwrap_or_else(|| crate::error::NO_TRIAL.into());
         Ok(TrialContext {
             trial_id: or_default(&self.trial_id),
             trial_name: or_default(&self.trial_name),

@@ -4,9 +4,6 @@ use std::path::{Path, PathBuf};
 
 use crate::{Config, ExportFormat, Metrics, Resources, Result};
 
-/// Id and name of the trial outside a sweep.
-pub(crate) const NO_TRIAL: &str = "default";
-
 /// Identity, resources and directory of the trial that a trainable runs as.
 #[derive(Clone, Debug)]
 pub struct TrialContext {

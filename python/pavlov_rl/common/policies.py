@@ -10,7 +10,7 @@ class MultiInputPolicy:
 
 
 class CnnPolicy:
-    """Convolutions on images; they need pavlov with libtorch."""
+    """Convolutions on images."""
 
 
 class MlpLstmPolicy:

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{Translation, read};
+use super::translation::{Translation, read};
 use crate::cli::exit::usage;
 use crate::presets;
 use crate::registry::AlgorithmEntry;

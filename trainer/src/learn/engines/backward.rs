@@ -27,6 +27,9 @@ impl Tape {
                 Made::Layer(place) => {
                     self.through_layer(place, before, &mut rest[0], flats[place.set], grads)
                 }
+                Made::Conv(place) => {
+                    self.through_convolution(place, before, &mut rest[0], flats[place.set], grads);
+                }
                 Made::Scan(place) => {
                     self.through_scan(place, before, &rest[0], flats[place.set], grads);
                 }
@@ -51,27 +54,8 @@ impl Tape {
         flat: &[f32],
         grads: &mut [f32],
     ) {
-        if place.activation == Activation::Relu {
-            // Not in place, for the same reason as in `kernels::product_relu`.
-            let mut kept = self.buffer(place.out);
-            let g = &node.grad[..];
-            let y = &node.data[..];
-            self.arch.dispatch(|| {
-                let each = kept.iter_mut().zip(g).zip(y);
-                each.for_each(|((to, &g), &y)| *to = if y > 0.0 { g } else { 0.0 });
-            });
-            self.spare.borrow_mut().put(std::mem::replace(&mut node.grad, kept));
-        }
-        let g = &mut node.grad[..];
-        let y = &node.data[..];
-        self.arch.dispatch(|| {
-            let pairs = g.iter_mut().zip(y);
-            match place.activation {
-                Activation::Tanh => pairs.for_each(|(g, y)| *g *= 1.0 - y * y),
-                Activation::Elu => pairs.for_each(|(g, &y)| *g *= if y > 0.0 { 1.0 } else { y + 1.0 }),
-                Activation::Linear | Activation::Relu | Activation::Swish => {}
-            }
-        });
+        self.through_activation(place.activation, node);
+        let g = &node.grad[..];
         if place.learns {
             let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
             let mut room =
@@ -89,6 +73,31 @@ impl Tape {
         self.spare.borrow_mut().put(g);
     }
 
+    /// Multiplies the gradient of a layer by the slope of its activation, which follows from the layer's result.
+    pub(crate) fn through_activation(&self, activation: Activation, node: &mut Node) {
+        if activation == Activation::Relu {
+            // Not in place, for the same reason as in `kernels::product_relu`.
+            let mut kept = self.buffer(node.cols);
+            let g = &node.grad[..];
+            let y = &node.data[..];
+            self.arch.dispatch(|| {
+                let each = kept.iter_mut().zip(g).zip(y);
+                each.for_each(|((to, &g), &y)| *to = if y > 0.0 { g } else { 0.0 });
+            });
+            self.spare.borrow_mut().put(std::mem::replace(&mut node.grad, kept));
+        }
+        let g = &mut node.grad[..];
+        let y = &node.data[..];
+        self.arch.dispatch(|| {
+            let pairs = g.iter_mut().zip(y);
+            match activation {
+                Activation::Tanh => pairs.for_each(|(g, y)| *g *= 1.0 - y * y),
+                Activation::Elu => pairs.for_each(|(g, &y)| *g *= if y > 0.0 { 1.0 } else { y + 1.0 }),
+                Activation::Linear | Activation::Relu | Activation::Swish => {}
+            }
+        });
+    }
+
     /// Adds the contribution of `node`, made by an elementwise or joining operation, to the gradients of its operands.
     fn flow(&self, nodes: &mut [Node], node: &Node) {
         let g = &node.grad[..];
@@ -99,7 +108,9 @@ impl Tape {
                 let sum = g[..self.rows].iter().sum::<f32>();
                 return self.add_to(nodes, a, |to, _| to[0] += sum);
             }
-            Made::Leaf | Made::Layer(_) | Made::Norm(_) | Made::Scan(_) | Made::Param(_) => return,
+            Made::Leaf | Made::Layer(_) | Made::Conv(_) | Made::Norm(_) | Made::Scan(_) | Made::Param(_) => {
+                return;
+            }
         };
         match op {
             Op::Argmax | Op::Detach | Op::Sign | Op::SortColumns => {}

@@ -2,6 +2,7 @@
 
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
+use crate::learn::engines::conv_place::ConvPlace;
 use crate::learn::engines::load::{encoded, fill};
 use crate::learn::engines::places::{LayerPlace, NormPlace};
 use crate::learn::engines::recurrence::ScanPlace;
@@ -95,7 +96,17 @@ impl Graph for FusedGraph<'_> {
                 let weight = self.layout.range(weight).start;
                 let from = operands[0];
                 let learns = learns(weight);
-                self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat)
+                let of =
+                    self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat);
+                self.swish_of(activation, of)
+            }
+            Layer::Conv2d { weight, input, stride, padding, activation } => {
+                let place = ConvPlace::new(&self.layout.shapes[weight].1, input, stride, padding, activation);
+                let from = operands[0];
+                let weight = self.layout.range(weight).start;
+                let learns = learns(weight);
+                let of = self.tape.convolution(ConvPlace { from, set, learns, weight, ..place }, flat);
+                self.swish_of(activation, of)
             }
             Layer::Norm { weight, width } => {
                 let weight = self.layout.range(weight).start;
@@ -160,6 +171,16 @@ impl Graph for FusedGraph<'_> {
 }
 
 impl FusedGraph<'_> {
+    /// Swish of a layer's result, `x / (1 + e^-x)`, if that is the layer's activation: its slope does not follow from its
+    /// result, as that of others does, so it is a node of its own.
+    fn swish_of(&self, activation: Activation, of: usize) -> usize {
+        if activation != Activation::Swish {
+            return of;
+        }
+        let gate = self.apply(Op::Sigmoid, &[of]);
+        self.apply(Op::Mul, &[of, gate])
+    }
+
     fn binary(&self, op: Op, operands: &[usize], f: impl Fn(f32, f32) -> f32) -> usize {
         let (a, b) = self.tape.pair(operands[0], operands[1]);
         self.tape.binary(op, a, b, f)

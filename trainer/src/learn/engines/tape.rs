@@ -4,6 +4,7 @@
 //! two of allocation, dispatch and graph; here it is one loop over memory that the next minibatch reuses.
 
 use crate::learn::engines::buffer::{Buffer, Spare};
+use crate::learn::engines::conv_place::ConvPlace;
 use crate::learn::engines::places::{LayerPlace, NormPlace};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
 use crate::learn::kernels;
@@ -23,6 +24,8 @@ pub(crate) enum Made {
     Expand(usize),
     /// A linear layer and its activation.
     Layer(LayerPlace),
+    /// A convolution and its activation.
+    Conv(ConvPlace),
     /// Layer normalisation.
     Norm(NormPlace),
     /// A recurrent layer. Another node multiplies the input by its weights.
@@ -120,15 +123,20 @@ impl Tape {
                 _ => kernels::product(self.arch, left, &x, &mut out, self.rows),
             }
         }
-        let each = |out: &mut [f32], f: fn(f32) -> f32| out.iter_mut().for_each(|y| *y = f(*y));
-        match place.activation {
-            Activation::Tanh => kernels::tanh(self.arch, &mut out),
-            Activation::Elu => each(&mut out, |y| if y < 0.0 { libm::expm1f(y) } else { y }),
-            Activation::Linear | Activation::Relu => {}
-            Activation::Swish => unreachable!("the builder leaves it to libtorch"),
-        }
+        self.activate(place.activation, &mut out);
         let wants = place.learns || self.wants(place.from);
         self.push(Made::Layer(place), place.out, out, wants)
+    }
+
+    /// Applies an activation to the result of a layer. The product has applied `Relu`, and `Swish` is a node of its own.
+    pub(crate) fn activate(&self, activation: Activation, out: &mut [f32]) {
+        match activation {
+            Activation::Tanh => kernels::tanh(self.arch, out),
+            Activation::Elu => {
+                out.iter_mut().for_each(|y| *y = if *y < 0.0 { libm::expm1f(*y) } else { *y });
+            }
+            Activation::Linear | Activation::Relu | Activation::Swish => {}
+        }
     }
 
     /// Adds a node that holds `values`, the parameters from index `start` on, repeated for every row.

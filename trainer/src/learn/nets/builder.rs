@@ -224,13 +224,6 @@ impl<'a> NetBuilder<'a> {
         };
         let weight = self.params.add(format!("{name}.weight"), weight);
         self.params.add(format!("{name}.bias"), bias);
-        // The fused engine computes an activation's slope from its result, which is not possible for swish.
-        if activation == Activation::Swish {
-            self.leave_to_torch(|| NeedsTorch {
-                what: format!("the layer `{name}` has the activation swish"),
-                instead: "Set the activation to \"relu\", \"elu\" or \"tanh\"",
-            });
-        }
         Dense { layer: Layer::Dense { weight, inputs, out, activation }, out }
     }
 
@@ -294,12 +287,6 @@ impl<'a> NetBuilder<'a> {
         let shape = [out, channels, kernel[0], kernel[1]].map(|n| n as i64);
         let weight = self.params.add(format!("{name}.weight"), weight.reshape(&shape));
         self.params.add(format!("{name}.bias"), Array::zeros(Kind::F32, &[out as i64]));
-        self.leave_to_torch(|| NeedsTorch {
-            what: format!(
-                "the network sees images by the convolution `{name}` ({out} channels, kernel {kernel:?})"
-            ),
-            instead: "Flatten the images (`wrappers = [\"FlattenObservation\"]`)",
-        });
         let layer = Layer::Conv2d { weight, input, stride, padding: around, activation };
         Ok(Conv2d { layer, out: [out, sides[0], sides[1]] })
     }
