@@ -7,11 +7,7 @@
 //!    distribution of returns instead of their mean.
 //! 4. Now and then the weights of the network are copied to the target network.
 
-#[cfg_attr(not(feature = "torch"), path = "dqn/no_c51.rs")]
 mod c51;
-
-#[cfg(feature = "torch")]
-pub use c51::project;
 
 use crate::dqn::c51::Atoms;
 use pavlov_envs::Space;
@@ -242,7 +238,7 @@ impl DqnPolicy {
     fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let (q, value) = self.outputs(net, x);
         match self.atoms {
-            Some(atoms) => atoms.means(q, value),
+            Some(atoms) => atoms.means((q, value)),
             None => value.map_or(q, |value| q - q.mean_columns() + value),
         }
     }
@@ -297,12 +293,13 @@ impl NetPolicy for DqnPolicy {
         } else {
             net.target();
         }
-        let atoms = if config.num_atoms > 1 {
-            let range = [config.v_min, config.v_max];
-            Some(Atoms::new(config.num_atoms, range, config.double_q, actions, net)?)
-        } else {
-            None
-        };
+        let atoms = (config.num_atoms > 1).then_some(Atoms {
+            atoms: config.num_atoms,
+            actions,
+            v_min: config.v_min,
+            v_max: config.v_max,
+            double_q: config.double_q,
+        });
         let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
         let rule = Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
         let (_, (torso, advantage, value)) = net.group("all", rule, |net| {

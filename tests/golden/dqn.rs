@@ -2,7 +2,6 @@
 
 use std::f64::consts::LN_2;
 
-use pavlov::algorithms::dqn::project;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
@@ -120,21 +119,38 @@ fn dueling_values_are_the_state_value_plus_centred_advantages() {
     assert_close(&floats(&q), &[0.5, 3.5], 1e-6);
 }
 
+/// What a step with these rewards and this discount makes of a distribution on -2, -1, 0, 1, 2, on both engines.
+fn projected(rewards: &[f32], discount: f32) -> [Vec<f64>; 2] {
+    [false, true].map(|fused| {
+        let (mut learner, ()) = learner(7, fused, Rule::adam(1e-3, 1e-8), |net| {
+            net.dense("unused", 1, 1, Activation::Linear, Init::Uniform);
+        });
+        let row = |&reward: &f32| [0.1, 0.2, 0.4, 0.2, 0.1, reward, discount];
+        let numbers: Vec<f32> = rewards.iter().flat_map(row).collect();
+        let obs = Array::from_vec(numbers, &[rewards.len() as i64, 7]);
+        let found = learner.evaluate(&obs, None, 5, |_, x| {
+            let x = x.obs();
+            x.narrow(0, 5).project(x.narrow(5, 1), x.narrow(6, 1), -2.0, 2.0)
+        });
+        found.expect("values").iter().map(|&x| f64::from(x)).collect()
+    })
+}
+
 #[test]
 fn projected_probabilities_match_the_golden_ones() {
     // Support -2..2 moved by 0.5 + 0.9 z.
-    let probs = rows(&[&[0.1, 0.2, 0.4, 0.2, 0.1]]);
-    let found = project(&probs, &column(&[0.5]), &column(&[0.9]), -2.0, 2.0);
-    assert_close(&floats(&found), &[0.03, 0.15, 0.32, 0.32, 0.18], 1e-6);
+    for found in projected(&[0.5], 0.9) {
+        assert_close(&found, &[0.03, 0.15, 0.32, 0.32, 0.18], 1e-6);
+    }
 }
 
 #[test]
 fn projection_of_an_ended_episode_is_the_reward_and_clamps_to_the_support() {
     // Nothing follows: all mass at r. 0.5 lies half-way between atoms 0 and 1; 10 and -10 lie beyond the ends.
-    let probs = rows(&[&[0.1, 0.2, 0.4, 0.2, 0.1]; 3]);
-    let found = project(&probs, &column(&[0.5, 10.0, -10.0]), &column(&[0.0; 3]), -2.0, 2.0);
     let wanted = [0.0, 0.0, 0.5, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
-    assert_close(&floats(&found), &wanted, 1e-6);
+    for found in projected(&[0.5, 10.0, -10.0], 0.0) {
+        assert_close(&found, &wanted, 1e-6);
+    }
 }
 
 #[test]

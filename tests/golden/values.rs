@@ -253,6 +253,17 @@ fn operations_on_rows_are_autograds() {
             },
         ),
         (
+            "expectation",
+            |[x, ..]| x.square().expectation(-2.0, 10.0),
+            |[x, ..]| {
+                (x.square() * Tensor::from_slice(&[-2.0, 2.0, 6.0, 10.0])).sum_dim_intlist(
+                    1,
+                    true,
+                    Kind::Double,
+                )
+            },
+        ),
+        (
             "sum_columns",
             |[x, ..]| x.square().sum_columns(),
             |[x, ..]| x.square().sum_dim_intlist(1, true, Kind::Double),

@@ -135,9 +135,10 @@ impl Graph for Recorder<'_> {
     fn apply(&self, op: Op, operands: &[usize]) -> usize {
         let columns = |at: usize| self.columns(operands[at]);
         let count = match op {
-            Op::Argmax | Op::SumColumns | Op::MeanColumns | Op::LogSumExp | Op::Gather => 1,
+            Op::Argmax | Op::SumColumns | Op::MeanColumns | Op::LogSumExp | Op::Expectation(..) => 1,
+            Op::Gather(width) => width,
             Op::Mean => return self.refuse("a mean over the rows of a batch"),
-            Op::QuantileHuber => return self.refuse("a loss"),
+            Op::QuantileHuber | Op::Project(..) => return self.refuse("a loss"),
             Op::Narrow(_, len) => len,
             Op::Cat => columns(0) + columns(1),
             Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Minimum | Op::Maximum => columns(0).max(columns(1)),

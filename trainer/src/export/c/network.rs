@@ -161,7 +161,15 @@ impl FunctionBody {
                 format!("i < {width} ? {x}[i < {width} ? i : 0] : {other}[i < {width} ? 0 : i - {width}]")
             }
             Op::Argmax => format!("(float)policy_argmax({x}, {width})"),
-            Op::Gather => format!("{x}[(int){}[0]]", operands[1].0),
+            Op::Gather(width) => format!("{x}[(int){}[0] * {width} + i]", operands[1].0),
+            Op::Expectation(low, high) => {
+                let step = (high - low) / (width.max(2) - 1) as f64;
+                let to = self.variable(1);
+                let place = format!("({} + {} * (float)i)", number(low as f32)?, number(step as f32)?);
+                self.line(&format!("{to}[0] = 0.0f;"));
+                self.line(&format!("for (i = 0; i < {width}; i++) {to}[0] = {to}[0] + {x}[i] * {place};"));
+                return Ok(to);
+            }
             Op::SumColumns | Op::MeanColumns => {
                 let to = self.variable(1);
                 self.line(&format!("{to}[0] = 0.0f;"));

@@ -32,6 +32,10 @@ pub(super) fn network(
             RecordedOp::Obs => obs.to_owned(),
             RecordedOp::Mask => model.cast(mask.unwrap_or(obs), ElemType::F32),
             RecordedOp::Number(number) => model.number(*number),
+            RecordedOp::Apply(Op::Expectation(low, high), operands) => {
+                let x = network.values[operands[0]].clone();
+                expectation(model, &x, recording.columns[operands[0]], [*low, *high])
+            }
             RecordedOp::Apply(op, operands) => {
                 let operands: Vec<&str> = operands.iter().map(|&at| network.values[at].as_str()).collect();
                 apply(model, *op, &operands)?
@@ -96,7 +100,7 @@ fn apply(model: &mut Model, op: Op, operands: &[&str]) -> Result<String> {
             return Ok(model.cast(&index, ElemType::F32));
         }
         Op::Narrow(start, len) => return Ok(model.columns(x, start, len)),
-        Op::Gather => {
+        Op::Gather(1) => {
             let index = model.cast(operands[1], ElemType::I64);
             return Ok(model.op_with("GatherElements", &[x, &index], &rows));
         }
@@ -105,13 +109,28 @@ fn apply(model: &mut Model, op: Op, operands: &[&str]) -> Result<String> {
             let legal = model.cast(operands[1], ElemType::Bool);
             return Ok(masked(model, x, &legal));
         }
-        Op::SortColumns | Op::QuantileHuber | Op::Mean => {
+        Op::Gather(_)
+        | Op::Expectation(..)
+        | Op::SortColumns
+        | Op::QuantileHuber
+        | Op::Project(..)
+        | Op::Mean => {
             let reason =
                 format!("it uses {op:?}, which exports do not have; act with `pavlov::load` instead");
             return Err(Error::state("the policy's network", reason));
         }
     };
     Ok(model.op(operator, operands))
+}
+
+/// The mean of distributions on so many equally spaced atoms between two bounds.
+fn expectation(model: &mut Model, probabilities: &str, atoms: usize, [low, high]: [f64; 2]) -> String {
+    let step = (high - low) / (atoms.max(2) - 1) as f64;
+    let places = (0..atoms).map(|i| (low + step * i as f64) as f32).collect();
+    let places = model.numbers(&[1, atoms], places);
+    let parts = model.op("Mul", &[probabilities, &places]);
+    let axes = model.integers(&[1]);
+    model.op_with("ReduceSum", &[&parts, &axes], &[("keepdims", Attribute::Int(1))])
 }
 
 /// Replaces logits of illegal actions by -1e9.

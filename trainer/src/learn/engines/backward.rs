@@ -25,8 +25,11 @@ impl Tape {
             let (before, rest) = nodes.split_at_mut(i);
             match rest[0].made {
                 Made::Layer(place) => {
-                    self.through_layer(place, before, &mut rest[0], flats[place.set], grads)
+                    let weights = &flats[place.set][place.weights()];
+                    let own = &mut grads[place.weight..place.biases().end];
+                    self.through_linear(place, before, &mut rest[0], weights, own);
                 }
+                Made::Noisy(place) => self.through_noisy(place, before, &mut rest[0], grads),
                 Made::Conv(place) => {
                     self.through_convolution(place, before, &mut rest[0], flats[place.set], grads);
                 }
@@ -46,18 +49,19 @@ impl Tape {
         }
     }
 
-    fn through_layer(
+    /// The backward pass of a linear layer with these weights; `grads` are those of its weights, then of its biases.
+    pub(crate) fn through_linear(
         &self,
         place: LayerPlace,
         nodes: &mut [Node],
         node: &mut Node,
-        flat: &[f32],
+        weights: &[f32],
         grads: &mut [f32],
     ) {
         self.through_activation(place.activation, node);
         let g = &node.grad[..];
         if place.learns {
-            let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
+            let (dw, db) = grads.split_at_mut(weights.len());
             let mut room =
                 self.spare.borrow_mut().take(kernels::outer_room(self.rows, place.inputs, place.out));
             kernels::outer(self.arch, g, &nodes[place.from].data, dw, db, self.rows, &mut room);
@@ -66,7 +70,7 @@ impl Tape {
         let g = std::mem::take(&mut node.grad);
         if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
             let mut room = self.spare.borrow_mut().take(kernels::panels_room(place.inputs, place.out));
-            let (weight, panel) = kernels::panels(&flat[place.weights()], place.inputs, &mut room);
+            let (weight, panel) = kernels::panels(weights, place.inputs, &mut room);
             kernels::product(self.arch, Left::Transposed { weight, panel, add: !fresh }, &g, to, self.rows);
             self.spare.borrow_mut().put(room);
         }
@@ -108,12 +112,18 @@ impl Tape {
                 let sum = g[..self.rows].iter().sum::<f32>();
                 return self.add_to(nodes, a, |to, _| to[0] += sum);
             }
-            Made::Leaf | Made::Layer(_) | Made::Conv(_) | Made::Norm(_) | Made::Scan(_) | Made::Param(_) => {
+            Made::Leaf
+            | Made::Layer(_)
+            | Made::Conv(_)
+            | Made::Noisy(_)
+            | Made::Norm(_)
+            | Made::Scan(_)
+            | Made::Param(_) => {
                 return;
             }
         };
         match op {
-            Op::Argmax | Op::Detach | Op::Sign | Op::SortColumns => {}
+            Op::Argmax | Op::Detach | Op::Sign | Op::SortColumns | Op::Project(..) => {}
             Op::Add => {
                 self.pass(nodes, node, a, b, |g, _, _, _| g);
                 self.pass(nodes, node, b, a, |g, _, _, _| g);
@@ -188,12 +198,15 @@ impl Tape {
                 });
                 nodes[a].data = x;
             }
+            Op::Expectation(low, high) => self.through_expectation(nodes, g, a, (low, high)),
             Op::QuantileHuber => self.through_quantile_huber(nodes, g, [a, b]),
-            Op::Gather => {
+            Op::Gather(width) => {
                 let index = std::mem::take(&mut nodes[b].data);
                 if let Some(to) = self.summed_grad_of(nodes, a) {
-                    for (r, (&g, &i)) in g.iter().zip(&index[..]).enumerate() {
-                        to[i as usize * self.stride + r] += g;
+                    for (c, g) in g.chunks_exact(self.stride).enumerate() {
+                        for (r, (&g, &i)) in g.iter().zip(&index[..]).enumerate() {
+                            to[(i as usize * width + c) * self.stride + r] += g;
+                        }
                     }
                 }
                 nodes[b].data = index;

@@ -1,4 +1,4 @@
-//! The fused engine: runs fully connected and recurrent networks and their losses in reused plain memory.
+//! The fused engine: runs fully connected, convolutional and recurrent networks and their losses in reused plain memory.
 
 use crate::base::{Array, Result, Stats, Stream, lock};
 use crate::experience::{SampleBatch, Selection};
@@ -14,6 +14,7 @@ use crate::learn::kernels::{LANES, share_out};
 use crate::learn::loss::{Input, MinibatchInfo, Net, Observed, ParamSet, Remembered, Rows, Value};
 use crate::learn::params::{Buffer, Encoding, Layout, LearningGroups, Params, Raw, readable};
 use pulp::Arch;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,6 +44,8 @@ struct Slot {
     tape: Tape,
     stats: Vec<Joined>,
     has_errors: bool,
+    /// The random stream of noisy layers behind the slot's rows. All slots draw the same.
+    noise: Option<Stream>,
 }
 
 /// The rows of one slot, and the slot's part of the output.
@@ -55,7 +58,8 @@ struct Part<'a> {
 
 impl Fused {
     pub(crate) fn new(encoding: &Arc<Encoding>) -> Self {
-        let slot = || Slot { tape: Tape::new(kernels::arch()), stats: Vec::new(), has_errors: false };
+        let slot =
+            || Slot { tape: Tape::new(kernels::arch()), stats: Vec::new(), has_errors: false, noise: None };
         Self {
             encoding: Arc::clone(encoding),
             slots: (0..SLOTS).map(|_| slot()).collect(),
@@ -71,7 +75,7 @@ impl Backend for Fused {
         sets: &Sets,
         batch: &SampleBatch,
         about: MinibatchInfo<'_>,
-        (_noise, together): (Option<&mut Stream>, Option<&Together>),
+        (noise, together): (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
         gradient: &mut Buffer,
     ) -> Result<Report> {
@@ -94,11 +98,16 @@ impl Backend for Fused {
             .map(|(&(start, len), place)| Mutex::new((batch.slice(start, len), place)))
             .collect();
         let parts = bounds[own.clone()].iter().copied();
+        let before = noise.as_deref();
         on_slots(&mut slots[own.clone()], parts, 1, &mut errors[rows.clone()], |slot, part| {
             let (batch, gradient) = &mut *lock(&inputs[own.start + part.index]);
+            slot.noise = before.cloned();
             slot.learn((layout, encoding), &flats, batch, about, (gradient, part.out), loss)
         })?;
         drop(inputs);
+        if let (Some(noise), Some(after)) = (noise, slots[own.start].noise.take()) {
+            *noise = after;
+        }
         // The first slot wrote its gradient to the sum itself.
         let add = |sum: &mut [f32]| {
             for more in &gradients[own.start.max(1) - 1..own.end - 1] {
@@ -127,7 +136,7 @@ impl Backend for Fused {
         &mut self,
         sets: &Sets,
         seen: Observed<'_>,
-        _noise: Option<Stream>,
+        noise: Option<Stream>,
         columns: usize,
         head: &dyn HeadFn,
         out: &mut [f32],
@@ -141,7 +150,8 @@ impl Backend for Fused {
         let live = LearningGroups { groups: &[], learning: &[] };
         let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
         let look = |tape: &Tape, rows: &Selection, out: &mut [f32]| {
-            let graph = FusedGraph { tape, layout, encoding, flats: &flats, live };
+            let noise = noise.clone().map(RefCell::new);
+            let graph = FusedGraph { tape, layout, encoding, flats: &flats, live, noise };
             let obs = encoded(tape, encoding, raw, rows);
             let mask = seen.mask.map(|mask| fill(tape, mask, choices, rows, f32::from));
             let of = |id| Value::new(&graph, id);
@@ -191,7 +201,7 @@ impl Backend for Fused {
             sequences(tape, &piece)?;
             let layout = sets[0].layout();
             let encoding = &*self.encoding;
-            let graph = FusedGraph { tape, layout, encoding, flats: &flats, live: about.live };
+            let graph = FusedGraph { tape, layout, encoding, flats: &flats, live: about.live, noise: None };
             let id = f.at(&Rows::new(&graph, &piece, about))?.id();
             scatter(tape, id, &mut out[start..start + len]);
         }
@@ -208,7 +218,7 @@ impl Backend for Fused {
         }
         let live = LearningGroups { groups: &[], learning: &[] };
         let flats = [sets[0].flat()];
-        let graph = FusedGraph { tape, layout: sets[0].layout(), encoding, flats: &flats, live };
+        let graph = FusedGraph { tape, layout: sets[0].layout(), encoding, flats: &flats, live, noise: None };
         let obs = encoded(tape, encoding, Raw::of(zeros.lend()), &Selection::Range(0, 1));
         let x = Input::new(Value::new(&graph, obs), None);
         Ok(head.at(Net::new(&graph, ParamSet::Frozen), x).columns())
@@ -237,12 +247,14 @@ impl Slot {
     ) -> Result<()> {
         gradient.fill(0.0);
         self.stats.clear();
+        let before = self.noise.clone();
         for (start, len) in pieces_of(batch) {
             self.tape.reset(len);
             let piece = (len < batch.rows()).then(|| batch.slice(start, len));
             sequences(&mut self.tape, piece.as_ref().unwrap_or(batch))?;
             let tape = &self.tape;
-            let graph = FusedGraph { tape, layout, encoding, flats, live: about.live };
+            let noise = before.clone().map(RefCell::new);
+            let graph = FusedGraph { tape, layout, encoding, flats, live: about.live, noise };
             let loss = loss.at(&Rows::new(&graph, piece.as_ref().unwrap_or(batch), about))?;
             let share = len as f64 / about.count as f64;
             if self.stats.is_empty() {
@@ -260,6 +272,7 @@ impl Slot {
                 return Err(not_a_number("total", tape.cols(total)));
             }
             tape.backward(total, share as f32, flats, gradient);
+            self.noise = graph.noise.map(RefCell::into_inner);
         }
         Ok(())
     }

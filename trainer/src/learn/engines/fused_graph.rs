@@ -1,6 +1,6 @@
 //! Operations of a loss, recorded on the tape of the fused engine.
 
-use crate::base::Result;
+use crate::base::{Result, Stream};
 use crate::experience::{Column, SampleBatch};
 use crate::learn::engines::conv_place::ConvPlace;
 use crate::learn::engines::load::{encoded, fill};
@@ -11,6 +11,7 @@ use crate::learn::kernels::{exp, ln};
 use crate::learn::loss::{Graph, Layer, MASKED, Op, ParamSet};
 use crate::learn::params::{Encoding, Layout, LearningGroups, Raw, readable};
 use crate::settings::Activation;
+use std::cell::RefCell;
 
 /// The fused engine's graph of a loss: a tape, and the parameters that its layers read.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct FusedGraph<'t> {
     /// Parameters of the network, then of the target copy.
     pub(crate) flats: &'t [&'t [f32]],
     pub(crate) live: LearningGroups<'t>,
+    /// The random stream of noisy layers; without one they have no noise.
+    pub(crate) noise: Option<RefCell<Stream>>,
 }
 
 impl Graph for FusedGraph<'_> {
@@ -74,7 +77,9 @@ impl Graph for FusedGraph<'_> {
             Op::Mean => tape.mean(a),
             Op::Detach => tape.detach(a),
             Op::Narrow(start, len) => tape.narrow(a, start, len),
-            Op::Gather => tape.pick(a, operands[1]),
+            Op::Gather(width) => tape.pick(a, operands[1], width),
+            Op::Expectation(low, high) => tape.expectation(a, (low, high)),
+            Op::Project(low, high) => tape.project(a, operands[1], (low, high)),
             Op::Cat => tape.cat(a, operands[1]),
             Op::QuantileHuber => tape.quantile_huber(a, operands[1]),
             Op::Add => self.binary(op, operands, |a, b| a + b),
@@ -92,12 +97,18 @@ impl Graph for FusedGraph<'_> {
         let flat = self.flats[set];
         let learns = |start| which == ParamSet::Online && self.live.at(start);
         match layer {
-            Layer::Dense { weight, inputs, out, activation } => {
+            Layer::Dense { weight, inputs, out, activation }
+            | Layer::Noisy { weight, inputs, out, activation } => {
                 let weight = self.layout.range(weight).start;
                 let from = operands[0];
                 let learns = learns(weight);
-                let of =
-                    self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat);
+                let place = LayerPlace { from, set, learns, weight, inputs, out, activation };
+                let of = match (&self.noise, layer) {
+                    (Some(noise), Layer::Noisy { .. }) => {
+                        self.tape.noisy(place, &mut noise.borrow_mut(), flat)
+                    }
+                    _ => self.tape.layer(place, flat),
+                };
                 self.swish_of(activation, of)
             }
             Layer::Conv2d { weight, input, stride, padding, activation } => {
@@ -130,7 +141,6 @@ impl Graph for FusedGraph<'_> {
                 let range = self.layout.range(parameter);
                 self.tape.param(range.start, &flat[range.clone()], learns(range.start))
             }
-            other => unreachable!("the builder leaves {other:?} to libtorch"),
         }
     }
 

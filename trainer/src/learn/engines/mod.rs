@@ -4,12 +4,13 @@
 //!   memory that is used again, with the vector instructions that the processor has and no libtorch call and no allocation
 //!   per row. Small networks spend most of libtorch's time on dispatch, not on
 //!   arithmetic.
-//! * **libtorch** ([`torch`]), for everything else: a GPU, noisy layers, losses over tensors.
+//! * **libtorch** ([`torch`]), for everything else: a GPU, losses over tensors.
 //!
 //! Both cut a batch into pieces whose number depends on the rows alone. Pieces run in parallel and their gradients are
 //! added in order, so the bits do not depend on the number of cores. libtorch's own threads are not used: they spin at
 //! barriers, and when another process holds one of the cores they run tens of times slower, while pieces only wait.
 
+mod atoms;
 mod backend;
 mod backward;
 mod buffer;
@@ -20,6 +21,7 @@ mod fused;
 mod fused_graph;
 mod joined;
 mod load;
+mod noisy;
 mod norm;
 mod places;
 mod quantiles;

@@ -29,6 +29,17 @@ impl LayerPlace {
     }
 }
 
+/// The operands of a noisy layer on the tape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoisyPlace {
+    /// The layer without its noise. Behind its weights and biases in the flat buffer are the sizes of their noise.
+    pub(crate) layer: LayerPlace,
+    /// Node with the noise of the inputs, then that of the outputs.
+    pub(crate) noise: usize,
+    /// Node with the weights and biases after their noise was added.
+    pub(crate) drawn: usize,
+}
+
 /// The operands of a layer normalisation on the tape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NormPlace {

@@ -5,7 +5,7 @@
 
 use crate::learn::engines::buffer::{Buffer, Spare};
 use crate::learn::engines::conv_place::ConvPlace;
-use crate::learn::engines::places::{LayerPlace, NormPlace};
+use crate::learn::engines::places::{LayerPlace, NoisyPlace, NormPlace};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
 use crate::learn::kernels;
 use crate::learn::kernels::{LANES, Left, exp, ln};
@@ -26,6 +26,8 @@ pub(crate) enum Made {
     Layer(LayerPlace),
     /// A convolution and its activation.
     Conv(ConvPlace),
+    /// A noisy layer and its activation.
+    Noisy(NoisyPlace),
     /// Layer normalisation.
     Norm(NormPlace),
     /// A recurrent layer. Another node multiplies the input by its weights.
@@ -114,18 +116,24 @@ impl Tape {
 
     /// Adds a node with the output of a linear layer and its activation, computed with the parameters `flat`.
     pub(crate) fn layer(&self, place: LayerPlace, flat: &[f32]) -> usize {
+        let out = self.linear(place, &flat[place.weights()], &flat[place.biases()]);
+        let wants = place.learns || self.wants(place.from);
+        self.push(Made::Layer(place), place.out, out, wants)
+    }
+
+    /// The output of a linear layer with these weights and biases, and its activation.
+    pub(crate) fn linear(&self, place: LayerPlace, weights: &[f32], biases: &[f32]) -> Buffer {
         let mut out = self.buffer(place.out);
         {
             let x = self.data(place.from);
-            let left = Left::Weight(&flat[place.weights()], &flat[place.biases()]);
+            let left = Left::Weight(weights, biases);
             match place.activation {
                 Activation::Relu => kernels::product_relu(self.arch, left, &x, &mut out, self.rows),
                 _ => kernels::product(self.arch, left, &x, &mut out, self.rows),
             }
         }
         self.activate(place.activation, &mut out);
-        let wants = place.learns || self.wants(place.from);
-        self.push(Made::Layer(place), place.out, out, wants)
+        out
     }
 
     /// Applies an activation to the result of a layer. The product has applied `Relu`, and `Swish` is a node of its own.
@@ -256,16 +264,18 @@ impl Tape {
         sum
     }
 
-    pub(crate) fn pick(&self, a: usize, index: usize) -> usize {
-        let mut out = self.buffer(1);
+    pub(crate) fn pick(&self, a: usize, index: usize, width: usize) -> usize {
+        let mut out = self.buffer(width);
         {
             let data = self.data(a);
             let index = self.data(index);
-            for (r, (y, &i)) in out.iter_mut().zip(index.iter()).enumerate() {
-                *y = data[i as usize * self.stride + r];
+            for (c, out) in out.chunks_exact_mut(self.stride).enumerate() {
+                for (r, (y, &i)) in out.iter_mut().zip(index.iter()).enumerate() {
+                    *y = data[(i as usize * width + c) * self.stride + r];
+                }
             }
         }
-        self.push(Made::By(Op::Gather, [a, index]), 1, out, self.wants(a))
+        self.push(Made::By(Op::Gather(width), [a, index]), width, out, self.wants(a))
     }
 
     pub(crate) fn sum_cols(&self, a: usize) -> usize {

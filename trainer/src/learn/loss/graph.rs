@@ -41,12 +41,17 @@ pub(crate) enum Op {
     Div,
     Minimum,
     Maximum,
-    /// Selects one column per row; the second operand holds its index.
-    Gather,
+    /// Selects one block of so many columns per row; the second operand holds its index.
+    Gather(usize),
     /// Joins the columns of both operands.
     Cat,
     /// The quantile Huber loss: quantiles in the first operand, samples in the second, which gets no gradient.
     QuantileHuber,
+    /// The sum over the columns, each times the place of its atom between two bounds.
+    Expectation(f64, f64),
+    /// Moves the probabilities of atoms between two bounds by reward and discount, which the second operand holds; without
+    /// gradient.
+    Project(f64, f64),
     /// Replaces the first operand by -1e9, as logits of illegal actions, where the second is 0.
     Mask,
 }

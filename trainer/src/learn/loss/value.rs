@@ -81,7 +81,7 @@ operations_with! {
     /// The larger of the two values' numbers at each row and column.
     maximum(other) => Op::Maximum;
     /// Takes from each row the number in the column that `index` (`[rows, 1]`) names for this row, `[rows, 1]`.
-    gather(index) => Op::Gather;
+    gather(index) => Op::Gather(1);
     /// Joins the columns of this value and of `other`, in this order.
     cat(other) => Op::Cat;
     /// Replaces this value's numbers, which are logits, by -1e9 where `mask` is 0.
@@ -131,14 +131,24 @@ impl<'t> Value<'t> {
     /// Takes from each row one of the blocks of `width` columns that lie side by side, `[rows, width]`: the one whose
     /// number `index` (`[rows, 1]`) names for this row. So a network with several numbers per choice, such as the
     /// quantiles of its return, gives those of the choice that was taken.
-    ///
-    /// # Panics
-    /// Panics if `width` is 0.
     #[must_use]
     pub fn gather_block(self, index: Self, width: usize) -> Self {
-        let first = index * width as f64;
-        let columns = (0..width).map(|column| self.gather(first + column as f64));
-        columns.reduce(Self::cat).expect("at least one column")
+        self.binary(Op::Gather(width), index)
+    }
+
+    /// The mean of each row's distribution, `[rows, 1]`: this value's columns are the probabilities of equally spaced atoms,
+    /// the first at `low` and the last at `high`.
+    #[must_use]
+    pub fn expectation(self, low: f64, high: f64) -> Self {
+        self.unary(Op::Expectation(low, high))
+    }
+
+    /// The distribution of `reward + discount z`, where `z` has the distribution of this value's row: probabilities of
+    /// equally spaced atoms, the first at `low` and the last at `high`. What falls between two atoms is shared by
+    /// them (Bellemare et al. 2017, algorithm 1); without gradient. `reward` and `discount` are `[rows, 1]`.
+    #[must_use]
+    pub fn project(self, reward: Self, discount: Self, low: f64, high: f64) -> Self {
+        self.binary(Op::Project(low, high), reward.cat(discount))
     }
 
     /// Huber's loss with threshold 1: `x^2 / 2` where `|x| <= 1`, otherwise `|x| - 1/2`.

@@ -251,10 +251,6 @@ impl<'a> NetBuilder<'a> {
         self.params.add(format!("{name}.bias"), bias);
         self.params.add(format!("{name}.sigma_weight"), sigma(&[o, i]));
         self.params.add(format!("{name}.sigma_bias"), sigma(&[o]));
-        self.leave_to_torch(|| NeedsTorch {
-            what: format!("`noisy` is true, which makes `{name}` a noisy layer"),
-            instead: "Set it to false and explore by EpsilonGreedy",
-        });
         self.is_noisy = true;
         Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
     }

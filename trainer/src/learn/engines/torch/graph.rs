@@ -107,7 +107,17 @@ impl Graph for TorchGraph<'_> {
                 Op::Div => x / other(),
                 Op::Minimum => x.minimum(other()),
                 Op::Maximum => x.maximum(other()),
-                Op::Gather => x.gather(-1, &other().to_kind(Kind::Int64), false),
+                Op::Gather(1) => x.gather(-1, &other().to_kind(Kind::Int64), false),
+                Op::Gather(width) => {
+                    let width = width as i64;
+                    let index = other().to_kind(Kind::Int64).view([-1, 1, 1]).expand([-1, 1, width], false);
+                    x.view([x.size()[0], -1, width]).gather(1, &index, false).squeeze_dim(1)
+                }
+                Op::Expectation(low, high) => {
+                    let atoms = Tensor::linspace(low, high, x.size()[1], (Kind::Float, x.device()));
+                    (x * atoms).sum_dim_intlist(-1, true, Kind::Float)
+                }
+                Op::Project(low, high) => project(&x.detach(), &other().detach(), low, high),
                 Op::Cat => Tensor::cat(&[x, other()], -1),
                 Op::QuantileHuber => huber(x, other()),
                 Op::Mask => x.masked_fill(&other().eq(0), f64::from(MASKED)),
@@ -197,6 +207,25 @@ impl Graph for TorchGraph<'_> {
         nodes.push(if tensor.dim() == 1 { tensor.unsqueeze(-1) } else { tensor });
         nodes.len() - 1
     }
+}
+
+/// Moves each atom `z` to `reward + discount z`, and shares its probability between the atoms beside it (Bellemare et al.
+/// 2017, algorithm 1). `probs` is `[rows, atoms]`, `moves` has reward and discount of each row.
+fn project(probs: &Tensor, moves: &Tensor, low: f64, high: f64) -> Tensor {
+    let atoms = probs.size()[1];
+    let step = (high - low) / (atoms - 1) as f64;
+    let support = Tensor::linspace(low, high, atoms, (Kind::Float, probs.device()));
+    let moved = (moves.narrow(1, 0, 1) + moves.narrow(1, 1, 1) * support).clamp(low, high);
+    let position = ((moved - low) / step).clamp(0.0, (atoms - 1) as f64);
+    let below = position.floor();
+    let above_share = &position - &below;
+    let lower = below.to_kind(Kind::Int64);
+    let upper = (&lower + 1).clamp_max(atoms - 1);
+    probs.zeros_like().scatter_add_(1, &lower, &(probs * above_share.rsub_scalar(1.0))).scatter_add_(
+        1,
+        &upper,
+        &(probs * above_share),
+    )
 }
 
 /// Applies an activation, in place if the backward pass allows it.
