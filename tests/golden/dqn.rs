@@ -4,9 +4,10 @@ use std::f64::consts::LN_2;
 
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
+use pavlov::trainer::Array;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::Loss;
-use pavlov::trainer::models::Rule;
+use pavlov::trainer::models::{Activation, Init, Rule};
 use pavlov::trainer::policy::{Learned, Policy};
 
 use crate::support::{

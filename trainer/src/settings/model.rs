@@ -42,8 +42,8 @@ pub struct ModelConfig {
     pub lstm_cell_size: usize,
     /// Number of steps in the sequences that recurrent layers learn from.
     pub max_seq_len: usize,
-    /// Whether fully connected and recurrent networks on the CPU run on the fused engine of
-    /// [`learner`](crate::learn::learner); otherwise libtorch runs them. Results are equal up to rounding.
+    /// Whether networks on the CPU run on the fused engine; otherwise libtorch runs them. Results are equal up to
+    /// rounding.
     pub fused: bool,
 }
 
