@@ -18,6 +18,7 @@ mod list;
 mod output;
 mod profile;
 mod progress;
+mod report;
 mod resume;
 mod returns;
 mod run_dir;
@@ -72,6 +73,7 @@ enum Command {
     Config(config::ConfigArgs),
     Env(env::EnvArgs),
     Doctor(doctor::DoctorArgs),
+    Report(report::ReportArgs),
 }
 
 /// Parses the command line, runs the command and returns its exit code.
@@ -111,6 +113,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Config(args) => config::config(args),
         Command::Env(args) => env::env(args),
         Command::Doctor(args) => doctor::doctor(&args),
+        Command::Report(args) => report::report(&args),
     };
     exit::code(done)
 }
