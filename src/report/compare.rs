@@ -2,34 +2,18 @@
 
 use std::fmt::Write;
 
-use serde_json::{Value, json};
-
+use super::groups::{Group, center, grouped};
 use super::one::note;
 use super::page::{Section, command, fold, page, table};
-use super::plot::{COLOURS, Frame, Plot, range, ticks};
+use super::plot::{Frame, Plot, range, ticks};
 use super::records::in_words;
 use super::run::Run;
 use super::statistics::{DRAWS, deviation, interval, iqm, mean, probability_of_improvement};
-use super::text::{count, counted, cut, escape, number, seconds, short, value};
+use super::text::{count, counted, escape, number, seconds, short};
 use crate::doctor;
-use crate::tune::Config;
-use crate::tune::loggers::flatten;
 
 /// Number of places at which a curve and its interval are computed.
 const PLACES: usize = 100;
-/// Longest name of a group.
-const LONGEST: usize = 32;
-
-/// Runs that differ in their seed alone.
-struct Group<'a> {
-    name: String,
-    /// What differs from the other groups, in full.
-    differs: String,
-    class: String,
-    runs: Vec<&'a Run>,
-    /// Score of each run at the end.
-    scores: Vec<f64>,
-}
 
 /// Makes the page of several runs; `commands` are those that train each of them again.
 pub(crate) fn of_runs(runs: &[Run], commands: &[Option<String>]) -> String {
@@ -89,61 +73,6 @@ pub(crate) fn of_runs(runs: &[Run], commands: &[Option<String>]) -> String {
                  alone.</p>\n";
     }
     page(&title, &head, &sections)
-}
-
-/// The settings without the seed, by which runs belong together.
-fn settings(run: &Run) -> Config {
-    let mut settings = run.config.clone();
-    settings.shift_remove("seed");
-    settings.insert("algorithm".into(), json!(run.algorithm));
-    settings
-}
-
-fn grouped(runs: &[Run]) -> Vec<Group<'_>> {
-    let mut found: Vec<(Config, Vec<&Run>)> = Vec::new();
-    for run in runs {
-        let own = settings(run);
-        match found.iter_mut().find(|(known, of)| *known == own && of[0].env == run.env) {
-            Some((_, of)) => of.push(run),
-            None => found.push((own, vec![run])),
-        }
-    }
-    let flat: Vec<Vec<(String, &Value)>> = found.iter().map(|(settings, _)| flatten(settings)).collect();
-    let differing = |(key, own): &(String, &Value)| {
-        let same = |other: &Vec<(String, &Value)>| other.iter().any(|(k, v)| k == key && v == own);
-        !flat.iter().all(same)
-    };
-    let names: Vec<String> = flat
-        .iter()
-        .map(|own| {
-            let parts = own.iter().filter(|one| differing(one)).map(|(key, found)| match key.as_str() {
-                "algorithm" => value(found),
-                _ => format!("{} {}", key.replace('/', "."), cut(&value(found), 40)),
-            });
-            parts.collect::<Vec<_>>().join(", ")
-        })
-        .collect();
-    let are_short = names.iter().all(|name| !name.is_empty() && name.chars().count() <= LONGEST);
-    let mut groups = Vec::new();
-    for (i, ((_, runs), differs)) in found.iter().zip(&names).enumerate() {
-        let name = match (found.len(), are_short) {
-            (1, _) => "all runs".into(),
-            (_, true) => differs.clone(),
-            (_, false) => format!("group {}", i + 1),
-        };
-        let dash = if i >= COLOURS.len() { " dash" } else { "" };
-        let class = format!("{}{dash}", COLOURS[i % COLOURS.len()]);
-        groups.push(Group { name, differs: differs.clone(), class, runs: runs.clone(), scores: Vec::new() });
-    }
-    for group in &mut groups {
-        group.scores =
-            group.runs.iter().filter_map(|run| run.score()).filter(|score| score.is_finite()).collect();
-    }
-    groups
-}
-
-fn center(group: &Group<'_>) -> f64 {
-    if group.scores.is_empty() { f64::NEG_INFINITY } else { iqm(&group.scores) }
 }
 
 fn key_of(groups: &[&Group<'_>]) -> Option<String> {

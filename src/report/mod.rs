@@ -5,6 +5,7 @@
 
 mod compare;
 mod episode;
+mod groups;
 mod lines;
 mod one;
 mod page;

@@ -141,17 +141,19 @@ pub(super) fn verdict(run: &Run) -> String {
     let Some(score) = run.score() else {
         return format!("No episode has ended {after}.");
     };
+    let key = records.score_key();
     let evaluated = records.last("evaluation/episode_reward_mean").is_some();
-    let of = if evaluated {
-        let greedy = run.config.get("evaluation_config").is_some_and(|c| c["explore"] == false);
-        let kind = if greedy { "greedy episode" } else { "episode" };
-        match records.last("evaluation/episodes_this_iter") {
-            Some(n) => format!(" over {} of the last evaluation", counted(n as usize, kind)),
-            None => " in the last evaluation".into(),
-        }
-    } else {
-        format!(", the {} at the end", in_words(&records.score_key()))
+    let greedy = run.config.get("evaluation_config").is_some_and(|c| c["explore"] == false);
+    let kind = if greedy { "greedy episode" } else { "episode" };
+    let of = match (evaluated, records.last("evaluation/episodes_this_iter")) {
+        (true, Some(n)) => format!(" over {} of the last evaluation", counted(n as usize, kind)),
+        (true, None) => " in the last evaluation".into(),
+        (false, _) if key == "episode_reward_mean" => " over the last episodes of training".into(),
+        (false, _) => " in the last result".into(),
     };
+    let is_return = evaluated || key == "episode_reward_mean";
+    let what = if is_return { "mean return".into() } else { in_words(&key) };
+    let came = format!("{what} {}{of}", number(score));
     let ended = match run.end() {
         End::Finished => String::new(),
         End::Stopped => " It was stopped there and can go on.".into(),
@@ -160,15 +162,19 @@ pub(super) fn verdict(run: &Run) -> String {
                 .into()
         }
     };
-    let is_return = evaluated || records.score_key() == "episode_reward_mean";
-    let score = number(score);
     match run.asked().filter(|_| is_return) {
-        Some(asked) if run.score() >= Some(asked) => {
-            format!("Solved: {score} of {}{of}, {after}.{ended}", number(asked))
+        Some(asked) => {
+            let solved = if score >= asked { "Solved" } else { "Not solved" };
+            format!("{solved}: {came}, where {} counts as solved, {after}.{ended}", number(asked))
         }
-        Some(asked) => format!("Not solved: {score} of {}{of}, {after}.{ended}", number(asked)),
-        None => format!("{score}{of}, {after}.{ended}"),
+        None => format!("{came}, {after}.{ended}", came = capital(&came)),
     }
+}
+
+/// A text with a capital letter at its beginning.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
 fn head(run: &Run) -> String {
@@ -373,7 +379,9 @@ fn again(run: &Run, known: &Known) -> String {
     items.extend(records.engine.clone().map(|engine| ("engine", engine)));
     items.extend(records.hostname.clone().map(|name| ("machine", name)));
     if !run.stop.is_empty() {
-        let stop = |(key, limit): (&String, &Value)| format!("{key} {limit}");
+        let stop = |(key, limit): (&String, &Value)| {
+            format!("{key} {}", limit.as_f64().map_or_else(|| value(limit), number))
+        };
         items.push(("stops at", run.stop.iter().map(stop).collect::<Vec<_>>().join(", ")));
     }
     if let Some(newest) = &run.newest {
