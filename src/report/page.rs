@@ -49,10 +49,17 @@ pub(super) fn facts(facts: &[(String, String)]) -> String {
     format!("<div class=\"facts\">{}</div>\n", facts.iter().map(one).collect::<String>())
 }
 
-/// A table; the first row is its head. Every cell is a text.
+/// A table of texts. A column of numbers stands at the right, another one at the left.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let is_number = |cell: &str| cell.chars().all(|c| c.is_ascii_digit() || " .-e%\u{202f}".contains(c));
+    let of_column =
+        |i: usize| match i == 0 || rows.iter().filter_map(|row| row.get(i)).all(|cell| is_number(cell)) {
+            true => "",
+            false => " class=\"word\"",
+        };
+    let classes: Vec<&str> = (0..head.len()).map(of_column).collect();
     let cells = |tag: &str, row: &mut dyn Iterator<Item = &str>| -> String {
-        row.map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
+        row.zip(&classes).map(|(cell, class)| format!("<{tag}{class}>{}</{tag}>", escape(cell))).collect()
     };
     let head = cells("th", &mut head.iter().copied());
     let row = |row: &Vec<String>| format!("<tr>{}</tr>\n", cells("td", &mut row.iter().map(String::as_str)));

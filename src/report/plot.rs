@@ -226,7 +226,7 @@ impl Plot {
         };
         let mut out =
             format!("<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{says}\"{data}>");
-        for y in ticks(self.y.0, self.y.1, if is_small { 2 } else { 5 }) {
+        for y in ticks(self.y.0, self.y.1, if is_small { 2 } else { 6 }) {
             let at = self.py(y);
             let _ = write!(
                 out,
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(ticks(0.0, 500.0, 5), [0.0, 100.0, 200.0, 300.0, 400.0, 500.0]);
         assert_eq!(ticks(-0.03, 0.01, 2), [-0.02, 0.0]);
         assert_eq!(ticks(3.0, 3.0, 5).len(), 6);
-        assert_eq!(ticks(f64::NAN, 1.0, 5), []);
+        assert!(ticks(f64::NAN, 1.0, 5).is_empty());
     }
 
     #[test]

@@ -219,7 +219,7 @@ impl Records {
         let own = || {
             self.top.iter().find(|(key, column)| !COUNTS.contains(&key.as_str()) && last(column).is_some())
         };
-        match self.last("episode_reward_mean") {
+        match self.top.get("episode_reward_mean") {
             Some(_) => "episode_reward_mean".into(),
             None => own().map_or_else(|| "episode_reward_mean".into(), |(key, _)| key.clone()),
         }
