@@ -38,10 +38,16 @@ pub(super) struct ReportArgs {
 }
 
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<()> {
-    refuse_unwritable(&args.out)?;
-    let page = page(&args.places)?;
-    replace_file(&args.out, page.as_bytes())?;
-    print(&format!("report: {} ({} kB)", args.out.display(), page.len().div_ceil(1000))).map(drop)
+    refuse_unwritable("--out", &args.out)?;
+    let bytes = write(&args.places, &args.out)?;
+    print(&format!("report: {} ({} kB)", args.out.display(), bytes.div_ceil(1000))).map(drop)
+}
+
+/// Writes the page about what lies in the directories, and returns its size in bytes.
+pub(super) fn write(places: &[PathBuf], out: &Path) -> anyhow::Result<usize> {
+    let page = page(places)?;
+    replace_file(out, page.as_bytes())?;
+    Ok(page.len())
 }
 
 /// Makes the page about what lies in the directories.
@@ -99,15 +105,18 @@ fn runs_in(place: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(inner)
 }
 
-fn refuse_unwritable(out: &Path) -> anyhow::Result<()> {
+/// Refuses a file that cannot become a page; `option` names it.
+pub(super) fn refuse_unwritable(option: &str, out: &Path) -> anyhow::Result<()> {
     let shown = out.display();
     let ends = |end: &str| out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(end));
     if !ends("html") && !ends("htm") {
-        return Err(usage(format!("--out is {shown}, but its name must end in .html, because it is a page")));
+        return Err(usage(format!(
+            "{option} is {shown}, but its name must end in .html, because it is a page"
+        )));
     }
     match out.parent() {
         Some(dir) if !dir.as_os_str().is_empty() && !dir.is_dir() => {
-            Err(usage(format!("--out is {shown}, but there is no directory {}", dir.display())))
+            Err(usage(format!("{option} is {shown}, but there is no directory {}", dir.display())))
         }
         _ => Ok(()),
     }
@@ -170,6 +179,8 @@ fn again(run: &Run, changed: &[Changed]) -> Option<String> {
         }
     }
     for (key, limit) in &run.stop {
+        let whole = limit.as_f64().filter(|x| x.fract() == 0.0 && x.abs() < 1e15);
+        let limit = &whole.map_or_else(|| limit.clone(), |x| (x as i64).into());
         words.extend(["--stop".into(), quoted(assignment(key, limit)?)]);
     }
     Some(words.join(" ") + &beside.concat())

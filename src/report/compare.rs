@@ -9,7 +9,7 @@ use super::plot::{Frame, Plot, range, ticks};
 use super::records::in_words;
 use super::run::Run;
 use super::statistics::{DRAWS, deviation, interval, iqm, mean, probability_of_improvement};
-use super::text::{count, counted, escape, number, seconds, short};
+use super::text::{count, counted, escape, number, seconds, short, value};
 use crate::doctor;
 
 /// Number of places at which a curve and its interval are computed.
@@ -57,7 +57,7 @@ pub(crate) fn of_runs(runs: &[Run], commands: &[Option<String>]) -> String {
         id: "again",
         heading: "Run it again".into(),
         short: "Run it again",
-        content: again(runs, commands),
+        content: again(&groups, runs, commands),
     });
     // An address is that of one section.
     let ids = ["learning", "end", "learning-2", "end-2", "learning-3", "end-3"];
@@ -337,11 +337,32 @@ fn checks(groups: &[Group<'_>]) -> String {
     out + &fold(&counted(alone.len(), "finding"), &table(&["group", "run", "finding"], &alone))
 }
 
-fn again(runs: &[Run], commands: &[Option<String>]) -> String {
-    let line = |(run, again): (&Run, &Option<String>)| {
-        let again = again.as_deref().unwrap_or("# the algorithm or the environment is not known here");
-        format!("# {}\n{again}\n", run.dir.display())
-    };
-    let lines: String = runs.iter().zip(commands).map(line).collect();
-    command(lines.trim_end())
+/// The command of each group's first run, with the seeds of all its runs.
+fn again(groups: &[Group<'_>], runs: &[Run], commands: &[Option<String>]) -> String {
+    let mut lines = String::new();
+    for group in groups {
+        let first = runs.iter().position(|run| std::ptr::eq(run, group.runs[0]));
+        let Some(line) = first.and_then(|first| commands.get(first)?.as_deref()) else {
+            let name = escape(&group.name);
+            lines += &format!(
+                "<p class=\"muted\">{name}: the algorithm or the environment is not known here.</p>\n"
+            );
+            continue;
+        };
+        let seed = |run: &&Run| run.config.get("seed").filter(|seed| !seed.is_null()).map(value);
+        let seeds: Vec<String> = group.runs.iter().filter_map(seed).collect();
+        let seeds =
+            if seeds.len() > 1 { format!(", with the seeds {}", seeds.join(", ")) } else { String::new() };
+        let whole = format!("{}{seeds}:", group.name);
+        lines += &format!("<p class=\"muted\">{}</p>\n{}", escape(&whole), command(line));
+    }
+    let dirs: Vec<Vec<String>> =
+        groups.iter().flat_map(|group| group.runs.iter().map(|run| row_of(&group.name, run))).collect();
+    lines
+        + &fold(&counted(runs.len(), "run"), &table(&["group", "directory", "last result", "pavlov"], &dirs))
+}
+
+fn row_of(group: &str, run: &Run) -> Vec<String> {
+    let date = run.records.date.clone().unwrap_or_default();
+    vec![group.to_owned(), run.dir.display().to_string(), date, run.pavlov.clone().unwrap_or_default()]
 }

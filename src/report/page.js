@@ -15,7 +15,7 @@ for (const svg of all("svg[data-plot]")) {
   svg.append(cross);
   const holder = document.createElement("div");
   holder.className = "plot"; svg.replaceWith(holder); holder.append(svg, box);
-  svg.setAttribute("tabindex", "0");
+  svg.setAttribute("tabindex", "0"); svg.setAttribute("role", "group");
   let at = right;
   const show = x => {
     at = Math.min(right, Math.max(left, x));

@@ -51,7 +51,9 @@ pub(super) fn facts(facts: &[(String, String)]) -> String {
 
 /// A table of texts. A column of numbers stands at the right, another one at the left.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let is_number = |cell: &str| cell.chars().all(|c| c.is_ascii_digit() || " .-e%\u{202f}".contains(c));
+    let begins_so =
+        |cell: &str| cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    let is_number = |cell: &str| begins_so(cell) && cell.chars().count() <= 24;
     let of_column =
         |i: usize| match i == 0 || rows.iter().filter_map(|row| row.get(i)).all(|cell| is_number(cell)) {
             true => "",

@@ -25,6 +25,9 @@ const WHOLE: [&str; 13] = [
     "space",
 ];
 
+/// Version of the journal that this file reads.
+const FORMAT: u64 = 1;
+
 /// A sweep as its journal describes it.
 pub(crate) struct Sweep {
     pub(super) name: String,
@@ -117,14 +120,27 @@ impl Sweep {
         }
         sweep.is_cost = scheduler.get("mode").and_then(Value::as_str) == Some("min");
         let mut elapsed = 0.0;
+        let mut version = None;
         visit_lines(&dir.join("journal.jsonl"), |line| {
             let root = sweep.metric.split('/').next().unwrap_or_default().to_owned();
-            match members_within(line, &WHOLE, "result", &[&root]) {
+            let event = members_within(line, &WHOLE, "result", &[&root]);
+            let found = event.as_ref().and_then(|event| event.get("format_version")?.as_u64());
+            version = version.or(found);
+            match event {
                 Some(event) if sweep.add(&event, &mut elapsed) => {}
                 _ => sweep.damaged += 1,
             }
         })?;
-        Ok(sweep)
+        let reason = match version {
+            None => {
+                "no line of it says which sweep it is of; the sweep was killed before it began".to_owned()
+            }
+            Some(FORMAT) => return Ok(sweep),
+            Some(other) => format!(
+                "format version {other} cannot be read by this version of pavlov, which reads {FORMAT}"
+            ),
+        };
+        Err(Error::io("read", &dir.join("journal.jsonl"))(std::io::Error::other(reason)))
     }
 
     /// Adds an event; returns false if it makes no sense.
@@ -169,7 +185,7 @@ impl Sweep {
                 let result = event.get("result").and_then(Value::as_object);
                 let of = |key: &str| result.and_then(|result| at(result, key)).unwrap_or(f64::NAN);
                 // A trial that begins again replaces what it had reported after that place.
-                trial.points.retain(|point| point.iteration < iteration);
+                while trial.points.pop_if(|point| point.iteration >= iteration).is_some() {}
                 let (steps, score) = (of("timesteps_total"), of(&self.metric));
                 trial.points.push(Point { iteration, steps, score });
                 let elapsed = *elapsed;

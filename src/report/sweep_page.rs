@@ -18,7 +18,12 @@ const MANY: usize = 100;
 pub(crate) fn of_sweep(sweep: &Sweep, again: Option<&str>) -> String {
     let axes = axes(sweep);
     let sections = [
-        Section { id: "learning", heading: "Learning".into(), short: "Learning", content: curves(sweep) },
+        Section {
+            id: "learning",
+            heading: "Learning".into(),
+            short: "Learning",
+            content: scrolled(&curves(sweep)),
+        },
         Section {
             id: "settings",
             heading: "What the settings do".into(),
@@ -102,6 +107,11 @@ fn head(sweep: &Sweep, axes: &[Axis], again: Option<&str>) -> String {
     out
 }
 
+/// A wide picture, which moves sideways on a narrow screen.
+fn scrolled(svg: &str) -> String {
+    if svg.is_empty() { String::new() } else { format!("<div class=\"plots\">{svg}</div>\n") }
+}
+
 /// Where a point lies on the x axis: at its steps, or at its iteration if no trial counts steps.
 fn x_of(sweep: &Sweep) -> (fn(&Point) -> f64, &'static str) {
     let counts = |trial: &Trial| trial.points.iter().any(|point| point.steps.is_finite());
@@ -143,7 +153,7 @@ fn settings(sweep: &Sweep, axes: &[Axis]) -> String {
     if axes.is_empty() {
         return "<p class=\"muted\">All trials have the same settings.</p>\n".into();
     }
-    coordinates(sweep, axes) + &bars(axes)
+    scrolled(&coordinates(sweep, axes)) + &bars(axes)
 }
 
 /// When trials were stopped, paused and continued from others, and how far they were.
@@ -183,7 +193,7 @@ fn decisions(sweep: &Sweep) -> String {
         words.push(format!("{word}: {}", by_iteration(&points)));
     }
     let says = format!("{}: {}.", sweep.scheduler(), words.join("; "));
-    format!("<p>{}</p>\n{}\n", escape(&says), plot.svg(&says))
+    format!("<p>{}</p>\n{}", escape(&says), scrolled(&plot.svg(&says)))
 }
 
 /// How often something was decided, at which iterations.
