@@ -60,6 +60,7 @@ USE = """(() => {
     search.value = before[0]; search.dispatchEvent(new Event("input"));
     seen.found = [...table.tBodies[0].rows].filter(r => !r.hidden).length;
     search.value = ""; search.dispatchEvent(new Event("input"));
+    button.click();
   }
   const play = document.querySelector("[data-frames]");
   if (play) {
@@ -120,7 +121,12 @@ def main():
     if picture:
         height = wait(lambda done: page.runJavaScript("document.documentElement.scrollHeight", done))
         view.resize(width, int(height))
-        wait(lambda done: QTimer.singleShot(800, done))
+        # What is drawn follows the window's size a while later.
+        for _ in range(40):
+            wait(lambda done: QTimer.singleShot(250, done))
+            if wait(lambda done: page.runJavaScript("innerHeight", done)) >= int(height):
+                break
+        wait(lambda done: QTimer.singleShot(3000, done))
         view.grab().save(picture)
     print(json.dumps({"loaded": loaded[0], "console": messages, "requests": requests, "seen": json.loads(seen or "null")}))
     view.close()
