@@ -123,6 +123,8 @@ pub mod registry;
 mod any_algorithm;
 mod league;
 mod load;
+#[cfg(feature = "cli")]
+mod report;
 #[cfg(feature = "torch")]
 mod torch_train;
 

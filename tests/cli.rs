@@ -12,6 +12,7 @@ mod agents;
 mod interruptions;
 mod listings;
 mod refusals;
+mod report;
 mod settings;
 mod trainable;
 mod training;

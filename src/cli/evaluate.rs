@@ -130,7 +130,7 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
 }
 
 /// Returns the environment id and the settings without workers, evaluation and GPUs, which only training needs.
-fn for_acting(mut config: Config, checkpoint: &Path) -> anyhow::Result<(String, Config)> {
+pub(super) fn for_acting(mut config: Config, checkpoint: &Path) -> anyhow::Result<(String, Config)> {
     let Some(Value::String(env)) = config.shift_remove("env") else {
         return Err(usage(format!("{}: metadata.json names no environment", checkpoint.display())));
     };

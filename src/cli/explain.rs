@@ -57,6 +57,15 @@ fn meaning(algorithm: &str, key: &str) -> String {
     }
 }
 
+/// The first sentence of what the sources say of a setting; an empty text if they say nothing.
+pub(super) fn first_sentence(algorithm: &str, key: &str) -> String {
+    first(&meaning(algorithm, key))
+}
+
+fn first(text: &str) -> String {
+    text.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned()
+}
+
 fn settings(entry: &AlgorithmEntry) -> anyhow::Result<Vec<Setting>> {
     let defaults = entry.default_config()?;
     let of = |(key, value): (String, &Value)| {
@@ -135,7 +144,6 @@ fn list(all: &[Setting], json: bool) -> anyhow::Result<()> {
         let object = |setting: &Setting| json!({"key": setting.key, "default": setting.default, "meaning": setting.meaning});
         return print_json(&all.iter().map(object).collect::<Vec<_>>()).map(drop);
     }
-    let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim_end().to_owned();
     let row =
         |setting: &Setting| vec![setting.key.clone(), setting.default.to_string(), first(&setting.meaning)];
     let head = ["setting", "default", "meaning"].map(str::to_owned).to_vec();

@@ -19,6 +19,7 @@ mod list;
 mod output;
 mod profile;
 mod progress;
+mod report;
 mod resume;
 mod returns;
 mod run_dir;
@@ -73,6 +74,7 @@ enum Command {
     Env(env::EnvArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
+    Report(report::ReportArgs),
 }
 
 /// Parses the command line, runs the command and returns its exit code.
@@ -113,6 +115,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Env(args) => env::env(args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => completions::completions(&args, Cli::command()),
+        Command::Report(args) => report::report(&args),
     };
     exit::code(done)
 }

@@ -18,7 +18,7 @@ use crate::tune::stoppers::{Met, StoppingCriteria};
 use crate::tune::{Driver, Error, Metrics, checkpoint};
 
 /// Options for the output of a run.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Copy, Debug)]
 pub(super) struct ReportArgs {
     /// Print one JSON object per result on standard output, and nothing else there
     #[arg(long)]

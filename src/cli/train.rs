@@ -6,6 +6,7 @@ use clap::{ArgAction, Args};
 
 use super::exit::usage;
 use super::lines::Lines;
+use super::report;
 use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, Session};
 use super::settings::{SettingsArgs, assignments};
@@ -42,18 +43,24 @@ pub(super) struct TrainArgs {
     /// Save a checkpoint when a stop criterion is met
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     checkpoint_at_end: bool,
+    /// Write a page about the run when it ends, as `pavlov report` does
+    #[arg(long = "report", value_name = "FILE.html")]
+    page: Option<PathBuf>,
     #[command(flatten)]
     report: ReportArgs,
 }
 
 pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
+    if let Some(page) = &args.page {
+        report::refuse_unwritable("--report", page)?;
+    }
     let settings = args.settings.resolve()?;
     if let Some(translation) = &settings.translation {
         args.report.say(translation);
     }
     let mut stop = stop_criteria(&settings.stop).map_err(|error| settings.lines.place(error))?;
     stop.lay_over(&assignments(&args.stop)?)?;
-    start(NewRun {
+    let run_dir = start(NewRun {
         entry: settings.entry,
         env: settings.env,
         config: settings.resolved.config,
@@ -65,7 +72,12 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
         checkpoint_at_end: args.checkpoint_at_end,
         keep_checkpoints_num: args.keep_checkpoints_num,
         report: args.report,
-    })
+    })?;
+    if let Some(page) = &args.page {
+        report::write(&[run_dir], page)?;
+        args.report.say(&format!("report:        {}", page.display()));
+    }
+    Ok(())
 }
 
 /// Options of a new run.
@@ -85,8 +97,8 @@ pub(super) struct NewRun {
     pub(super) report: ReportArgs,
 }
 
-/// Starts a run and trains it to its end.
-pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
+/// Starts a run, trains it to its end and returns its directory.
+pub(super) fn start(new: NewRun) -> anyhow::Result<PathBuf> {
     let NewRun { entry, env, config, stop, .. } = new;
     refuse_evaluation_that_never_comes(&stop, &config)?;
     let (logdir, url) = match new.out {
@@ -118,7 +130,9 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
     let interrupt = signals::watch(signals::AFTER_ITERATION)?;
     let lock = Lock::of_new_run(driver.logdir())?;
     run.write(driver.logdir())?;
-    Session::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)
+    let run_dir = driver.logdir().to_path_buf();
+    Session::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)?;
+    Ok(run_dir)
 }
 
 /// Parts of a result that may appear only after some iterations; stop criteria on keys below them are not refused before.

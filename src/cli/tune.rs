@@ -192,6 +192,7 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
         keep_checkpoints_num: file.checkpoint.num_to_keep,
         report: args.report,
     })
+    .map(drop)
 }
 
 /// Downloads the sweep file of the experiment at `url` to the local work directory and returns its path.

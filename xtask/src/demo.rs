@@ -39,6 +39,10 @@ pub(crate) fn demo(root: &Path, short: bool) -> Result<()> {
     evaluate.arg("evaluate").arg(&checkpoint).args(["--episodes", episodes, "--seed", "1", "--json"]);
     let mean = mean_return(&steps::output_of(&mut evaluate)?)?;
 
+    let page = out.join("report.html");
+    let run = checkpoint.parent().unwrap_or(&out);
+    steps::run(Command::new(&pavlov).arg("report").arg(run).arg("--out").arg(&page))?;
+
     println!("mean return of {episodes} greedy episodes: {mean:.1}");
     println!("the run's files: {}", checkpoint.parent().unwrap_or(&out).display());
     if short || mean >= SOLVED {

@@ -1,0 +1,29 @@
+//! `pavlov report`: what a run, several runs or a sweep came to, as one page that needs no network.
+//!
+//! The page says everything without scripts: plots are SVG, tables are tables. A script adds what a reader can do with them.
+//! Only files are read, and every text that comes from one is escaped. The same files give the same page, byte for byte.
+
+mod compare;
+mod episode;
+mod groups;
+mod lines;
+mod one;
+mod page;
+mod parallel;
+mod plot;
+mod records;
+mod run;
+mod small;
+mod statistics;
+mod sweep;
+mod sweep_page;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub(crate) use self::compare::of_runs;
+pub(crate) use self::episode::{Episode, MOST_FRAMES, record};
+pub(crate) use self::one::{Changed, Known, of_run};
+pub(crate) use self::run::Run;
+pub(crate) use self::sweep::Sweep;
+pub(crate) use self::sweep_page::of_sweep;
