@@ -129,7 +129,7 @@ mod report;
 mod torch_train;
 
 pub use league::{League, LeagueConfig};
-pub use load::{load, load_policy};
+pub use load::{load, load_policy, load_shared};
 pub use pavlov_trainer::{Error, Result};
 #[cfg(feature = "torch")]
 pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};
@@ -162,3 +162,8 @@ struct Install;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/callbacks.md")]
 struct CallbacksPage;
+
+/// The Rust blocks of the page about exports, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/export.md")]
+struct Export;

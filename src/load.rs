@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pavlov_trainer::{Error, Result, Session};
+use pavlov_trainer::{Error, Loaded, Result, Session};
 use pavlov_tune::{checkpoint, storage};
 
 use crate::registry;
@@ -42,6 +42,27 @@ pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) 
         Error::state(what, format!("{error}; an algorithm of your own is known after `registry::register`"))
     })?;
     entry.load_session(&checkpoint, policy, copies)
+}
+
+/// Loads a policy that threads share, from the same places as [`load`]: the one with the id `policy`, if there are several.
+///
+/// ```no_run
+/// # fn main() -> pavlov::Result<()> {
+/// let policy = pavlov::load_shared("runs/first", None)?;
+/// std::thread::scope(|scope| {
+///     for row in [[0.02_f32, -0.01, 0.03, 0.04], [0.0, 0.1, 0.2, 0.3]] {
+///         let policy = policy.clone();
+///         scope.spawn(move || println!("{:?}", policy.act_once(&row)));
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// Fails whenever [`load_policy`] does, and if the policy is of a class of your own that cannot be shared.
+pub fn load_shared(path: impl AsRef<Path>, policy: Option<&str>) -> Result<Loaded> {
+    load_policy(path, policy, 1)?.into_loaded()
 }
 
 /// Finds a checkpoint: `path` itself, or the newest whole checkpoint of the run directory `path`. A checkpoint at a URL is

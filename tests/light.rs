@@ -1,6 +1,8 @@
 //! The build without libtorch: what it trains, and what it refuses.
 #![cfg(not(feature = "torch"))]
 
+mod loaded;
+
 use pavlov::prelude::*;
 use pavlov::trainer::settings::Activation;
 

@@ -44,7 +44,9 @@ pub use run::{
     Algorithm, Builder, Ending, Memory, Run, Trainer, TrainerExt, load_session, notices, overlay_known,
     overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config, validate, write_gif,
 };
-pub use sample::{Action, Callbacks, Evaluation, RunHandle, Session, StepView, normalize, unsquash};
+pub use sample::{
+    Action, Callbacks, Evaluation, Loaded, Observations, RunHandle, Session, StepView, normalize, unsquash,
+};
 pub use settings::Common;
 pub use workers::{Learners, Ledger, WorkerSet};
 

@@ -12,9 +12,11 @@ pub(crate) mod loss;
 pub mod nets;
 pub(crate) mod params;
 mod recording;
+mod shared_net;
 mod values;
 
 pub use learner::Learner;
 pub(crate) use learner::Moment;
 pub use recording::Recording;
 pub(crate) use recording::{Parameter, RecordedOp, most_likely};
+pub(crate) use shared_net::SharedNet;

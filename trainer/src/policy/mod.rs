@@ -4,12 +4,14 @@ mod act;
 mod class;
 mod net_policy;
 mod policy_map;
+mod shared;
 
 pub use act::Act;
 pub(crate) use act::StepColumns;
 pub use class::PolicyClass;
 pub use net_policy::NetPolicy;
 pub use policy_map::PolicyMap;
+pub use shared::SharedPolicy;
 
 use crate::base::{Array, Error, Result, State, Weights};
 pub use crate::base::{DEFAULT_POLICY, PolicyId, Spaces, Stats};
@@ -113,6 +115,14 @@ pub trait Policy: Send + std::fmt::Debug {
     /// hold.
     fn recording(&self, _options: Option<usize>) -> Result<Recording> {
         Err(Error::state("the policy", "it has no network to export"))
+    }
+
+    /// Turns the policy into one that threads share, whose weights no longer change.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the policy cannot be shared, as by default.
+    fn into_shared(self: Box<Self>) -> Result<Box<dyn SharedPolicy>> {
+        Err(Error::state("the policy", "it cannot act for several threads: implement `into_shared`"))
     }
 
     /// The distribution of actions, whose parameters are the [`outputs`](Self::outputs); `None` if there is none.

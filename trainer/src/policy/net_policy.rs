@@ -8,6 +8,7 @@ use crate::learn::nets::NetBuilder;
 use crate::learn::{Learner, Recording, most_likely};
 use crate::policy::act::Act;
 use crate::policy::class::PolicyClass;
+use crate::policy::shared::{SharedNetworked, SharedPolicy};
 use crate::policy::{Learned, Policy};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -201,6 +202,11 @@ impl<P: NetPolicy> Policy for Networked<P> {
             |net, x| policy.action_inputs(net, x),
             |outputs| policy.best_actions(outputs).or_else(|| most_likely(policy.distribution()?, outputs)),
         )
+    }
+
+    fn into_shared(self: Box<Self>) -> Result<Box<dyn SharedPolicy>> {
+        let Self { policy, learner, columns, seed } = *self;
+        Ok(Box::new(SharedNetworked { policy, net: learner.into_shared(), columns, seed }))
     }
 
     fn distribution(&self) -> Option<&ActionDist> {

@@ -49,6 +49,18 @@ impl PolicyMap {
         }
     }
 
+    /// Takes the policy `id` out of the map.
+    ///
+    /// # Errors
+    /// Fails whenever [`get_mut`](Self::get_mut) does.
+    pub(crate) fn take(mut self, id: &str) -> Result<Box<dyn Policy>> {
+        self.get_mut(id)?;
+        match self.policies.remove(id) {
+            Some(Place::Here { policy, .. }) => Ok(policy),
+            _ => unreachable!("it was just fetched"),
+        }
+    }
+
     /// Tells all policies the number of environment steps that the run has sampled.
     pub(crate) fn on_global_var_update(&mut self, timestep: u64) {
         self.timestep = Some(timestep);

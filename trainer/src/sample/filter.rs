@@ -64,6 +64,13 @@ impl RunningStat {
             self.mean[i] * self.mean[i]
         }
     }
+
+    fn normalise(&self, row: &mut [f32]) {
+        for (i, x) in row.iter_mut().enumerate() {
+            let std = self.variance(i).sqrt();
+            *x = ((f64::from(*x) - self.mean[i]) / (std + 1e-6)) as f32;
+        }
+    }
 }
 
 /// Statistics of each policy's observation filter, by policy id.
@@ -92,11 +99,13 @@ impl MeanStdFilter {
                 self.running.push(row);
                 self.buffer.push(row);
             }
-            for (i, x) in row.iter_mut().enumerate() {
-                let std = self.running.variance(i).sqrt();
-                *x = ((f64::from(*x) - self.running.mean[i]) / (std + 1e-6)) as f32;
-            }
+            self.running.normalise(row);
         }
+    }
+
+    /// Normalises rows in place, as [`apply`](Self::apply) does without `update`.
+    pub(crate) fn normalise(&self, rows: &mut [f32]) {
+        rows.chunks_exact_mut(self.running.mean.len().max(1)).for_each(|row| self.running.normalise(row));
     }
 
     /// Returns the statistics of the observations that were added by [`apply`](Self::apply) since the last call.

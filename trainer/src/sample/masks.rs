@@ -114,7 +114,7 @@ impl Masks {
 }
 
 /// Index of the first choice for which the mask allows no action.
-fn choice_without_action(choices: &[usize], mask: &[bool]) -> Option<usize> {
+pub(super) fn choice_without_action(choices: &[usize], mask: &[bool]) -> Option<usize> {
     let mut start = 0;
     choices.iter().position(|&n| {
         start += n;

@@ -42,7 +42,7 @@ pub struct Session {
     /// Number of environment copies.
     copies: usize,
     /// Number of environment steps of the run, at which exploration schedules stand.
-    timestep: u64,
+    pub(super) timestep: u64,
 }
 
 impl Session {
@@ -152,6 +152,11 @@ impl Inference {
             obs_dtype: spec.names.env_info.obs_dtype,
             action_width: spaces.action_space.width(),
         })
+    }
+
+    /// Scalar type of raw observations.
+    pub(super) fn obs_dtype(&self) -> DType {
+        self.obs_dtype
     }
 
     /// Number of environment copies.

@@ -145,25 +145,47 @@ impl PolicyToEnv {
         match self {
             Self::Int { start, .. } if start.is_empty() => actions,
             Self::Int { start, buffer, .. } => {
-                let actions: &[i64] = bytemuck::cast_slice(actions);
-                let starts = start.iter().cycle();
-                buffer.iter_mut().zip(actions).zip(starts).for_each(|((to, a), start)| *to = a + start);
+                buffer.copy_from_slice(bytemuck::cast_slice(actions));
+                add_starts(buffer, start);
                 bytemuck::cast_slice(buffer)
             }
             Self::Float { how: FloatActions::Keep, .. } => actions,
             Self::Float { low, high, how, buffer } => {
-                let actions: &[f32] = bytemuck::cast_slice(actions);
-                let width = low.len();
-                for (row, to) in actions.chunks_exact(width).zip(buffer.chunks_exact_mut(width)) {
-                    for i in 0..width {
-                        let a = match how {
-                            FloatActions::Unsquash => unsquash(row[i], low[i], high[i]),
-                            _ => row[i],
-                        };
-                        to[i] = a.clamp(low[i], high[i]);
-                    }
-                }
+                buffer.copy_from_slice(bytemuck::cast_slice(actions));
+                how.apply(buffer, low, high);
                 bytemuck::cast_slice(buffer)
+            }
+        }
+    }
+
+    /// Converts the policy's actions to the environment's form in place; they may be those of any number of rows.
+    pub(crate) fn convert(&self, actions: ActionRows<'_>) {
+        match (self, actions) {
+            (Self::Int { start, .. }, ActionRows::Int(actions)) => add_starts(actions, start),
+            (Self::Float { low, high, how, .. }, ActionRows::Float(actions)) => how.apply(actions, low, high),
+            // A policy refuses to write actions of another kind.
+            _ => {}
+        }
+    }
+}
+
+/// Adds the first value of each choice.
+fn add_starts(actions: &mut [i64], start: &[i64]) {
+    actions.iter_mut().zip(start.iter().cycle()).for_each(|(action, start)| *action += start);
+}
+
+impl FloatActions {
+    /// Converts rows of actions, each as wide as the bounds.
+    fn apply(self, actions: &mut [f32], low: &[f32], high: &[f32]) {
+        if self == Self::Keep {
+            return;
+        }
+        for row in actions.chunks_exact_mut(low.len().max(1)) {
+            for ((action, &low), &high) in row.iter_mut().zip(low).zip(high) {
+                if self == Self::Unsquash {
+                    *action = unsquash(*action, low, high);
+                }
+                *action = action.clamp(low, high);
             }
         }
     }

@@ -41,6 +41,14 @@ impl Buffer {
         }
     }
 
+    /// The same numbers again: those in the main memory are not copied, those in libtorch's memory are.
+    pub(crate) fn shared(&self) -> Self {
+        match self {
+            Self::Host(array) => Self::Host(array.clone()),
+            Self::Torch(there) => Self::Torch(there.duplicate()),
+        }
+    }
+
     /// The numbers; those on a GPU are copied first.
     pub(crate) fn read(&self) -> &[f32] {
         match self {

@@ -117,6 +117,11 @@ impl Params {
         Self { flat: self.flat.duplicate(), layout: Arc::clone(&self.layout) }
     }
 
+    /// The same parameters for another engine: in plain memory the same numbers, in libtorch's a copy.
+    pub(crate) fn shared(&self) -> Self {
+        Self { flat: self.flat.shared(), layout: Arc::clone(&self.layout) }
+    }
+
     /// The names, shapes and places of the parameters in the flat buffer.
     pub(crate) fn layout(&self) -> &Arc<Layout> {
         &self.layout

@@ -20,7 +20,7 @@ impl Connector {
     }
 
     /// Number of options of each discrete choice; empty for continuous actions.
-    fn choices(&self) -> &[usize] {
+    pub(super) fn choices(&self) -> &[usize] {
         match &self.to_env {
             PolicyToEnv::Int { sizes, .. } => sizes,
             PolicyToEnv::Float { .. } => &[],

@@ -11,6 +11,19 @@ use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use crate::settings::{Common, ObservationFilter};
 use pavlov_envs::{DType, Space};
 
+/// The parts of a connector that do not belong to episodes.
+#[derive(Debug)]
+pub(crate) struct ConnectorParts {
+    pub(crate) spaces: Spaces,
+    pub(crate) preprocess: EnvToPolicy,
+    pub(crate) encoding: Encoding,
+    pub(crate) filter: Option<MeanStdFilter>,
+    pub(crate) to_env: PolicyToEnv,
+    /// Number of options of each choice; `None` without masks of legal actions.
+    pub(crate) choices: Option<Vec<usize>>,
+    pub(crate) worker: (usize, usize),
+}
+
 /// Number of bytes of one stored observation.
 fn row_bytes(encoding: &Encoding) -> usize {
     encoding.shape().iter().product::<i64>() as usize * encoding.kind().size()
@@ -88,6 +101,13 @@ impl Connector {
         storage.memories = (self.memory_width > 0)
             .then(|| Memories::new(steps, self.copies, self.memory_width, self.max_seq_len));
         Ok(storage)
+    }
+
+    /// What a policy that threads share needs of the connector; what belongs to running episodes is dropped.
+    pub(crate) fn into_parts(self) -> ConnectorParts {
+        let choices = self.masked.then(|| self.choices().to_vec());
+        let Self { spaces, preprocess, encoding, filter, to_env, worker, .. } = self;
+        ConnectorParts { spaces, preprocess, encoding, filter, to_env, choices, worker }
     }
 
     /// Recurrent state of one copy, `[width]`.
