@@ -54,5 +54,9 @@ class BusyError(PavlovError, RuntimeError):
     """The model is learning at this time."""
 
 
+class ForkError(PavlovError, RuntimeError):
+    """A model is used in a process that was forked from the one that made the first model."""
+
+
 class InternalError(PavlovError, RuntimeError):
     """A bug of this package. Please report it."""

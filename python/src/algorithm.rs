@@ -1,7 +1,8 @@
 //! A run of an algorithm, as a Python class.
 
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pavlov::registry::{self, AnyAlgorithm};
 use pavlov::trainer::Session;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::between::Between;
 use crate::fault::{Fault, Result, guarded, raised};
+use crate::fork::{is_forked, refuse_after_fork};
 use crate::session::{Asked, act, actions_array};
 use crate::trained::{InPython, in_python, native};
 use crate::weights;
@@ -26,7 +28,7 @@ type Dtypes = (DType, DType, DType);
 /// A run of an algorithm: it trains, acts, saves and restores.
 #[pyclass(frozen, module = "pavlov_rl._native")]
 pub(crate) struct NativeAlgorithm {
-    state: Mutex<State>,
+    state: Mutex<ManuallyDrop<State>>,
     between: Arc<Between>,
     /// The environments, if they are in Python.
     told: Option<Arc<InPython>>,
@@ -74,8 +76,20 @@ impl State {
     }
 }
 
+impl Drop for NativeAlgorithm {
+    /// Ends the run. In a process that was forked it has no threads to end.
+    fn drop(&mut self) {
+        if !is_forked() {
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: nothing uses the state after this.
+            unsafe { ManuallyDrop::drop(state) }
+        }
+    }
+}
+
 impl NativeAlgorithm {
-    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+    fn lock(&self) -> Result<MutexGuard<'_, ManuallyDrop<State>>> {
+        refuse_after_fork()?;
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
@@ -149,6 +163,7 @@ impl NativeAlgorithm {
             None => native(env, between.clone()),
             Some(told) => self::in_python(told.clone(), between.clone()),
         };
+        refuse_after_fork().map_err(|fault| raised(py, fault))?;
         let made = py.detach(|| guarded(|| make(algorithm, creator, settings, logdir)));
         let (run, observations, actions, dtypes) =
             made.map_err(|fault| between.take_raised().unwrap_or_else(|| raised(py, fault)))?;
@@ -158,7 +173,7 @@ impl NativeAlgorithm {
             obs_width: observations.width(),
             dtypes,
             logdir: run.logdir().to_owned(),
-            state: Mutex::new(State { run, sessions: Vec::new(), has_failed: false }),
+            state: Mutex::new(ManuallyDrop::new(State { run, sessions: Vec::new(), has_failed: false })),
             between,
             told,
         })

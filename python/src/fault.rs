@@ -36,6 +36,11 @@ impl Fault {
         Self { class: "BusyError", message: message.into() }
     }
 
+    /// Work in a process that was forked.
+    pub(crate) fn forked(message: impl Into<String>) -> Self {
+        Self { class: "ForkError", message: message.into() }
+    }
+
     fn of_class(class: &'static str, message: String) -> Self {
         if class == INTERNAL { internal(message) } else { Self { class, message } }
     }

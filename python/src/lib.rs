@@ -10,6 +10,7 @@ mod blocks;
 mod command;
 mod copies;
 mod fault;
+mod fork;
 mod memory;
 mod saved;
 mod session;

@@ -243,3 +243,25 @@ def test_ctrl_c_ends_learn_and_the_model_counts_on_and_is_saved(tmp_path):
     assert model.num_timesteps == model.native.timesteps() > 0
     model.save(tmp_path / "model")
     assert model.learn(100).num_timesteps == 100
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_is_refused_instead_of_waiting_for_threads_that_it_does_not_have():
+    model = PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(32)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = []
+        for work in (lambda: model.learn(32), lambda: PPO("MlpPolicy", "CartPole-v1", **SMALL)):
+            try:
+                work()
+            except pavlov_rl.ForkError as error:
+                told.append(str(error))
+        del model
+        os.write(writer, "\n".join(told).encode())
+        os._exit(0)
+    os.close(writer)
+    told = os.read(reader, 10_000).decode().splitlines()
+    os.waitpid(child, 0)
+    assert len(told) == 2 and all("spawn" in line for line in told), told
+    model.learn(64)
