@@ -119,6 +119,8 @@ pub mod cli;
 pub mod doctor;
 pub mod presets;
 pub mod registry;
+#[cfg(feature = "serve")]
+pub mod serve;
 
 mod any_algorithm;
 mod league;

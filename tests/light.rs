@@ -2,6 +2,8 @@
 #![cfg(not(feature = "torch"))]
 
 mod loaded;
+#[cfg(feature = "serve")]
+mod serve;
 
 use pavlov::prelude::*;
 use pavlov::trainer::settings::Activation;

@@ -34,7 +34,7 @@ fn small(common: &mut Common) {
     common.model.fcnet_hiddens = vec![64, 64];
 }
 
-fn dqn() -> Dqn {
+pub(crate) fn dqn() -> Dqn {
     let mut dqn = Dqn { hiddens: vec![16], ..Dqn::get_default_config() };
     small(&mut dqn.common);
     dqn.off_policy.replay_buffer_config.learning_starts = 64;
@@ -70,7 +70,7 @@ fn kinds(copies: usize) -> Vec<Session> {
 }
 
 /// Random rows of observations.
-fn rows<T: Element>(space: &Space, count: usize, seed: u64) -> Vec<T> {
+pub(crate) fn rows<T: Element>(space: &Space, count: usize, seed: u64) -> Vec<T> {
     let mut random = NpRandom::new(seed);
     let mut rows = vec![T::default(); count * space.width()];
     rows.chunks_exact_mut(space.width()).for_each(|row| space.sample(&mut random, row));

@@ -30,6 +30,8 @@ mod resume;
 mod sampling;
 #[cfg(feature = "cli")]
 mod second_hour;
+#[cfg(feature = "serve")]
+mod serve;
 #[cfg(feature = "storage")]
 #[path = "../storage/tests/server.rs"]
 #[expect(dead_code, reason = "what the tests of the crate need besides")]

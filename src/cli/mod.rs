@@ -23,6 +23,7 @@ mod report;
 mod resume;
 mod returns;
 mod run_dir;
+mod serve;
 mod session;
 mod settings;
 mod signals;
@@ -65,6 +66,7 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Verify(verify::VerifyArgs),
     Export(export::ExportArgs),
+    Serve(serve::ServeArgs),
     Tune(tune::TuneArgs),
     Trial(tune::TrialArgs),
     TuneShim(trainable::TuneShimArgs),
@@ -106,6 +108,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Evaluate(args) => evaluate::evaluate(args),
         Command::Verify(args) => verify::verify(args),
         Command::Export(args) => export::export(args),
+        Command::Serve(args) => serve::serve(args),
         Command::Tune(args) => tune::tune(args),
         Command::Trial(args) => tune::trial(args),
         Command::TuneShim(_) => trainable::tune_shim(),

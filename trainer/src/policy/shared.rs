@@ -1,6 +1,6 @@
 //! Policies that threads share: their weights stay, and acting takes `&self`.
 
-use crate::base::{Result, Stream};
+use crate::base::{Error, Result, Stream};
 use crate::learn::SharedNet;
 use crate::learn::loss::{Observed, Remembered, Seen};
 use crate::policy::act::Act;
@@ -25,6 +25,14 @@ pub trait SharedPolicy: Debug + Send + Sync {
     /// # Errors
     /// An error refuses all rows of the call.
     fn compute_actions(&self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
+
+    /// The network's outputs that actions are chosen by, `[rows, columns]`, as [`Policy::outputs`](crate::policy::Policy::outputs).
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the policy has no network, as by default.
+    fn outputs(&self, _seen: Seen<'_>) -> Result<Vec<f32>> {
+        Err(Error::state("the policy", "it has no network"))
+    }
 }
 
 /// A [`NetPolicy`] whose weights stay.
@@ -43,16 +51,28 @@ impl<P: NetPolicy> SharedPolicy for SharedNetworked<P> {
     }
 
     fn compute_actions(&self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
-        let Self { policy, net, columns, seed } = self;
-        let Seen { obs, mask, memory, resets, explore, timestep } = seen;
-        let noise = (net.is_noisy() && explore).then(|| Stream::new(*seed, "noisy acting", timestep));
+        let noise = (self.net.is_noisy() && seen.explore)
+            .then(|| Stream::new(self.seed, "noisy acting", seen.timestep));
+        self.inputs(seen, noise, |inputs| self.policy.act(inputs, act))
+    }
+
+    fn outputs(&self, seen: Seen<'_>) -> Result<Vec<f32>> {
+        self.inputs(seen, None, |inputs| Ok(inputs.to_vec()))
+    }
+}
+
+impl<P: NetPolicy> SharedNetworked<P> {
+    /// Hands the [`NetPolicy::action_inputs`] of the observations to `then`.
+    fn inputs<R>(
+        &self,
+        seen: Seen<'_>,
+        noise: Option<Stream>,
+        then: impl FnOnce(&[f32]) -> Result<R>,
+    ) -> Result<R> {
+        let Self { policy, net, columns, .. } = self;
+        let Seen { obs, mask, memory, resets, .. } = seen;
         let remembered = (net.memory_width() > 0).then_some(Remembered { memory, resets, lengths: None });
-        net.evaluate(
-            Observed { obs, mask, remembered },
-            noise,
-            *columns,
-            |net, x| policy.action_inputs(net, x),
-            |inputs| policy.act(inputs, act),
-        )
+        let observed = Observed { obs, mask, remembered };
+        net.evaluate(observed, noise, *columns, |net, x| policy.action_inputs(net, x), then)
     }
 }

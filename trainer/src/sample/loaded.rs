@@ -139,17 +139,46 @@ impl Loaded {
     /// rows need, or if a mask leaves no legal action. Fails if the policy does; memory may have changed then.
     pub fn act<O: Element>(&self, of: Observations<'_, O>, mut actions: ActionRows<'_>) -> Result<()> {
         let rows = rows(of.obs, &self.0.spaces.observation_space, self.0.obs_dtype)?;
-        self.check(rows, &of, &actions)?;
+        self.check_actions(rows, &actions)?;
+        self.check(rows, &of)?;
         if rows == 0 {
             return Ok(());
         }
-        let mut scratch = self.take(rows)?;
-        let done = self.act_in(&mut scratch, rows, of, &mut actions);
-        // What a panic leaves behind is not put back.
-        lock(&self.0.spare).push(scratch);
-        done?;
-        self.0.to_env.convert(actions);
+        let Shared { policy, timestep, worker, to_env, .. } = &*self.0;
+        let explore = of.draw.is_some();
+        let to = match &mut actions {
+            ActionRows::Int(actions) => ActionRows::Int(actions),
+            ActionRows::Float(actions) => ActionRows::Float(actions),
+        };
+        self.with_seen(rows, of, |seen, rngs, noise| {
+            let act = Act {
+                rngs,
+                actions: to,
+                mask: seen.mask,
+                explore,
+                timestep: *timestep,
+                worker: *worker,
+                noise,
+                columns: StepColumns { names: &[], rows: &mut [], step: 0, acting: (rows, rows) },
+            };
+            policy.compute_actions(seen, act)
+        })?;
+        to_env.convert(actions);
         Ok(())
+    }
+
+    /// Returns the network's outputs that actions are chosen by, `[rows, columns]`: parameters of a distribution, values, or
+    /// actions before they are scaled.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the policy has no network, and fails whenever [`act`](Self::act) does.
+    pub fn outputs<O: Element>(&self, of: Observations<'_, O>) -> Result<Vec<f32>> {
+        let rows = rows(of.obs, &self.0.spaces.observation_space, self.0.obs_dtype)?;
+        self.check(rows, &of)?;
+        if rows == 0 {
+            return Ok(Vec::new());
+        }
+        self.with_seen(rows, of, |seen, _, _| self.0.policy.outputs(seen))
     }
 
     /// Returns the best action for one observation, of a policy without memory.
@@ -168,63 +197,58 @@ impl Loaded {
         Ok(Action::Float(action))
     }
 
-    fn act_in<O: Element>(
+    /// Calls `f` with what the policy sees of the rows, their random streams and their exploration noise, which is 0.
+    fn with_seen<O: Element, R>(
         &self,
-        scratch: &mut Scratch,
         rows: usize,
         of: Observations<'_, O>,
-        actions: &mut ActionRows<'_>,
-    ) -> Result<()> {
-        let Shared { policy, preprocess, filter, choices, timestep, worker, .. } = &*self.0;
+        f: impl FnOnce(Seen<'_>, &mut [Stream], &mut [f32]) -> Result<R>,
+    ) -> Result<R> {
+        let Shared { preprocess, filter, choices, timestep, .. } = &*self.0;
         let Observations { obs, mask, memory, draw } = of;
-        let Scratch { rows: room, obs: stored, mask: all, resets, rngs, noise } = scratch;
+        let mut scratch = self.take(rows);
+        let Scratch { rows: room, obs: stored, mask: all, resets, rngs, noise } = &mut scratch;
         let bytes = stored.bytes_mut(0);
         let used = bytes.len() / *room * rows;
         preprocess.apply(bytemuck::cast_slice(obs), &mut bytes[..used])?;
         if let Some(filter) = filter {
             filter.normalise(bytemuck::cast_slice_mut(&mut bytes[..used]));
         }
-        let all = &all[..choices.as_ref().map_or(0, |choices| choices.iter().sum::<usize>() * rows)];
-        let mask = choices.as_ref().map(|_| mask.unwrap_or(all));
-        let explore = draw.is_some();
+        let all = &all[..self.mask_width().unwrap_or(0) * rows];
         let noise = &mut noise[..self.noise_width() * rows];
         noise.fill(0.0);
         let seen = Seen {
             obs: stored.row(0).rows(0..rows),
-            mask,
+            mask: choices.as_ref().map(|_| mask.unwrap_or(all)),
             memory,
             resets: &resets[..rows],
-            explore,
+            explore: draw.is_some(),
             timestep: *timestep,
         };
-        let act = Act {
-            rngs: draw.unwrap_or(&mut rngs[..rows]),
-            actions: match actions {
-                ActionRows::Int(actions) => ActionRows::Int(actions),
-                ActionRows::Float(actions) => ActionRows::Float(actions),
-            },
-            mask,
-            explore,
-            timestep: *timestep,
-            worker: *worker,
-            noise,
-            columns: StepColumns { names: &[], rows: &mut [], step: 0, acting: (rows, rows) },
-        };
-        policy.compute_actions(seen, act)
+        let done = f(seen, draw.unwrap_or(&mut rngs[..rows]), noise);
+        // What a panic leaves behind is not put back.
+        lock(&self.0.spare).push(scratch);
+        done
     }
 
-    fn check<O>(&self, rows: usize, of: &Observations<'_, O>, actions: &ActionRows<'_>) -> Result<()> {
-        let (is_int, len) = match actions {
-            ActionRows::Int(actions) => (true, actions.len()),
-            ActionRows::Float(actions) => (false, actions.len()),
+    fn check_actions(&self, rows: usize, actions: &ActionRows<'_>) -> Result<()> {
+        let kind = match actions {
+            ActionRows::Int(_) => "i64",
+            ActionRows::Float(_) => "f32",
         };
-        if is_int != self.is_discrete() {
-            let kind = if is_int { "i64" } else { "f32" };
-            let reason =
-                format!("room for {kind} actions was given, but the policy's are of {}", self.action_space());
+        let len = match actions {
+            ActionRows::Int(actions) => actions.len(),
+            ActionRows::Float(actions) => actions.len(),
+        };
+        if matches!(actions, ActionRows::Int(_)) != self.is_discrete() {
+            let space = self.action_space();
+            let reason = format!("room for {kind} actions was given, but the policy's are of {space}");
             return Err(Error::state("the actions", reason));
         }
-        check("numbers of actions", len, rows * self.action_width())?;
+        check("numbers of actions", len, rows * self.action_width())
+    }
+
+    fn check<O>(&self, rows: usize, of: &Observations<'_, O>) -> Result<()> {
         check("numbers of memory", of.memory.len(), rows * self.memory_width())?;
         if let Some(streams) = &of.draw {
             check("random streams", streams.len(), rows)?;
@@ -237,35 +261,30 @@ impl Loaded {
         };
         let options = choices.iter().sum::<usize>();
         check("flags of legal actions", mask.len(), rows * options)?;
-        for (row, mask) in mask.chunks_exact(options).enumerate() {
-            if let Some(choice) = choice_without_action(choices, mask) {
-                let reason = format!(
-                    "in row {row} it allows none of the {} actions of choice {choice}; allow one",
-                    choices[choice]
-                );
-                return Err(Error::state("the action mask", reason));
-            }
-        }
-        Ok(())
+        let Some((row, choice)) = self.row_without_action(mask) else { return Ok(()) };
+        let count = choices[choice];
+        let reason =
+            format!("in row {row} it allows none of the {count} actions of choice {choice}; allow one");
+        Err(Error::state("the action mask", reason))
     }
 
     /// Takes scratch memory for `rows` rows from the pool, or makes it.
-    fn take(&self, rows: usize) -> Result<Scratch> {
+    fn take(&self, rows: usize) -> Scratch {
         let spare = lock(&self.0.spare).pop();
         if let Some(scratch) = spare.filter(|scratch| scratch.rows >= rows) {
-            return Ok(scratch);
+            return scratch;
         }
         let room = rows.next_power_of_two();
         let encoding = &self.0.encoding;
         let shape: Vec<i64> = std::iter::once(room as i64).chain(encoding.shape().iter().copied()).collect();
-        Ok(Scratch {
+        Scratch {
             rows: room,
             obs: HostRows::zeros(1, &shape, encoding.kind()),
             mask: vec![true; self.mask_width().unwrap_or(0) * room],
             resets: vec![false; room],
             rngs: (0..room).map(|_| Stream::new(0, "greedy", 0)).collect(),
             noise: vec![0.0; self.noise_width() * room],
-        })
+        }
     }
 
     fn noise_width(&self) -> usize {
@@ -305,6 +324,13 @@ impl Loaded {
     /// Number of flags of legal actions per row; `None` if the policy takes no masks.
     pub fn mask_width(&self) -> Option<usize> {
         self.0.choices.as_ref().map(|choices| choices.iter().sum())
+    }
+
+    /// Finds the first row and choice for which `mask`, `[rows, options]`, allows no action.
+    pub fn row_without_action(&self, mask: &[bool]) -> Option<(usize, usize)> {
+        let choices = self.0.choices.as_ref()?;
+        let rows = mask.chunks_exact(choices.iter().sum()).enumerate();
+        rows.filter_map(|(row, mask)| Some((row, choice_without_action(choices, mask)?))).next()
     }
 
     /// Number of scalars of a recurrent policy's memory per row; 0 without recurrent layers.

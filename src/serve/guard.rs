@@ -1,0 +1,116 @@
+//! Who may ask: tokens, and the names under which the server may be called.
+
+use super::refusal::Refusal;
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap};
+use hyper::{StatusCode, http::uri::Authority};
+use std::hint::black_box;
+use std::path::Path;
+use std::{fmt, fs};
+
+/// Smallest number of bytes of a token.
+pub(super) const LEAST: usize = 16;
+
+/// A secret that a client must send, as `Authorization: Bearer TOKEN`.
+#[derive(Clone)]
+pub struct Token(Vec<u8>);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// Reads a token from a file; spaces and line ends around it do not count.
+    ///
+    /// # Errors
+    /// Fails with a sentence if the file cannot be read, or the token is shorter than 16 bytes or has spaces inside.
+    pub fn read(file: &Path) -> Result<Self, String> {
+        let shown = file.display();
+        let text =
+            fs::read_to_string(file).map_err(|error| format!("cannot read the token in {shown}: {error}"))?;
+        let token = text.trim();
+        if token.len() < LEAST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!(
+                "the token in {shown} has {} bytes, but it must be at least {LEAST} visible ASCII characters without spaces; \
+                 make one with `openssl rand -hex 32 > {shown}`",
+                token.len()
+            ));
+        }
+        Ok(Self(token.as_bytes().to_vec()))
+    }
+
+    /// Compares in a time that does not depend on where the first difference is.
+    fn is(&self, other: &[u8]) -> bool {
+        let differs = self.0.iter().zip(other).fold(0, |all, (a, b)| black_box(all | (a ^ b)));
+        differs == 0 && self.0.len() == other.len()
+    }
+
+    /// Refuses a request that does not come with this token.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let sent = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        if sent.is_some_and(|sent| self.is(sent)) {
+            return Ok(());
+        }
+        let message = "the request must come with the header `Authorization: Bearer TOKEN`, with the token of this server";
+        Err(Refusal::new(StatusCode::UNAUTHORIZED, "token", message))
+    }
+}
+
+/// Refuses a request that calls a server on loopback by another name than one of loopback. A web page that makes its own
+/// name point to loopback could ask through its visitor's browser otherwise.
+pub(super) fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
+    let host = headers.get(HOST).and_then(|value| value.to_str().ok());
+    let name = host.and_then(|host| host.parse::<Authority>().ok());
+    let name = name.as_ref().map(|authority| authority.host().trim_matches(['[', ']']));
+    let is_loopback = |name: &str| {
+        name.eq_ignore_ascii_case("localhost")
+            || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    };
+    if name.is_some_and(is_loopback) {
+        return Ok(());
+    }
+    let called = host.map_or("no name".into(), |host| format!("{host:?}"));
+    let message = format!(
+        "this server listens on loopback and was called by {called}: call it by `localhost` or 127.0.0.1, or start it with \
+         `--token-file`"
+    );
+    Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "host", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> Result<(), Refusal> {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, name.parse().expect("a header"));
+        check_host(&headers)
+    }
+
+    #[test]
+    fn only_names_of_loopback_reach_a_server_on_loopback() {
+        for name in ["localhost", "localhost:8000", "LOCALHOST", "127.0.0.1:1", "127.9.9.9", "[::1]:8000"] {
+            assert_eq!(host(name), Ok(()), "{name}");
+        }
+        for name in ["example.org", "localhost.example.org:8000", "10.0.0.1", "", "localhost@example.org"] {
+            assert_eq!(host(name).expect_err(name).code, "host");
+        }
+        assert!(check_host(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_token_is_compared_whole() {
+        let token = Token(b"0123456789abcdef".to_vec());
+        let sent = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, text.parse().expect("a header"));
+            token.check(&headers).is_ok()
+        };
+        assert!(sent("Bearer 0123456789abcdef"));
+        for wrong in ["Bearer 0123456789abcde", "Bearer 0123456789abcdefg", "Bearer ", "0123456789abcdef"] {
+            assert!(!sent(wrong), "{wrong}");
+        }
+        assert_eq!(format!("{token:?}"), "Token");
+    }
+}
