@@ -5,7 +5,6 @@ use super::line::Line;
 
 /// Says what the build is without.
 pub(super) fn found() -> Found {
-    let says = "not in this build: convolutions, noisy layers, distributions of returns (C51), GPUs and `pavlov export` are not \
-                there; all else is";
+    let says = "not in this build: GPUs, TorchScript and networks written in tch are not there; all else is";
     Found { lib: None, version: None, lines: vec![Line::ok("libtorch", says)] }
 }
