@@ -5,10 +5,10 @@ use crate::experience::{Column, Fragment, SampleBatch};
 use crate::learn::distributions::ActionDist;
 use crate::learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
 use crate::learn::nets::NetBuilder;
-use crate::learn::{Learner, Recording, most_likely};
+use crate::learn::{Learner, Recording, SharedNet, most_likely};
 use crate::policy::act::Act;
 use crate::policy::class::PolicyClass;
-use crate::policy::shared::{SharedNetworked, SharedPolicy};
+use crate::policy::shared::SharedPolicy;
 use crate::policy::{Learned, Policy};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -278,5 +278,47 @@ impl<P: NetPolicy> Policy for Networked<P> {
         let mut values = self.learner.rates();
         values.extend(self.policy.current_values(timestep));
         values
+    }
+}
+
+/// A [`NetPolicy`] whose weights stay.
+#[derive(Debug)]
+struct SharedNetworked<P> {
+    policy: P,
+    net: SharedNet,
+    /// Number of columns of [`NetPolicy::action_inputs`].
+    columns: usize,
+    seed: u64,
+}
+
+impl<P: NetPolicy> SharedPolicy for SharedNetworked<P> {
+    fn memory_width(&self) -> usize {
+        self.net.memory_width()
+    }
+
+    fn compute_actions(&self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
+        let noise = (self.net.is_noisy() && seen.explore)
+            .then(|| Stream::new(self.seed, "noisy acting", seen.timestep));
+        self.inputs(seen, noise, |inputs| self.policy.act(inputs, act))
+    }
+
+    fn outputs(&self, seen: Seen<'_>) -> Result<Vec<f32>> {
+        self.inputs(seen, None, |inputs| Ok(inputs.to_vec()))
+    }
+}
+
+impl<P: NetPolicy> SharedNetworked<P> {
+    /// Hands the [`NetPolicy::action_inputs`] of the observations to `then`.
+    fn inputs<R>(
+        &self,
+        seen: Seen<'_>,
+        noise: Option<Stream>,
+        then: impl FnOnce(&[f32]) -> Result<R>,
+    ) -> Result<R> {
+        let Self { policy, net, columns, .. } = self;
+        let Seen { obs, mask, memory, resets, .. } = seen;
+        let remembered = (net.memory_width() > 0).then_some(Remembered { memory, resets, lengths: None });
+        let observed = Observed { obs, mask, remembered };
+        net.evaluate(observed, noise, *columns, |net, x| policy.action_inputs(net, x), then)
     }
 }
