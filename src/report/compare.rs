@@ -6,6 +6,7 @@ use super::groups::{Group, center, grouped};
 use super::one::note;
 use super::page::{Section, command, fold, page, table};
 use super::plot::{Frame, Plot, range, ticks};
+use super::profiles::profiles;
 use super::records::in_words;
 use super::run::Run;
 use super::statistics::{DRAWS, deviation, interval, iqm, mean, probability_of_improvement};
@@ -28,43 +29,39 @@ pub(crate) fn of_runs(runs: &[Run], commands: &[Option<String>]) -> String {
     }
     let mut sections = Vec::new();
     let mut verdicts = Vec::new();
-    for (task, groups) in &mut tasks {
+    for (number, (task, groups)) in tasks.iter_mut().enumerate() {
         let is_lower_better = key_of(groups).is_some_and(|key| super::sweep::is_cost(&key));
         let sign = if is_lower_better { -1.0 } else { 1.0 };
         groups.sort_by(|a, b| (sign * center(b)).total_cmp(&(sign * center(a))));
         verdicts.push(format!("{task}: {}", verdict(groups)));
         let heading = |what: &str| format!("{what}, {task}");
+        // An address is that of one section.
+        let id = |what: &str| if number == 0 { what.to_owned() } else { format!("{what}-{}", number + 1) };
         sections.push(Section {
-            id: "learning",
+            id: id("learning"),
             heading: heading("Learning"),
             short: "Learning",
             content: curves(groups),
         });
         sections.push(Section {
-            id: "end",
+            id: id("end"),
             heading: heading("At the end"),
             short: "At the end",
             content: ends(groups),
         });
     }
     sections.push(Section {
-        id: "checks",
+        id: "checks".into(),
         heading: "What the doctor finds".into(),
         short: "Checks",
         content: checks(&groups),
     });
     sections.push(Section {
-        id: "again",
+        id: "again".into(),
         heading: "Run it again".into(),
         short: "Run it again",
         content: again(&groups, runs, commands),
     });
-    // An address is that of one section.
-    let ids = ["learning", "end", "learning-2", "end-2", "learning-3", "end-3"];
-    let of_tasks = 2 * tasks.len();
-    let kept = |i: usize| if i < of_tasks { ids.get(i).copied().unwrap_or("more") } else { sections[i].id };
-    let named: Vec<&'static str> = (0..sections.len()).map(kept).collect();
-    sections.iter_mut().zip(named).for_each(|(section, id)| section.id = id);
     let title = format!("{}, {}", counted(groups.len(), "group"), counted(runs.len(), "run"));
     let lede = |verdict: &String| format!("<p class=\"lede\">{}</p>\n", escape(verdict));
     let mut head: String = verdicts.iter().map(lede).collect();
@@ -248,7 +245,8 @@ fn ends(groups: &[&Group<'_>]) -> String {
         "time of a run",
         "first is better",
     ];
-    let mut out = intervals(&scored, &in_words(&what)) + &table(&head, &rows);
+    let mut out =
+        intervals(&scored, &in_words(&what)) + &profiles(&scored, &in_words(&what)) + &table(&head, &rows);
     out += &format!(
         "<p class=\"muted\">Score: interquartile mean over the runs of a group of their {} at the end. First is better: the share \
          of pairs of a run of the first group and one of this group in which the first is better.</p>\n",

@@ -11,6 +11,7 @@ mod one;
 mod page;
 mod parallel;
 mod plot;
+mod profiles;
 mod records;
 mod run;
 mod small;

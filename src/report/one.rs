@@ -66,32 +66,32 @@ pub(crate) fn of_run(run: &Run, known: &Known) -> String {
     };
     let sections = [
         Section {
-            id: "learning",
+            id: "learning".into(),
             heading: "Learning".into(),
             short: "Learning",
             content: notes(Place::Learning) + &learning(run, known),
         },
         Section {
-            id: "inside",
+            id: "inside".into(),
             heading: "Inside the updates".into(),
             short: "Inside",
             content: checked + &notes(Place::Inside) + &small::learners(run),
         },
         Section {
-            id: "around",
+            id: "around".into(),
             heading: "Episodes and speed".into(),
             short: "Speed",
             content: small::around(run),
         },
         time(run),
         Section {
-            id: "settings",
+            id: "settings".into(),
             heading: "Settings".into(),
             short: "Settings",
             content: notes(Place::Settings) + &settings(run, known),
         },
         Section {
-            id: "again",
+            id: "again".into(),
             heading: "Run it again".into(),
             short: "Run it again",
             content: again(run, known),
@@ -265,8 +265,10 @@ fn curve(run: &Run, xs: &[f64], x_name: &str) -> String {
     let policies: Vec<(&String, &[f64])> = records.policies.iter().collect();
     let policies = if policies.len() > 1 && key == "episode_reward_mean" { policies } else { Vec::new() };
     let asked = run.asked().filter(|_| key == "episode_reward_mean");
-    let shown = policies.iter().flat_map(|(_, ys)| ys.iter()).chain(&score).chain(&evaluated).chain(&asked);
-    let (Some(x), Some(y)) = (range(xs), range(shown)) else {
+    let measured: Vec<f64> =
+        policies.iter().flat_map(|(_, ys)| ys.iter()).chain(&score).chain(&evaluated).copied().collect();
+    let shown = range(&measured).and_then(|_| range(measured.iter().chain(&asked)));
+    let (Some(x), Some(y)) = (range(xs), shown) else {
         return "<p class=\"muted\">No episode has ended, so there is no curve yet.</p>".into();
     };
     let mut plot = Plot::new(Frame::large(820.0, 340.0), (x.0.min(0.0), x.1), y, x_name, &in_words(&key));
@@ -344,7 +346,12 @@ fn time(run: &Run) -> Section {
             + &parts.iter().map(legend).collect::<String>()
             + "</p>\n";
     }
-    Section { id: "time", heading: format!("Where the {} went", seconds(whole)), short: "Time", content }
+    Section {
+        id: "time".into(),
+        heading: format!("Where the {} went", seconds(whole)),
+        short: "Time",
+        content,
+    }
 }
 
 fn settings(run: &Run, known: &Known) -> String {

@@ -11,7 +11,7 @@ const POLICY: &str =
 
 /// A section of a page: its name in the address, its heading, and its content as HTML.
 pub(super) struct Section {
-    pub(super) id: &'static str,
+    pub(super) id: String,
     pub(super) heading: String,
     pub(super) short: &'static str,
     pub(super) content: String,

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::lines::visit_lines;
 use super::records::Records;
 use crate::doctor::{self, Finding, Saved};
 use crate::envs;
-use crate::tune::loggers::{flatten, read_results};
+use crate::tune::loggers::flatten;
 use crate::tune::{Config, Error, SweepFile, checkpoint, read_file};
 
 /// A run as its directory describes it.
@@ -135,9 +136,14 @@ impl Run {
 
     /// What the rules of the doctor see of the run. Unlike `doctor::read`, this only reads.
     pub(super) fn seen(&self) -> Result<doctor::Records, String> {
-        let results = read_results(&self.dir).map_err(|error| error.to_string())?;
         let mut seen = doctor::Records::new(self.config.clone());
-        results.iter().for_each(|result| seen.add(result));
+        // One result at a time, since all of a long run may be gigabytes.
+        let read = visit_lines(&self.dir.join("result.json"), |line| {
+            if let Ok(result) = serde_json::from_slice(line) {
+                seen.add(&result);
+            }
+        });
+        read.map_err(|error| error.to_string())?;
         seen.target = self.stop.get("timesteps_total").and_then(Value::as_f64);
         seen.saved = self.newest.as_ref().and_then(|newest| Saved::read(&newest.path).ok());
         Ok(seen)

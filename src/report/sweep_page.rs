@@ -19,25 +19,35 @@ pub(crate) fn of_sweep(sweep: &Sweep, again: Option<&str>) -> String {
     let axes = axes(sweep);
     let sections = [
         Section {
-            id: "learning",
+            id: "learning".into(),
             heading: "Learning".into(),
             short: "Learning",
             content: scrolled(&curves(sweep)),
         },
         Section {
-            id: "settings",
+            id: "settings".into(),
             heading: "What the settings do".into(),
             short: "Settings",
             content: settings(sweep, &axes),
         },
         Section {
-            id: "decisions",
+            id: "decisions".into(),
             heading: "What the scheduler decided".into(),
             short: "Decisions",
             content: decisions(sweep),
         },
-        Section { id: "trials", heading: "Trials".into(), short: "Trials", content: table(sweep, &axes) },
-        Section { id: "again", heading: "Run it again".into(), short: "Run it again", content: about(sweep) },
+        Section {
+            id: "trials".into(),
+            heading: "Trials".into(),
+            short: "Trials",
+            content: table(sweep, &axes),
+        },
+        Section {
+            id: "again".into(),
+            heading: "Run it again".into(),
+            short: "Run it again",
+            content: about(sweep),
+        },
     ];
     page(&title(sweep), &head(sweep, &axes, again), &sections)
 }
