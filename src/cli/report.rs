@@ -238,6 +238,6 @@ mod tests {
         assert_eq!(of(json!("1e3")), Some("a.b=\"1e3\"".into()));
         assert_eq!(of(json!([[0, 0.001], [5e4, 0.0]])), Some("a.b=[[0,0.001],[50000.0,0.0]]".into()));
         assert_eq!(of(json!(null)), Some("a.b=null".into()));
-        assert_eq!(of(json!([{"type": "x"}])), None);
+        assert_eq!(of(json!([{"type": "x"}])), Some("a.b=[{\"type\":\"x\"}]".into()));
     }
 }

@@ -55,9 +55,8 @@ fn normal(seed: u64, shape: &[i64]) -> Tensor {
 fn lay_out(shape: &Shape, fused: bool) -> (Learner, [Conv2d; 2]) {
     let width = shape.input.iter().product();
     learner(width, fused, Rule::adam(1e-3, 1e-8), |net| {
-        let first =
-            net.conv2d("first", shape.input, shape.filters[0].clone(), shape.activation).expect("a layer");
-        let second = net.conv2d("second", first.out, shape.filters[1].clone(), shape.activation);
+        let first = net.conv2d("first", shape.input, shape.filters[0], shape.activation).expect("a layer");
+        let second = net.conv2d("second", first.out, shape.filters[1], shape.activation);
         [first, second.expect("a layer")]
     })
 }
