@@ -99,17 +99,24 @@ fn has_state(home: &Path) -> bool {
 
 /// Whether the results of the sweep `killed` reach as far as this state of Ray's says.
 fn has_results(state: &Value, home: &Path) -> bool {
-    let results: Result<Vec<Value>, _> = lines(home).iter().map(|line| serde_json::from_str(line)).collect();
+    let results: Result<Vec<Value>, _> = lines(home).iter().map(|line| from_python(line)).collect();
     // A half line: Ray is copying the file.
     let Ok(results) = results else { return false };
     let trials = state["trial_data"].as_array().expect("trials");
     trials.iter().all(|trial| {
-        let come_to: Value = serde_json::from_str(trial[1].as_str().expect("a text")).expect("JSON");
+        let come_to = from_python(trial[1].as_str().expect("a text")).expect("JSON");
         let last = &come_to["last_result"];
         let is_last =
             |result: &Value| ["trial_id", "training_iteration"].iter().all(|key| result[*key] == last[*key]);
         last["training_iteration"].is_null() || results.iter().any(is_last)
     })
+}
+
+/// Reads JSON as Python writes it, with names for numbers that JSON does not have.
+fn from_python(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(
+        &text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null"),
+    )
 }
 
 /// Whether there is a file of the sweep `killed` with this beginning of its name, and every one is whole.
