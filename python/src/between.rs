@@ -12,7 +12,7 @@ use pyo3::{prelude::*, types::PyTuple};
 pub(crate) struct Between {
     /// The exception that an environment in Python raised last.
     raised: Mutex<Option<PyErr>>,
-    /// Whether steps are kept. It is read at every step, so that workers take no lock while nobody asks for their steps.
+    /// Whether steps are kept. It is read at every step, so that workers take no lock unless a callback wants their steps.
     is_on: AtomicBool,
     steps: Mutex<Steps>,
 }

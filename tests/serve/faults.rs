@@ -85,7 +85,7 @@ fn headers_that_a_web_page_could_not_send_are_demanded() {
     assert_eq!(ask("Content-Type: application/json; charset=utf-8\r\n").status, 200);
     is(&ask("Host: example.org\r\nContent-Type: application/json\r\n"), 421, "host");
     assert_eq!(ask("Host: 127.0.0.1:8000\r\nContent-Type: application/json\r\n").status, 200);
-    // A body whose length nobody says.
+    // A request that does not say the length of its body.
     let head = "POST /v1/act HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     client.send(head.as_bytes()).expect("a header");
     is(&client.read(), 411, "length");

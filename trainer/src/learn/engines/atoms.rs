@@ -20,7 +20,7 @@ impl Tape {
         self.push(Made::By(Op::Expectation(low, high), [a, a]), 1, out, self.wants(a))
     }
 
-    /// The backward pass of [`expectation`](Self::expectation).
+    /// Adds the gradient of [`expectation`](Self::expectation) to that of the probabilities.
     pub(crate) fn through_expectation(&self, nodes: &mut [Node], g: &[f32], a: usize, bounds: (f64, f64)) {
         let count = nodes[a].cols;
         let Some(to) = self.summed_grad_of(nodes, a) else { return };

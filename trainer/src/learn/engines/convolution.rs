@@ -98,7 +98,7 @@ impl Tape {
         patches
     }
 
-    /// The backward pass of [`convolution`](Self::convolution).
+    /// Adds the gradients of weights, biases and input of [`convolution`](Self::convolution).
     pub(crate) fn through_convolution(
         &self,
         place: ConvPlace,

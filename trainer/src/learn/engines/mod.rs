@@ -1,7 +1,7 @@
 //! The two engines that run networks and losses. Two private traits hide from the learner which engine runs.
 //!
-//! * **Fused** ([`fused`]), on the CPU, for fully connected, convolutional and recurrent networks: forward, loss and backward in plain
-//!   memory that is used again, with the vector instructions that the processor has and no libtorch call and no allocation
+//! * **Fused** ([`fused`]), on the CPU, for fully connected, convolutional and recurrent networks: forward, loss and backward
+//!   in plain memory that is used again, with the vector instructions that the processor has and no libtorch call and no allocation
 //!   per row. Small networks spend most of libtorch's time on dispatch, not on
 //!   arithmetic.
 //! * **libtorch** ([`torch`]), for everything else: a GPU, losses over tensors.

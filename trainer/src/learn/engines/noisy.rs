@@ -4,7 +4,7 @@ use crate::base::Stream;
 use crate::learn::engines::places::{LayerPlace, NoisyPlace};
 use crate::learn::engines::tape::{Made, Node, Tape};
 
-/// Draws `n` numbers of factorised noise: the signed root of normal ones.
+/// Fills `to` with factorised noise: the signed roots of the sizes of normal numbers.
 fn draw(stream: &mut Stream, to: &mut [f32]) {
     to.iter_mut().for_each(|to| {
         let x: f32 = stream.normal();
@@ -40,7 +40,7 @@ impl Tape {
         self.push(Made::Noisy(NoisyPlace { layer: place, noise, drawn }), out, y, wants)
     }
 
-    /// The backward pass of [`noisy`](Self::noisy): the sizes of the noise get the gradient of the drawn parameters times the
+    /// Adds the gradients of the parameters and of the input of [`noisy`](Self::noisy): the sizes of the noise get the gradient of the drawn parameters times the
     /// noise.
     pub(crate) fn through_noisy(
         &self,
