@@ -357,8 +357,11 @@ fn time(run: &Run) -> Section {
 fn settings(run: &Run, known: &Known) -> String {
     let name = run.algorithm.as_deref().unwrap_or("the algorithm");
     let changed = match &known.changed {
-        None => "<p class=\"muted\">This program does not know the algorithm, and so not its defaults.</p>\n".into(),
-        Some(changed) if changed.is_empty() => format!("<p>Every setting is the default of {}.</p>\n", escape(name)),
+        None => "<p class=\"muted\">This program does not know the algorithm, and so not its defaults.</p>\n"
+            .into(),
+        Some(changed) if changed.is_empty() => {
+            format!("<p>Every setting is the default of {}.</p>\n", escape(name))
+        }
         Some(changed) => {
             let head = format!("differs from {name}'s defaults");
             let row = |c: &Changed| {
