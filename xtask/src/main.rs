@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         ["test"] => test::test(root, true),
         ["test", "--without", "ray"] => test::test(root, false),
         ["test", "--quick"] => test::quick(root),
-        ["wheel"] => wheel::wheel(root),
+        ["wheel"] => python::wheel_python(root).and_then(|python| wheel::wheel(root, &python)),
         ["outside"] => outside::outside(root, &mut steps::Steps::default()),
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
         ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),

@@ -1,18 +1,89 @@
-//! Python environments with given packages.
+//! The virtual environments of Python that the tests use.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::{self, JoinHandle};
 
 use crate::Result;
 use crate::steps::{self, read, write};
 
+/// The Pythons of `cargo xtask test`, which are made while cargo compiles: pip waits for the network most of the time.
+#[derive(Debug)]
+pub(crate) struct Pythons {
+    /// What the tests compare with.
+    pub(crate) test: Making,
+    /// Ray.
+    pub(crate) ray: Making,
+    /// What builds the Python package and what its tests compare with.
+    pub(crate) wheel: Making,
+}
+
+impl Pythons {
+    /// Begins to make all of them; Ray's only if it is asked for.
+    pub(crate) fn start(root: &Path, with_ray: bool) -> Self {
+        Self {
+            wheel: Making::start(root, wheel_python),
+            test: Making::start(root, test_python),
+            ray: if with_ray { Making::start(root, ray_python) } else { Making(None) },
+        }
+    }
+}
+
+/// A Python that a thread makes.
+#[derive(Debug)]
+pub(crate) struct Making(Option<JoinHandle<Result<PathBuf>>>);
+
+impl Making {
+    fn start(root: &Path, make: fn(&Path) -> Result<PathBuf>) -> Self {
+        let root = root.to_owned();
+        Self(Some(thread::spawn(move || make(&root))))
+    }
+
+    /// Waits for the Python and returns its path.
+    pub(crate) fn made(self) -> Result<PathBuf> {
+        let making = self.0.ok_or("this Python was not asked for")?;
+        making.join().map_err(|_| "the thread that made this Python panicked".to_owned())?
+    }
+}
+
+/// The Python of `target/wheel-venv`, made as `python/requirements-test.txt` says.
+pub(crate) fn wheel_python(root: &Path) -> Result<PathBuf> {
+    python_with(&root.join("python/requirements-test.txt"), &steps::built("wheel-venv", "")?, venv)
+}
+
+/// PAVLOV_TEST_PYTHON if it is set, or else the Python of `target/test-venv`, made as `.ci/requirements.txt` says.
+fn test_python(root: &Path) -> Result<PathBuf> {
+    if let Some(python) = env::var_os("PAVLOV_TEST_PYTHON") {
+        return Ok(python.into());
+    }
+    // With torch, so that an exported policy is loaded by the real one.
+    let make = |venv: &Path| {
+        let mut make = Command::new("bash");
+        make.arg(root.join("tests/python_with_torch.sh")).arg(venv);
+        make
+    };
+    python_with(&root.join(".ci/requirements.txt"), &steps::built("test-venv", "")?, make)
+}
+
+/// PAVLOV_TEST_RAY_PYTHON if it is set, or else the Python of `target/ray-venv`, made as `.ci/ray-requirements.txt` says.
+fn ray_python(root: &Path) -> Result<PathBuf> {
+    if let Some(python) = env::var_os("PAVLOV_TEST_RAY_PYTHON") {
+        return Ok(python.into());
+    }
+    python_with(&root.join(".ci/ray-requirements.txt"), &steps::built("ray-venv", "")?, venv)
+}
+
+/// An empty virtual environment.
+fn venv(directory: &Path) -> Command {
+    let mut make = Command::new("python3");
+    make.args(["-m", "venv", "--clear"]).arg(directory);
+    make
+}
+
 /// The Python of `venv` with these packages. It is made by `make` unless it has them.
-pub(crate) fn python_with(
-    requirements: &Path,
-    venv: &Path,
-    make: impl Fn(&Path) -> Command,
-) -> Result<PathBuf> {
+fn python_with(requirements: &Path, venv: &Path, make: impl Fn(&Path) -> Command) -> Result<PathBuf> {
     let wanted = read(requirements)?;
     let python = venv.join("bin/python");
     let installed = venv.join("requirements.txt");

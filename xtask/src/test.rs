@@ -1,25 +1,23 @@
 //! `cargo xtask test`: everything that CI runs, the quick checks first.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::Result;
 use crate::bench::stems;
 use crate::demo;
 use crate::outside::outside;
-use crate::python::python_with;
+use crate::python::Pythons;
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command};
 use crate::vector_code::no_masked_stores;
 use crate::wheel::wheel;
 
-/// What is off by default, with every backend of `storage`.
-const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure";
+/// What is off by default, with every backend of `storage`, for a machine without libtorch.
+const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure,doc-only";
 
-/// The build without libtorch.
-const LIGHT: &str =
-    "-p pavlov -p pavlov-trainer -p pavlov-algorithms --no-default-features --features pavlov/cli";
+/// The build without libtorch, and the Python package that is made of it.
+const LIGHT: &str = "-p pavlov -p pavlov-trainer -p pavlov-algorithms -p pavlov-python --no-default-features --features pavlov/cli";
 
 /// Runs all steps up to the first that fails.
 pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
@@ -27,30 +25,27 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         cargo_command(root, &arguments)
     };
+    let pythons = Pythons::start(root, with_ray);
     let mut steps = Steps::default();
-    steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
     steps.step("format", || format(root))?;
-    steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {FEATURES} -- -D warnings")))?;
+    steps.run("lints", &mut lints(root))?;
+    // As on docs.rs, and after the lints, which have looked at the same dependencies.
     steps.run(
         "documentation",
-        cargo(&format!("doc --workspace --no-deps --document-private-items {FEATURES}"))
+        without_libtorch(root, &format!("doc --workspace --no-deps --document-private-items {FEATURES}"))
             .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
-    // A path that does not exist: nothing may look for libtorch.
-    let without = |arguments: &str| {
-        let mut command = cargo(arguments);
-        command.env("LIBTORCH", root.join(".no-libtorch"));
-        command
-    };
-    steps.run("documentation without libtorch", &mut without("check --workspace --features doc-only"))?;
     steps.run(
         "lints of the build without libtorch",
-        &mut without(&format!("clippy {LIGHT} --all-targets -- -D warnings")),
+        &mut without_libtorch(root, &format!("clippy {LIGHT} --all-targets -- -D warnings")),
     )?;
     let tests = "test -p pavlov --no-default-features --features cli --test light";
-    steps.run("tests of the build without libtorch", &mut without(tests))?;
+    steps.run("tests of the build without libtorch", &mut without_libtorch(root, tests))?;
+    let python = steps.step("Python for the package", || pythons.wheel.made())?;
+    steps.step("Python package", || wheel(root, &python))?;
 
-    let python = steps.step("python", || test_python(root))?;
+    steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
+    let python = steps.step("Python", || pythons.test.made())?;
     steps.run(
         "tests",
         cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", &python),
@@ -61,7 +56,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     let tests = "test -p pavlov-envs --test tests --test allocations -- --ignored --skip child_ --skip long_";
     steps.run("tests of environments with Python", cargo(tests).env("PAVLOV_TEST_PYTHON", python))?;
     if with_ray {
-        let python = steps.step("python with Ray", || ray_python(root))?;
+        let python = steps.step("Python with Ray", || pythons.ray.made())?;
         // A cluster takes seconds of the whole machine.
         let mut ray = cargo(
             "test --workspace --features parquet,storage --test tests -- --ignored ray:: --skip ::child_ --test-threads 2",
@@ -85,7 +80,6 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     }
     outside(root, &mut steps)?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
-    steps.step("Python package", || wheel(root))?;
     steps.step("demo", || demo::demo(root, true))?;
     steps.step("vector code", no_masked_stores)?;
     steps.finish();
@@ -101,7 +95,7 @@ pub(crate) fn quick(root: &Path) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
     steps.step("format", || format(root))?;
-    steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {FEATURES} -- -D warnings")))?;
+    steps.run("lints", &mut lints(root))?;
     // The selection of the whole run, so that what is compiled here is used again there.
     steps.run("unit tests", &mut cargo("test --workspace --features parquet,storage --lib --bins"))?;
     steps.finish();
@@ -109,40 +103,25 @@ pub(crate) fn quick(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks the format of all packages, those outside the workspace too: a wrong space is found in seconds and not after
+/// The lints of everything in the workspace. They need no libtorch, so they do not wait for its wrapper in C++.
+fn lints(root: &Path) -> Command {
+    without_libtorch(root, &format!("clippy --workspace --all-targets {FEATURES} -- -D warnings"))
+}
+
+/// `cargo ARGUMENTS` where nothing may look for libtorch: its path does not exist.
+fn without_libtorch(root: &Path, arguments: &str) -> Command {
+    let mut command = cargo_command(root, &arguments.split(' ').collect::<Vec<_>>());
+    command.env("LIBTORCH", root.join(".no-libtorch"));
+    command
+}
+
+/// Checks the format of all packages, the one outside the workspace too: a wrong space is found in seconds and not after
 /// everything else.
 fn format(root: &Path) -> Result<()> {
-    for package in ["", "adapters/gymnasium-rs", "python"] {
+    for package in ["", "adapters/gymnasium-rs"] {
         steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
     }
     Ok(())
-}
-
-/// PAVLOV_TEST_PYTHON if it is set, or else the Python of `target/test-venv`, made as `.ci/requirements.txt` says.
-fn test_python(root: &Path) -> Result<PathBuf> {
-    if let Some(python) = env::var_os("PAVLOV_TEST_PYTHON") {
-        return Ok(python.into());
-    }
-    // With torch, so that an exported policy is loaded by the real one.
-    let make = |venv: &Path| {
-        let mut make = Command::new("bash");
-        make.arg(root.join("tests/python_with_torch.sh")).arg(venv);
-        make
-    };
-    python_with(&root.join(".ci/requirements.txt"), &steps::built("test-venv", "")?, make)
-}
-
-/// PAVLOV_TEST_RAY_PYTHON if it is set, or else the Python of `target/ray-venv`, made as `.ci/ray-requirements.txt` says.
-fn ray_python(root: &Path) -> Result<PathBuf> {
-    if let Some(python) = env::var_os("PAVLOV_TEST_RAY_PYTHON") {
-        return Ok(python.into());
-    }
-    let make = |venv: &Path| {
-        let mut make = Command::new("python3");
-        make.args(["-m", "venv", "--clear"]).arg(venv);
-        make
-    };
-    python_with(&root.join(".ci/ray-requirements.txt"), &steps::built("ray-venv", "")?, make)
 }
 
 /// Lints, tests and trains with `adapters/gymnasium-rs`, which has a lock file of its own.

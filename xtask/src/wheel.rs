@@ -1,4 +1,4 @@
-//! The Python package of `python/`: its wheel, installed into a Python of its own and tested there.
+//! The Python package of `python/`: its wheel, installed and tested.
 
 use std::fs;
 use std::io;
@@ -6,23 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
-use crate::python::python_with;
-use crate::steps::{self, cargo_command};
+use crate::steps;
 
-/// Lints, builds and installs the wheel, checks its types and runs its tests.
-pub(crate) fn wheel(root: &Path) -> Result<()> {
+/// Builds the wheel, installs it for that Python, checks its types and runs its tests.
+pub(crate) fn wheel(root: &Path, python: &Path) -> Result<()> {
     let package = root.join("python");
     let target = steps::built("", "")?;
-    let lints = ["clippy", "--quiet", "--locked", "--all-targets", "--", "-D", "warnings"];
-    steps::run(cargo_command(&package, &lints).env("CARGO_TARGET_DIR", &target))?;
-    let venv = steps::built("wheel-venv", "")?;
-    let make = |venv: &Path| {
-        let mut make = Command::new("python3");
-        make.args(["-m", "venv", "--clear"]).arg(venv);
-        make
-    };
-    let python = python_with(&package.join("requirements-test.txt"), &venv, make)?;
-    let program = |name: &str| Command::new(venv.join("bin").join(name));
+    let program = |name: &str| Command::new(python.with_file_name(name));
 
     let wheels = steps::fresh("wheels", "")?;
     let mut build = program("maturin");
@@ -31,7 +21,7 @@ pub(crate) fn wheel(root: &Path) -> Result<()> {
         .args(["build", "--quiet", "--locked", "--profile", "dev", "--compatibility", "linux", "--out"])
         .arg(&wheels);
     steps::run(build.current_dir(&package).env("CARGO_TARGET_DIR", &target))?;
-    let mut install = Command::new(&python);
+    let mut install = Command::new(python);
     install.args([
         "-m",
         "pip",
