@@ -1,7 +1,9 @@
 //! `cargo xtask test`: everything that CI runs, the quick checks first.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use serde_json::Value;
 
 use crate::Result;
 use crate::bench::stems;
@@ -15,6 +17,9 @@ use crate::wheel::wheel;
 
 /// What is off by default, with every backend of `storage`, for a machine without libtorch.
 const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure,doc-only";
+
+/// All that has tests in Rust.
+const WHOLE: &str = "--workspace --exclude pavlov-python --features parquet,storage";
 
 /// The build without libtorch, and the Python package that is made of it.
 const LIGHT: &str = "-p pavlov -p pavlov-trainer -p pavlov-algorithms -p pavlov-python --no-default-features --features pavlov/cli";
@@ -39,36 +44,38 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
         "lints of the build without libtorch",
         &mut without_libtorch(root, &format!("clippy {LIGHT} --all-targets -- -D warnings")),
     )?;
-    let tests = "test -p pavlov --no-default-features --features cli --test light";
+    // With the Python package, whose wheel is made of the same compiled crates.
+    let tests = "test -p pavlov -p pavlov-python --no-default-features --features pavlov/cli --test light";
     steps.run("tests of the build without libtorch", &mut without_libtorch(root, tests))?;
     let python = steps.step("Python for the package", || pythons.wheel.made())?;
     steps.step("Python package", || wheel(root, &python))?;
 
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
     let python = steps.step("Python", || pythons.test.made())?;
-    steps.run(
-        "tests",
-        cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", &python),
-    )?;
-    // Tests whose names begin with `child_` are parts of others, and those with `long_` take minutes.
-    // They start its examples, which `--test` alone does not build.
-    steps.run("examples of environments", &mut cargo("build -p pavlov-envs --examples"))?;
-    let tests = "test -p pavlov-envs --test tests --test allocations -- --ignored --skip child_ --skip long_";
-    steps.run("tests of environments with Python", cargo(tests).env("PAVLOV_TEST_PYTHON", python))?;
+    steps.run("tests", cargo(&format!("test {WHOLE}")).env("PAVLOV_TEST_PYTHON", &python))?;
+    // Tests of environments start their examples, which are built with the whole workspace, as the tests: another
+    // selection has other features, and much is compiled again.
+    steps.run("examples, built", &mut cargo(&format!("build {WHOLE} --examples")))?;
+    steps.step("tests of environments with Python", || {
+        for name in ["tests", "allocations"] {
+            let mut test = Command::new(test_program(root, "envs", name)?);
+            // Tests whose names begin with `child_` are parts of others, and those with `long_` take minutes.
+            test.args(["--ignored", "--skip", "child_", "--skip", "long_"]);
+            steps::run(test.current_dir(root.join("envs")).env("PAVLOV_TEST_PYTHON", &python))?;
+        }
+        Ok(())
+    })?;
     if with_ray {
         let python = steps.step("Python with Ray", || pythons.ray.made())?;
         // A cluster takes seconds of the whole machine.
-        let mut ray = cargo(
-            "test --workspace --features parquet,storage --test tests -- --ignored ray:: --skip ::child_ --test-threads 2",
-        );
+        let mut ray =
+            cargo(&format!("test {WHOLE} --test tests -- --ignored ray:: --skip ::child_ --test-threads 2"));
         steps.run("tests with Ray", ray.env("PAVLOV_TEST_RAY_PYTHON", python))?;
     } else {
         println!(
             "== LEFT OUT: the tests with Ray (--without ray); nothing says that workers on a cluster and trials of Ray Tune work\n"
         );
     }
-    // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.
-    steps.run("examples", &mut cargo("build --workspace --features parquet,storage --examples"))?;
     let results = steps::fresh("examples", "results")?;
     for folder in ["examples", "tune/examples"] {
         for example in stems(&root.join(folder), "rs")? {
@@ -97,7 +104,7 @@ pub(crate) fn quick(root: &Path) -> Result<()> {
     steps.step("format", || format(root))?;
     steps.run("lints", &mut lints(root))?;
     // The selection of the whole run, so that what is compiled here is used again there.
-    steps.run("unit tests", &mut cargo("test --workspace --features parquet,storage --lib --bins"))?;
+    steps.run("unit tests", &mut cargo(&format!("test {WHOLE} --lib --bins")))?;
     steps.finish();
     println!("Format, lints and unit tests only: `cargo xtask test` runs everything");
     Ok(())
@@ -122,6 +129,21 @@ fn format(root: &Path) -> Result<()> {
         steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
     }
     Ok(())
+}
+
+/// The program of the integration tests `name` of the package in `folder`, as the step "tests" built it.
+fn test_program(root: &Path, folder: &str, name: &str) -> Result<PathBuf> {
+    let arguments = format!("test {WHOLE} --quiet --no-run --message-format json --test {name}");
+    let built =
+        steps::output_of(&mut cargo_command(root, &arguments.split(' ').collect::<Vec<_>>()))?;
+    let manifest = root.join(folder).join("Cargo.toml");
+    built
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["manifest_path"].as_str() == manifest.to_str())
+        .filter(|message| message["target"]["name"] == name)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .ok_or_else(|| format!("cargo built no tests {name} of {}", manifest.display()))
 }
 
 /// Lints, tests and trains with `adapters/gymnasium-rs`, which has a lock file of its own.

@@ -1,7 +1,9 @@
 //! The copies of an environment that are handed to a wrapper named in settings.
 
 use super::{AnyWrapper, WrappedVector, Wrapper};
-use crate::{AnyVectorEnv, DType, Element, Error, Result, Space, TypedVectorEnv};
+use crate::{
+    AnyVectorEnv, DType, Element, Error, Result, Space, TypedVectorEnv, contract::forward::forward_to,
+};
 
 /// Copies of an environment, as the closure given to [`register_wrapper`](crate::register_wrapper) gets them to put a
 /// wrapper around them.
@@ -92,9 +94,38 @@ impl CopiesToWrap {
     /// has other scalar types.
     pub fn wrapped_typed<O: Element, A: Element, W: Wrapper<O, A>>(
         self,
-        make: impl FnMut() -> Result<W>,
+        mut make: impl FnMut() -> Result<W>,
+    ) -> Result<Box<dyn AnyVectorEnv>> {
+        self.wrapped_boxed::<O, A, W::Obs, W::Act>(&mut || Ok(Boxed(Box::new(make()?))))
+    }
+
+    /// The vector environment is compiled for each choice of scalar types and not for each wrapper, which would take as long
+    /// to compile as a quarter of this crate.
+    fn wrapped_boxed<O: Element, A: Element, P: Element, B: Element>(
+        self,
+        make: &mut dyn FnMut() -> Result<Boxed<O, A, P, B>>,
     ) -> Result<Box<dyn AnyVectorEnv>> {
         let copies = TypedVectorEnv::<O, A>::new(self.copies)?;
         Ok(Box::new(WrappedVector::new(copies, make)?.named(&self.name)))
+    }
+}
+
+/// A wrapper whose type is known by its scalar types alone.
+struct Boxed<O, A, P, B>(Box<dyn Wrapper<O, A, Obs = P, Act = B>>);
+
+impl<O: Element, A: Element, P: Element, B: Element> Wrapper<O, A> for Boxed<O, A, P, B> {
+    type Obs = P;
+    type Act = B;
+
+    forward_to! {
+        0:
+        fn observation_space(&mut self, inner: &Space) -> Result<Space>;
+        fn action_space(&mut self, inner: &Space) -> Result<Space>;
+        fn reset(&mut self, seed: Option<u64>);
+        fn observation(&mut self, inner: &[O], obs: &mut [P]) -> Result<()>;
+        fn action(&mut self, action: &[B], inner: &mut [A]) -> Result<()>;
+        fn reward(&mut self, reward: f64) -> f64;
+        fn save_state(&self) -> Vec<u8>;
+        fn load_state(&mut self, state: &[u8]) -> Result<()>;
     }
 }

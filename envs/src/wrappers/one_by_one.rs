@@ -6,7 +6,9 @@ use super::{
     copies_to_wrap::with_scalars,
     one_copy::OneCopy,
 };
-use crate::{AnyVectorEnv, DType, Element, Env, Error, Result, SyncVectorEnv};
+use crate::{
+    AnyVectorEnv, DType, Element, Env, Error, Result, Step, SyncVectorEnv, contract::forward::forward_to,
+};
 
 /// Lets the vector truncate episodes itself if it can; otherwise puts a [`TimeLimit`] around each copy.
 pub(super) fn time_limit(
@@ -110,6 +112,35 @@ fn one_by_one<O: Element, A: Element, E: Env>(
     mut wrap: impl FnMut(OneCopy<O, A>) -> Result<E>,
 ) -> Result<Box<dyn AnyVectorEnv>> {
     let mut first = Some(first);
-    let next = || wrap(OneCopy::new(first.take().map_or_else(|| make(1), Ok)?));
+    let mut next = || {
+        let copy = wrap(OneCopy::new(first.take().map_or_else(|| make(1), Ok)?))?;
+        Ok(Boxed { env: Box::new(copy) as Box<dyn Env<Obs = _, Act = _>> })
+    };
+    vector_of(env, num_envs, &mut next)
+}
+
+/// The vector environment is compiled for each choice of scalar types, and not for each wrapper.
+fn vector_of<O: Element, A: Element>(
+    env: &str,
+    num_envs: usize,
+    next: &mut dyn FnMut() -> Result<Boxed<O, A>>,
+) -> Result<Box<dyn AnyVectorEnv>> {
     Ok(Box::new(SyncVectorEnv::new(num_envs, next)?.named(env)))
+}
+
+/// A copy with a wrapper around it, whose type is known by its scalar types alone.
+struct Boxed<O, A> {
+    env: Box<dyn Env<Obs = O, Act = A>>,
+}
+
+impl<O: Element, A: Element> Env for Boxed<O, A> {
+    type Obs = O;
+    type Act = A;
+
+    forward!(observation_space, action_space, max_episode_steps, action_mask, set_task, info, render, state);
+    forward_to! {
+        env:
+        fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()>;
+        fn step(&mut self, action: &[A], obs: &mut [O]) -> Result<Step>;
+    }
 }
