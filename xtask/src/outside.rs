@@ -52,7 +52,14 @@ impl Outside {
 
     /// Builds the programs and runs each to its end.
     fn run(&self) -> Result<()> {
+        // The checkout's own settings for C++ and C, so that what `cargo xtask demo` compiles is used again.
+        let settings = ["torch-sys.opt-level=1", "zstd-sys.opt-level=0"];
         let mut build = cargo_command(&self.package, &["build", "--quiet", "--release"]);
+        build.args(
+            settings
+                .iter()
+                .flat_map(|setting| ["--config".to_owned(), format!("profile.release.package.{setting}")]),
+        );
         clear(&mut build).env("CARGO_TARGET_DIR", steps::built("", "")?);
         for name in ["CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
             build.envs(env::var_os(name).map(|value| (name, value)));

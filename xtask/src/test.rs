@@ -134,8 +134,7 @@ fn format(root: &Path) -> Result<()> {
 /// The program of the integration tests `name` of the package in `folder`, as the step "tests" built it.
 fn test_program(root: &Path, folder: &str, name: &str) -> Result<PathBuf> {
     let arguments = format!("test {WHOLE} --quiet --no-run --message-format json --test {name}");
-    let built =
-        steps::output_of(&mut cargo_command(root, &arguments.split(' ').collect::<Vec<_>>()))?;
+    let built = steps::output_of(&mut cargo_command(root, &arguments.split(' ').collect::<Vec<_>>()))?;
     let manifest = root.join(folder).join("Cargo.toml");
     built
         .lines()
