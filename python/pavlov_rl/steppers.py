@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from .errors import ConfigError
@@ -70,6 +70,9 @@ class Stepper:
     def _action(self, row: Array) -> Any:
         return member(self.action_space, row)
 
+    def _write_row(self, obs: Any, row: Array) -> None:
+        write_row(self.observation_space, obs, row)
+
     def _told(self) -> tuple[Array, Array, Array, Array, Array]:
         return self._obs.ravel(), self._final_obs.ravel(), self._rewards, self._terminated, self._truncated
 
@@ -102,7 +105,7 @@ class EnvStepper(Stepper):
     def reset(self, seeds: Sequence[int] | None) -> Array:
         for copy, env in enumerate(self.envs):
             obs, _ = env.reset(seed=self._seed(seeds, copy))
-            write_row(self.observation_space, obs, self._obs[copy])
+            self._write_row(obs, self._obs[copy])
         return self._obs.ravel()
 
     def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
@@ -112,10 +115,10 @@ class EnvStepper(Stepper):
             obs, reward, terminated, truncated, info = env.step(self._action(rows[copy]))
             self._rewards[copy], self._terminated[copy], self._truncated[copy] = reward, terminated, truncated
             if terminated or truncated:
-                write_row(self.observation_space, obs, self._final_obs[copy])
+                self._write_row(obs, self._final_obs[copy])
                 info = {**info, "terminal_observation": obs, "TimeLimit.truncated": truncated and not terminated}
                 obs, _ = env.reset(seed=self._seed(seeds, copy))
-            write_row(self.observation_space, obs, self._obs[copy])
+            self._write_row(obs, self._obs[copy])
             infos.append(info)
         if self._steps is not None:
             dones = self._terminated | self._truncated
@@ -135,13 +138,15 @@ class VectorStepper(Stepper):
         self.vector = vector
         self.num_envs = vector.num_envs
         self.observation_space, self.action_space = vector.single_observation_space, vector.single_action_space
-        mode = vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self._mode = AutoresetMode(mode)
-        if self._mode == AutoresetMode.NEXT_STEP:
+        mode = AutoresetMode(vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        # These two reset the copies that they are told to, whatever their mode.
+        resets_some = isinstance(vector.unwrapped, (SyncVectorEnv, AsyncVectorEnv))
+        if mode == AutoresetMode.NEXT_STEP and not resets_some:
             problem = "the vector resets copies in the step after the end of an episode (`AutoresetMode.NEXT_STEP`)"
             raise ConfigError(
                 f"{problem}, in which nothing can be learned; make it with `autoreset_mode=AutoresetMode.SAME_STEP`"
             )
+        self._has_reset = mode == AutoresetMode.SAME_STEP
         self._prepare()
 
     def reset(self, seeds: Sequence[int] | None) -> Array:
@@ -157,7 +162,7 @@ class VectorStepper(Stepper):
         obs, rewards, terminated, truncated, infos = self.vector.step(batched)
         self._rewards[:], self._terminated[:], self._truncated[:] = rewards, terminated, truncated
         ended = np.flatnonzero(self._terminated | self._truncated)
-        if len(ended) and self._mode == AutoresetMode.SAME_STEP:
+        if len(ended) and self._has_reset:
             for copy in ended:
                 write_row(self.observation_space, infos["final_obs"][copy], self._final_obs[copy])
         elif len(ended):

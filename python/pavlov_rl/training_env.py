@@ -14,10 +14,12 @@ from .common.monitor import Monitor
 from .common.vec_env.base_vec_env import VecEnv
 from .common.vec_env.dummy_vec_env import DummyVecEnv
 from .common.vec_env.native_vec_env import NativeVecEnv
+from .common.vec_env.stepped_vec_env import SteppedVecEnv
 from .envs import Env as NativeEnv
 from .envs import VectorEnv as NativeVector
 from .errors import ConfigError, NotFoundError
 from .settings import encode as encode_config
+from .shared_policy import AgentsStepper, is_parallel_env, refuse_aec
 from .spaces import Space, decode, encode
 from .steppers import EnvStepper, Stepper, VecEnvStepper, VectorStepper
 
@@ -65,6 +67,10 @@ class TrainingEnv:
             if isinstance(self.stepper, EnvStepper):
                 envs = list(self.stepper.envs)
                 self.face = DummyVecEnv([lambda env=env: env for env in envs])  # type: ignore[misc]
+            elif isinstance(self.stepper, VectorStepper):
+                self.face = SteppedVecEnv(self.stepper, self.stepper.vector)
+            elif isinstance(self.stepper, AgentsStepper):
+                self.face = SteppedVecEnv(self.stepper, self.stepper.env)
             else:
                 self.face = NativeVecEnv(self.id, self.num_envs, self.config)
         return self.face
@@ -94,6 +100,12 @@ def resolve(env: Any) -> TrainingEnv:
         return _in_python(VecEnvStepper(env), _name(env), env)
     if callable(env) and not hasattr(env, "step"):
         return resolve(env())
+    refuse_aec(env)
+    if is_parallel_env(env):
+        stepper = AgentsStepper(env)
+        found = _in_python(stepper, str(env.metadata.get("name", type(env).__name__)), None)
+        found.says += f": one policy acts for its {stepper.num_envs} agents, and each counts as a copy"
+        return found
     module = type(env).__module__.split(".")[0]
     if module == "gym" or hasattr(env, "step"):
         problem = f"the environment is of {type(env).__module__}.{type(env).__name__}, no `gymnasium.Env`"

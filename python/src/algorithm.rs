@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use serde_json::Value;
 
 use crate::between::Between;
+use crate::command::start_workers_with_python;
 use crate::fault::{Fault, Result, guarded, raised};
 use crate::fork::{is_forked, refuse_after_fork};
 use crate::session::{Asked, act, actions_array};
@@ -164,6 +165,7 @@ impl NativeAlgorithm {
             Some(told) => self::in_python(told.clone(), between.clone()),
         };
         refuse_after_fork().map_err(|fault| raised(py, fault))?;
+        start_workers_with_python(py)?;
         let made = py.detach(|| guarded(|| make(algorithm, creator, settings, logdir)));
         let (run, observations, actions, dtypes) =
             made.map_err(|fault| between.take_raised().unwrap_or_else(|| raised(py, fault)))?;

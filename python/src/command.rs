@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
 use pavlov::tune::loggers::{Logger, TensorBoardLogger};
+use pavlov::tune::processes::{rollout_main, set_child_command};
 use pavlov::tune::{Metrics, checkpoint};
 use pavlov::{presets, registry};
 use pyo3::prelude::*;
@@ -19,6 +20,22 @@ pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     let code = py.detach(|| pavlov::cli::main_from(arguments));
     // An `ExitCode` does not say its number.
     (0..=u8::MAX).find(|number| code == ExitCode::from(*number)).unwrap_or(1)
+}
+
+/// Says how rollout workers in processes are started: by this Python, whose process then calls [`rollout_worker`].
+pub(crate) fn start_workers_with_python(py: Python<'_>) -> PyResult<()> {
+    let python: OsString = py.import("sys")?.getattr("executable")?.extract()?;
+    let program = "from pavlov_rl._native import rollout_worker; rollout_worker()";
+    set_child_command([python, "-c".into(), program.into()]);
+    // This is no worker, so the call only says which algorithms have workers.
+    rollout_main(registry::trainable);
+    Ok(())
+}
+
+/// Runs a rollout worker in this process, and ends the process with it.
+#[pyfunction]
+pub(crate) fn rollout_worker(py: Python<'_>) {
+    py.detach(|| rollout_main(registry::trainable));
 }
 
 /// The settings of a preset, in JSON.

@@ -56,6 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(command::latest_checkpoint, module)?)?;
     module.add_function(wrap_pyfunction!(command::preset, module)?)?;
+    module.add_function(wrap_pyfunction!(command::rollout_worker, module)?)?;
     module.add_function(wrap_pyfunction!(weights::weights_of, module)?)?;
     module.add_function(wrap_pyfunction!(specs, module)?)?;
     module.add_function(wrap_pyfunction!(multi_agent_specs, module)?)

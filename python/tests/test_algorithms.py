@@ -265,3 +265,22 @@ def test_a_forked_process_is_refused_instead_of_waiting_for_threads_that_it_does
     os.waitpid(child, 0)
     assert len(told) == 2 and all("spawn" in line for line in told), told
     model.learn(64)
+
+
+def test_workers_in_processes_give_the_bits_of_workers_in_threads():
+    def weights(workers):
+        # A script, as its process must not run again in each worker.
+        program = (
+            "import hashlib, sys; from pavlov_rl import PPO; print('started')\n"
+            "model = PPO('MlpPolicy', 'CartPole-v1', n_steps=64, n_epochs=1, seed=3, settings={'workers': sys.argv[1]})\n"
+            "model.learn(512)\n"
+            "found = model.get_parameters()['policy']\n"
+            "print(hashlib.sha256(b''.join(found[name].tobytes() for name in sorted(found))).hexdigest())"
+        )
+        done = subprocess.run([sys.executable, "-c", program, workers], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    threads, processes = weights("threads:2"), weights("procs:2")
+    assert threads[0] == "started" and len(threads) == 2
+    assert processes == threads

@@ -112,8 +112,10 @@ def test_vectors_of_gymnasium_are_learned_on():
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
     envs = gymnasium.vector.SyncVectorEnv([Corridor, Corridor], autoreset_mode=mode)
     assert PPO("MlpPolicy", envs, **SMALL).learn(128).num_timesteps == 128
+    # A vector in one piece, which cannot be told to reset some copies.
+    poles = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point")
     with pytest.raises(ValueError, match="SAME_STEP"):
-        PPO("MlpPolicy", gymnasium.vector.SyncVectorEnv([Corridor]), **SMALL)
+        PPO("MlpPolicy", poles, **SMALL)
 
 
 def test_normalised_statistics_are_saved_and_loaded(tmp_path):

@@ -1,4 +1,5 @@
-"""What tests/ray/tune.rs asks of Ray Tune: `python tune.py WHAT HOME`, with pavlov_tune.py in the folder HOME."""
+"""What tests/ray/tune.rs asks of Ray Tune: `python tune.py WHAT HOME`. It tests `pavlov_tune.py` of the folder HOME, or
+the package `pavlov_rl` if there is none."""
 
 import json
 import os
@@ -15,9 +16,14 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1"
 
 import ray
-from pavlov_tune import Pavlov
 from ray import tune
 from ray.tune.schedulers import AsyncHyperBandScheduler, PopulationBasedTraining
+
+if (home / "pavlov_tune.py").exists():
+    from pavlov_tune import Pavlov
+else:
+    # The trainable of the Python package, which trains in the trial's own process.
+    from pavlov_rl.tune import Trainable as Pavlov
 
 LR = "info/learner/default_policy/learner_stats/cur_lr"
 SPACE = {

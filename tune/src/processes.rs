@@ -6,5 +6,6 @@
 pub use crate::executor::{
     Body, ChildCommand, RayActor, RayEngine, RolloutProcess, Secret, WorkerGroup, WorkerGroupSetup,
     WorkerPlace, experiment_of_trial, listen, listen_here, meet, panic_text, rollout_command, rollout_main,
+    set_child_command,
 };
 pub use crate::held_folder::HeldFolder;

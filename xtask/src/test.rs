@@ -13,7 +13,7 @@ use crate::python::Pythons;
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command};
 use crate::vector_code::no_masked_stores;
-use crate::wheel::wheel;
+use crate::wheel::{wheel, wheel_in_ray};
 
 /// What is off by default, with every backend of `storage`, for a machine without libtorch.
 const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure,doc-only";
@@ -70,7 +70,8 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
         // A cluster takes seconds of the whole machine.
         let mut ray =
             cargo(&format!("test {WHOLE} --test tests -- --ignored ray:: --skip ::child_ --test-threads 2"));
-        steps.run("tests with Ray", ray.env("PAVLOV_TEST_RAY_PYTHON", python))?;
+        steps.run("tests with Ray", ray.env("PAVLOV_TEST_RAY_PYTHON", &python))?;
+        steps.step("the Python package in Ray Tune", || wheel_in_ray(root, &python))?;
     } else {
         println!(
             "== LEFT OUT: the tests with Ray (--without ray); nothing says that workers on a cluster and trials of Ray Tune work\n"

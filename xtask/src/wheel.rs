@@ -21,6 +21,29 @@ pub(crate) fn wheel(root: &Path, python: &Path) -> Result<()> {
         .args(["build", "--quiet", "--locked", "--profile", "dev", "--compatibility", "linux", "--out"])
         .arg(&wheels);
     steps::run(build.current_dir(&package).env("CARGO_TARGET_DIR", &target))?;
+    install(python, &wheels)?;
+
+    steps::run(program("mypy").current_dir(&package).arg("--cache-dir").arg(target.join("mypy")))?;
+    // Beside the checkout, so that the installed package is meant and not its sources.
+    steps::run(program("stubtest").arg("pavlov_rl._native").current_dir(&wheels))?;
+    steps::run(program("pytest").args(["-q", "-p", "no:cacheprovider"]).arg(package.join("tests")))
+}
+
+/// Lets Ray Tune train the trainable of the package, whose wheel was built.
+pub(crate) fn wheel_in_ray(root: &Path, python: &Path) -> Result<()> {
+    install(python, &steps::built("wheels", "")?)?;
+    for what in ["asha", "pbt", "refused"] {
+        let home = steps::fresh("wheel-in-ray", what)?;
+        fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+        let mut tune = Command::new(python);
+        tune.arg(root.join("tests/ray/tune.py")).arg(what).arg(&home);
+        steps::run(tune.env("PAVLOV", steps::built("debug", "pavlov")?).env_remove("RAY_ADDRESS"))?;
+    }
+    Ok(())
+}
+
+/// Installs the only wheel in `wheels`.
+fn install(python: &Path, wheels: &Path) -> Result<()> {
     let mut install = Command::new(python);
     install.args([
         "-m",
@@ -31,12 +54,7 @@ pub(crate) fn wheel(root: &Path, python: &Path) -> Result<()> {
         "--no-deps",
         "--force-reinstall",
     ]);
-    steps::run(install.arg(only_file(&wheels)?))?;
-
-    steps::run(program("mypy").current_dir(&package).arg("--cache-dir").arg(target.join("mypy")))?;
-    // Beside the checkout, so that the installed package is meant and not its sources.
-    steps::run(program("stubtest").arg("pavlov_rl._native").current_dir(&wheels))?;
-    steps::run(program("pytest").args(["-q", "-p", "no:cacheprovider"]).arg(package.join("tests")))
+    steps::run(install.arg(only_file(wheels)?))
 }
 
 /// The only file of a directory.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
@@ -30,6 +31,29 @@ const OURS: &str = "PAVLOV_SETS_THREADS";
 /// Environment variables with which math libraries limit their number of threads.
 const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"];
 
+/// Program and first arguments of child processes, if they are not those of this process.
+static COMMAND: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Sets the program and the arguments with which this process starts its children, such as rollout workers. The default is its
+/// own executable with its own arguments, which is wrong in an interpreter that runs a script of the user's. The program
+/// must call [`rollout_main`](super::rollout_main). Later calls change nothing.
+pub fn set_child_command(command: impl IntoIterator<Item = OsString>) {
+    COMMAND.get_or_init(|| command.into_iter().collect());
+}
+
+/// Returns the program that starts a child, with its arguments.
+fn program() -> Result<Command> {
+    if let Some([program, arguments @ ..]) = COMMAND.get().map(Vec::as_slice) {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        return Ok(command);
+    }
+    let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
+    let mut command = Command::new(executable);
+    command.args(env::args_os().skip(1));
+    Ok(command)
+}
+
 /// Makes the command for a child on this machine, see [`command_anywhere`].
 ///
 /// `socket` becomes the child's standard input. Drop the command after `spawn`, so that only the child holds the
@@ -46,12 +70,11 @@ pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: u
 /// `role` is one of [`ROLES`] and `name` the name of the trainable. `num_threads` is the child's share of the cores,
 /// unless the user's environment sets the number of threads.
 pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Result<Command> {
-    let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
-    let mut command = Command::new(executable);
+    let mut command = program()?;
     ROLES.iter().for_each(|role| _ = command.env_remove(role));
     // The variable is meant for an actor's own child, not for processes that the child starts.
     command.env_remove(NODE);
-    command.args(env::args_os().skip(1)).env(role, name);
+    command.env(role, name);
     let ours = env::var(OURS).unwrap_or_default();
     let set =
         |variable: &&str| env::var_os(*variable).is_none() || ours.split(',').any(|our| our == *variable);

@@ -24,7 +24,7 @@ mod worker_group;
 
 pub(crate) use actor::in_full;
 pub use actor::panic_text;
-pub use child::{Body, ChildCommand, experiment_of_trial};
+pub use child::{Body, ChildCommand, experiment_of_trial, set_child_command};
 pub use meeting::{Secret, listen, listen_here, meet};
 pub(crate) use processes::ProcessExecutor;
 pub use processes::{child_main, rollout_main};
