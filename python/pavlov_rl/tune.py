@@ -65,10 +65,9 @@ class Trainable(tune.Trainable):
 
     @classmethod
     def default_resource_request(cls, config: dict[str, Any]) -> Any:
-        """A core for learning, and one for each worker."""
-        layers = json.loads(_read(config)[2])
-        workers = [values["num_workers"] for _, values in layers if "num_workers" in values]
-        return tune.PlacementGroupFactory([{"CPU": 1 + (workers[-1] if workers else 0)}])
+        """What the settings ask for: all of it on one machine, as workers are threads or processes of the trial."""
+        algorithm, env, layers = _read(config)
+        return tune.PlacementGroupFactory([json.loads(_native.resources(algorithm, env.id, layers))])
 
 
 def _read(config: dict[str, Any]) -> tuple[str, TrainingEnv, str]:

@@ -319,6 +319,20 @@ impl NativeAlgorithm {
     }
 }
 
+/// The resources that a trial with these layers of settings needs, in JSON: their amounts by name.
+#[pyfunction]
+pub(crate) fn resources(py: Python<'_>, algorithm: &str, env: &str, settings: &str) -> PyResult<String> {
+    let needed = guarded(|| {
+        let entry = registry::algorithm(algorithm)?;
+        let config = entry.resolve(layers(settings)?)?.config;
+        let trainable = entry.as_trainable(EnvCreator::from(env), Config::new());
+        let needed = trainable.resources(&config)?.required();
+        serde_json::to_string(&needed)
+            .map_err(|error| Fault::config(format!("the resources cannot be told: {error}")))
+    });
+    needed.map_err(|fault| raised(py, fault))
+}
+
 /// Builds the run; also returns the spaces of its environment and the scalar types.
 fn make(
     algorithm: &str,

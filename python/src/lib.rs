@@ -52,6 +52,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<algorithm::NativeAlgorithm>()?;
     module.add_class::<session::NativePolicy>()?;
     module.add_class::<command::NativeEvents>()?;
+    module.add_function(wrap_pyfunction!(algorithm::resources, module)?)?;
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(command::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(command::latest_checkpoint, module)?)?;
