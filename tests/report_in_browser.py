@@ -19,7 +19,7 @@ from PyQt6.QtWebEngineCore import QWebEnginePage, QWebEngineUrlRequestIntercepto
 from PyQt6.QtWebEngineWidgets import QWebEngineView  # noqa: E402
 from PyQt6.QtWidgets import QApplication  # noqa: E402
 
-# What a reader does: the values at a place, a line hidden, the other axis, a column sorted, a search, the episode moved.
+# What a reader does: the values at a place, a part of the plot alone, a line hidden, the other axis, a column sorted, a search, the episode moved.
 USE = """(() => {
   const all = what => [...document.querySelectorAll(what)], seen = {};
   seen.curves = all("svg path.line").filter(p => p.getAttribute("d")).length;
@@ -32,6 +32,14 @@ USE = """(() => {
     seen.values = values ? values.innerText : null;
     svg.dispatchEvent(new PointerEvent("pointerleave"));
     seen.values_leave = values ? values.hidden : null;
+    const line = svg.querySelector("path.line[data-name]"), whole = line.getAttribute("d");
+    const at = (event, share) => svg.dispatchEvent(new PointerEvent(event, {clientX: box.left + box.width * share, clientY: box.top + 50}));
+    at("pointermove", 0.3); at("pointerdown", 0.3); at("pointermove", 0.5); at("pointerup", 0.5);
+    seen.zoomed = line.getAttribute("d") !== whole && line.getAttribute("clip-path").startsWith("url");
+    seen.ticks = [...svg.querySelectorAll("text.tick")].filter(t => t.style.display !== "none").map(t => t.textContent);
+    svg.dispatchEvent(new MouseEvent("dblclick"));
+    seen.zoomed_back = line.getAttribute("d") === whole && line.getAttribute("clip-path") === "none";
+    at("pointerleave", 0.5);
     const name = svg.querySelector("text.end[role=button]");
     if (name) {
       name.dispatchEvent(new MouseEvent("click", {bubbles: true}));

@@ -161,6 +161,7 @@ fn pages_work_in_a_browser() {
             (&seen["svgs_without_words"], &seen["wide"], &seen["handlers"]),
             (&json!(0), &json!(false), &json!(0))
         );
+        assert_eq!((&seen["zoomed"], &seen["zoomed_back"]), (&json!(true), &json!(true)), "{seen}");
         assert_eq!(
             (&seen["hidden"], &seen["shown_again"], &seen["values_leave"]),
             (&json!(1), &json!(true), &json!(true))
