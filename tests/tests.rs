@@ -19,6 +19,7 @@ mod loaded;
 mod onnx;
 mod pages;
 mod plans;
+mod ppo_from_scratch;
 mod processes;
 mod ray;
 mod reading;
