@@ -155,6 +155,16 @@ pub mod prelude {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// The Rust blocks of the first page, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/start.md")]
+struct Start;
+
+/// The Rust blocks of the page about sweeps, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/sweeps.md")]
+struct Sweeps;
+
 /// The Rust blocks of the page about installing, compiled by `cargo test --doc`.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/install.md")]

@@ -304,7 +304,7 @@ pub fn algorithms() -> Vec<AlgorithmEntry> {
 
 /// Finds a trainable by its name, such as `PPO_CartPole-v1`, in the processes of rollout workers.
 #[cfg(feature = "cli")]
-pub(crate) fn trainable(name: &str) -> Option<TrainableFactory> {
+pub fn trainable(name: &str) -> Option<TrainableFactory> {
     let env_of = |entry: &AlgorithmEntry| Some(name.strip_prefix(entry.name)?.strip_prefix('_')?.to_owned());
     let fitting = algorithms().into_iter().filter_map(|entry| Some((env_of(&entry)?, entry)));
     // The name of one algorithm may begin with that of another.

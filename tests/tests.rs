@@ -15,6 +15,7 @@ mod golden;
 mod images;
 mod layers;
 mod learners;
+mod links;
 mod loaded;
 mod onnx;
 mod pages;

@@ -102,10 +102,9 @@ def resolve(env: Any) -> TrainingEnv:
         return resolve(env())
     refuse_aec(env)
     if is_parallel_env(env):
-        stepper = AgentsStepper(env)
-        found = _in_python(stepper, str(env.metadata.get("name", type(env).__name__)), None)
-        found.says += f": one policy acts for its {stepper.num_envs} agents, and each counts as a copy"
-        return found
+        agents = _in_python(AgentsStepper(env), str(env.metadata.get("name", type(env).__name__)), None)
+        agents.says += f": one policy acts for its {agents.num_envs} agents, and each counts as a copy"
+        return agents
     module = type(env).__module__.split(".")[0]
     if module == "gym" or hasattr(env, "step"):
         problem = f"the environment is of {type(env).__module__}.{type(env).__name__}, no `gymnasium.Env`"

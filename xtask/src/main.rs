@@ -1,9 +1,10 @@
-//! The chores of the checkout: `cargo xtask setup | demo | test | outside | wheel | learn | bench | bits | executed`.
+//! The chores of the checkout: `cargo xtask setup | demo | test | outside | book | wheel | learn | bench | bits | executed`.
 //!
 //! It is the first thing built on a fresh machine, so it depends on neither tch nor pavlov.
 
 mod bench;
 mod bits;
+mod book;
 mod demo;
 mod executed;
 mod learn;
@@ -30,6 +31,7 @@ usage: cargo xtask COMMAND
                    everything that CI runs; the step with Ray needs some 630 MB for it and can be left out
   test --quick     format, lints and unit tests: minutes, for the everyday change
   outside          build and run the programs of the README outside of the checkout, which is a part of test
+  book             build the pages as a book of HTML with mdbook
   wheel            build and test the Python package of python/, which is a part of test
   learn [NAME..] [--set KEY=VALUE]
                    train every preset of examples/tuned with every seed, print a table (takes hours)
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["test"] => test::test(root, true),
         ["test", "--without", "ray"] => test::test(root, false),
         ["test", "--quick"] => test::quick(root),
+        ["book"] => book::book(root),
         ["wheel"] => python::wheel_python(root).and_then(|python| wheel::wheel(root, &python)),
         ["outside"] => outside::outside(root, &mut steps::Steps::default()),
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),

@@ -1,4 +1,4 @@
-//! The programs of the README, built and run where no setting of this checkout reaches them.
+//! The programs of the README and of the first pages, built and run where no setting of this checkout reaches them.
 
 use std::env;
 use std::fs;
@@ -8,14 +8,17 @@ use std::process::Command;
 use crate::Result;
 use crate::steps::{self, Steps, cargo_command, read, write};
 
-/// Builds and runs the programs of the README, with optimisation as the pages tell users to.
+/// The pages whose programs are run, in this order: the first saves what a later one loads.
+const PAGES: [&str; 3] = ["README.md", "docs/start.md", "docs/sweeps.md"];
+
+/// Builds and runs the programs of the pages, with optimisation as the pages tell users to.
 pub(crate) fn outside(root: &Path, steps: &mut Steps) -> Result<()> {
     let outside = Outside::new(root)?;
-    steps.step("programs of the README", || outside.run())?;
+    steps.step("programs of the pages", || outside.run())?;
     outside.remove()
 }
 
-/// A package outside of the checkout: the manifest and the build script of `docs/install.md`, the programs of the README.
+/// A package outside of the checkout: the manifest and the build script of `docs/install.md`, the programs of [`PAGES`].
 #[derive(Debug)]
 struct Outside {
     package: PathBuf,
@@ -27,7 +30,6 @@ impl Outside {
     fn new(root: &Path) -> Result<Self> {
         let package = env::temp_dir().join(format!("pavlov-outside-{}", std::process::id()));
         let install = read(&root.join("docs/install.md"))?;
-        let page = read(&root.join("README.md"))?;
         let libtorch = env::var("LIBTORCH").unwrap_or_else(|_| root.join(".libtorch").display().to_string());
         let manifest =
             printed(&install, "toml", "# Cargo.toml")?.replace("../pavlov", &root.display().to_string());
@@ -42,10 +44,12 @@ impl Outside {
         )?;
         write(&package.join("build.rs"), printed(&install, "rust,no_run", "// build.rs")?)?;
         let mut programs = Vec::new();
-        for text in blocks(&page, "rust,no_run") {
-            let name = format!("readme_{}", programs.len());
-            write(&package.join(format!("src/bin/{name}.rs")), text)?;
-            programs.push(name);
+        for page in PAGES {
+            for text in blocks(&read(&root.join(page))?, "rust,no_run") {
+                let name = format!("program_{}", programs.len());
+                write(&package.join(format!("src/bin/{name}.rs")), text)?;
+                programs.push(name);
+            }
         }
         Ok(Self { package, programs })
     }
@@ -77,7 +81,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Moves the run of that checkpoint to `runs/first`, where the next program of the README looks for it.
+    /// Moves the run of that checkpoint to `runs/first`, where the next program looks for it.
     fn name_run(&self, checkpoint: &Path) -> Result<()> {
         let first = steps::emptied(self.package.join("runs/first"))?;
         let run = checkpoint.parent().ok_or_else(|| format!("{} lies in no run", checkpoint.display()))?;
