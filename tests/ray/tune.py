@@ -133,7 +133,7 @@ def refused():
     """The error of a trial is pavlov's sentence."""
     for space, said in [
         ({**SPACE, "clip_parm": 0.1}, "unknown setting `clip_parm`"),
-        ({**SPACE, "env": "CartPol-v1"}, "CartPole-v1"),
+        ({**SPACE, "env": "CartPol-v1"}, "CartPole"),
         ({"env": "CartPole-v1"}, "the settings of the trial have no `algorithm`"),
     ]:
         try:
