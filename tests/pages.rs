@@ -1,5 +1,7 @@
 //! Pages hold what the sources hold: the meanings of settings, and the operations and layers of losses.
 
+mod algorithms;
+
 use std::collections::BTreeMap;
 
 use pavlov::registry;

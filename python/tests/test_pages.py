@@ -16,7 +16,7 @@ def blocks():
             yield pytest.param(text.split("```")[0], id=f"{page}-{number}")
 
 
-@pytest.mark.parametrize("block", blocks())
+@pytest.mark.parametrize("block", list(blocks()))
 def test_a_block_of_a_page_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "page", "exec"), {"__name__": "__main__"})
