@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -77,15 +80,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
             "== LEFT OUT: the tests with Ray (--without ray); nothing says that workers on a cluster and trials of Ray Tune work\n"
         );
     }
-    let results = steps::fresh("examples", "results")?;
-    for folder in ["examples", "tune/examples"] {
-        for example in stems(&root.join(folder), "rs")? {
-            let program = steps::built("debug", &format!("examples/{example}"))?;
-            let mut run = Command::new(program);
-            run.current_dir(root).env("PAVLOV_RESULTS_DIR", &results);
-            steps.run(&format!("example {example}"), &mut run)?;
-        }
-    }
+    steps.step("examples", || examples(root))?;
     outside(root, &mut steps)?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
     steps.step("demo", || demo::demo(root, true))?;
@@ -130,6 +125,31 @@ fn format(root: &Path) -> Result<()> {
         steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
     }
     Ok(())
+}
+
+/// Runs every example to its end, two at a time: most of them use one core.
+fn examples(root: &Path) -> Result<()> {
+    let results = steps::fresh("examples", "results")?;
+    let mut names = Vec::new();
+    for folder in ["examples", "tune/examples"] {
+        names.extend(stems(&root.join(folder), "rs")?);
+    }
+    let waiting = Mutex::new(names);
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let run = || -> Result<()> {
+        while let Some(name) = next() {
+            let begun = Instant::now();
+            let mut example = Command::new(steps::built("debug", &format!("examples/{name}"))?);
+            example.current_dir(root).env("PAVLOV_RESULTS_DIR", &results);
+            let said = steps::output_of(&mut example)?;
+            println!("example {name}, {:.0} s:\n{said}", begun.elapsed().as_secs_f64());
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(run);
+        run().and(other.join().map_err(|_| "the thread that runs examples panicked".to_owned())?)
+    })
 }
 
 /// The program of the integration tests `name` of the package in `folder`, as the step "tests" built it.
