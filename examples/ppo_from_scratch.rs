@@ -83,7 +83,7 @@ struct Rollout {
 ///
 /// After a terminated episode nothing is to be had; a truncated one would have gone on, so the value of its last observation
 /// counts. Neither sees the episode that follows.
-pub fn advantages(
+pub(crate) fn advantages(
     num_envs: usize,
     rewards: &[f32],
     values: &[f32],
@@ -104,17 +104,17 @@ pub fn advantages(
 }
 
 /// The three parts of PPO's loss.
-pub struct Losses {
+pub(crate) struct Losses {
     /// The clipped objective (equation 7), with its sign turned.
-    pub policy: Tensor,
+    pub(crate) policy: Tensor,
     /// Mean squared error of the critic.
-    pub value: Tensor,
+    pub(crate) value: Tensor,
     /// Mean entropy of the action distributions.
-    pub entropy: Tensor,
+    pub(crate) entropy: Tensor,
 }
 
 /// Losses of rows from the networks' outputs for them: `logits` is `[rows, actions]`, all else `[rows]`.
-pub fn losses(
+pub(crate) fn losses(
     logits: &Tensor,
     values: &Tensor,
     actions: &Tensor,
@@ -144,7 +144,7 @@ fn standardized(values: &Tensor) -> Tensor {
 }
 
 /// Trains on CartPole-v1; returns the mean return of the last 100 episodes.
-pub fn train(total_steps: usize) -> Result<f32> {
+pub(crate) fn train(total_steps: usize) -> Result<f32> {
     tch::manual_seed(0);
     tch::set_num_threads(1); // The networks are so small that more threads only wait for each other.
     let mut env = TypedVectorEnv::<f32, i64>::new(make_vec("CartPole-v1", &EnvConfig::new(), NUM_ENVS)?)?;
