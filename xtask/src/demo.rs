@@ -18,10 +18,14 @@ const SOLVED: f64 = 475.0;
 pub(crate) fn demo(root: &Path, short: bool) -> Result<()> {
     setup::setup(root, Kind::Cpu)?;
     steps::cargo(root, &["build", "--release", "--bin", "pavlov"])?;
-    let pavlov = steps::built("release", "pavlov")?;
+    run(&steps::built("release", "pavlov")?, short)
+}
+
+/// Trains and evaluates with the program `pavlov`, and writes the report.
+pub(crate) fn run(pavlov: &Path, short: bool) -> Result<()> {
     let out = steps::fresh("demo", if short { "short" } else { "full" })?;
 
-    let mut train = Command::new(&pavlov);
+    let mut train = Command::new(pavlov);
     train.args(["train", "PPO", "--env", "CartPole-v1", "--preset", "ppo-cartpole", "--seed", "0"]);
     train.arg("--out").arg(&out);
     if short {
@@ -35,13 +39,13 @@ pub(crate) fn demo(root: &Path, short: bool) -> Result<()> {
 
     let checkpoint = newest_checkpoint(&out)?;
     let episodes = if short { "5" } else { "100" };
-    let mut evaluate = Command::new(&pavlov);
+    let mut evaluate = Command::new(pavlov);
     evaluate.arg("evaluate").arg(&checkpoint).args(["--episodes", episodes, "--seed", "1", "--json"]);
     let mean = mean_return(&steps::output_of(&mut evaluate)?)?;
 
     let page = out.join("report.html");
     let run = checkpoint.parent().unwrap_or(&out);
-    steps::run(Command::new(&pavlov).arg("report").arg(run).arg("--out").arg(&page))?;
+    steps::run(Command::new(pavlov).arg("report").arg(run).arg("--out").arg(&page))?;
 
     println!("mean return of {episodes} greedy episodes: {mean:.1}");
     println!("the run's files: {}", checkpoint.parent().unwrap_or(&out).display());

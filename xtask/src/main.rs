@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
   test [--without ray]
                    everything that CI runs; the step with Ray needs some 630 MB for it and can be left out
   test --quick     format, lints and unit tests: minutes, for the everyday change
-  outside          build and run the programs of the README outside of the checkout, which is a part of test
+  outside          build and run the programs of the pages outside of the checkout, which is a part of test
   book             build the pages as a book of HTML with mdbook
   wheel            build and test the Python package of python/, which is a part of test
   learn [NAME..] [--set KEY=VALUE]

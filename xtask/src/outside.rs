@@ -11,6 +11,9 @@ use crate::steps::{self, Steps, cargo_command, read, write};
 /// The pages whose programs are run, in this order: the first saves what a later one loads.
 const PAGES: [&str; 3] = ["README.md", "docs/start.md", "docs/sweeps.md"];
 
+/// The program that is the command `pavlov`.
+pub(crate) const COMMAND: &str = "command_of_ones_own";
+
 /// Builds and runs the programs of the pages, with optimisation as the pages tell users to.
 pub(crate) fn outside(root: &Path, steps: &mut Steps) -> Result<()> {
     let outside = Outside::new(root)?;
@@ -51,6 +54,9 @@ impl Outside {
                 programs.push(name);
             }
         }
+        // The command, as a program of a user's own has it.
+        let command = "fn main() -> std::process::ExitCode {\n    pavlov::cli::main()\n}\n";
+        write(&package.join(format!("src/bin/{COMMAND}.rs")), command)?;
         Ok(Self { package, programs })
     }
 

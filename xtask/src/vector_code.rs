@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use crate::Result;
+use crate::outside::COMMAND;
 use crate::steps;
 
-/// Fails if the command `target/release/pavlov` has a masked store of a vector (`vmaskmovps`, `vmaskmovpd`).
+/// Fails if the command, built for release, has a masked store of a vector (`vmaskmovps`, `vmaskmovpd`).
 ///
 /// For AVX2, LLVM compiles a loop that changes some numbers of an array in place, such as `*x = if *x < 0.0 { 0.0 } else { *x }`, to
 /// masked stores. AMD's processors take 12 cycles for each.
@@ -13,7 +14,7 @@ pub(crate) fn no_masked_stores() -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Ok(());
     }
-    let pavlov = steps::built("release", "pavlov")?;
+    let pavlov = steps::built("release", COMMAND)?;
     let code = steps::output_of(Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(&pavlov))?;
     if !code.contains("vfmadd") {
         return Err(format!(
