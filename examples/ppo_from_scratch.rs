@@ -30,6 +30,8 @@ const LEARNING_RATE: f64 = 1e-3;
 const CLIP: f64 = 0.2;
 /// Weight of the value loss.
 const VALUE_WEIGHT: f64 = 0.5;
+/// Weight of the entropy bonus, which keeps a policy from choosing too early; CartPole needs none.
+const ENTROPY_WEIGHT: f64 = 0.0;
 /// Largest norm of the gradient.
 const MAX_GRAD_NORM: f64 = 0.5;
 
@@ -231,7 +233,8 @@ pub(crate) fn train(total_steps: usize) -> Result<f32> {
                     &row(&targets),
                     CLIP * left,
                 );
-                adam.backward_step_clip_norm(&(losses.policy + losses.value * VALUE_WEIGHT), MAX_GRAD_NORM);
+                let total = losses.policy + losses.value * VALUE_WEIGHT - losses.entropy * ENTROPY_WEIGHT;
+                adam.backward_step_clip_norm(&total, MAX_GRAD_NORM);
             }
         }
         if (update + 1) % 50 == 0 {
