@@ -133,6 +133,13 @@ def encode(space: Space) -> dict[str, Any]:
     raise ConfigError(f"the space {space} cannot be used; it must be made of {kinds}")
 
 
+def encode_actions(space: Space) -> dict[str, Any]:
+    """A space of actions as the Rust half reads it: each bit is a choice between two."""
+    if isinstance(space, spaces.MultiBinary):
+        return {"multi_discrete": {"nvec": [2] * width(space), "start": []}}
+    return encode(space)
+
+
 def _told_bounds(bounds: Array) -> list[float | str]:
     return [float(bound) if np.isfinite(bound) else ("inf" if bound > 0 else "-inf") for bound in bounds.ravel()]
 

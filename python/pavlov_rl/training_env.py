@@ -20,7 +20,7 @@ from .envs import VectorEnv as NativeVector
 from .errors import ConfigError, NotFoundError
 from .settings import encode as encode_config
 from .shared_policy import AgentsStepper, is_parallel_env, refuse_aec
-from .spaces import Space, decode, encode
+from .spaces import Space, decode, encode, encode_actions
 from .steppers import EnvStepper, Stepper, VecEnvStepper, VectorStepper
 
 # Environments of these modules are those that the native ones equal.
@@ -48,7 +48,7 @@ class TrainingEnv:
         """What the Rust half needs to have the copies stepped here."""
         if self.stepper is None:
             return None
-        observations, actions = (json.dumps(encode(space)) for space in (self.observation_space, self.action_space))
+        observations, actions = json.dumps(encode(self.observation_space)), json.dumps(encode_actions(self.action_space))
         return self.stepper, observations, actions, self.num_envs, self.stepper.has_masks
 
     def settings(self) -> dict[str, Any]:

@@ -272,3 +272,25 @@ def test_pictures_are_flattened_for_a_policy_without_convolutions():
     evaluate_policy(model, Picture(), n_eval_episodes=1)
     native = PPO("MlpPolicy", "PixelSnake-v0", n_steps=32, batch_size=32, n_epochs=1, seed=0)
     assert native.learn(32, callback=lambda local, _: local["new_obs"].dtype == np.uint8).num_timesteps == 32
+
+
+class Lights(gymnasium.Env):
+    """Three switches; each that is on pays 1."""
+
+    observation_space = spaces.Box(0.0, 1.0, (2,), np.float32)
+    action_space = spaces.MultiBinary(3)
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        assert action in self.action_space
+        self.steps += 1
+        return np.zeros(2, np.float32), float(action.sum()), False, self.steps == 20, {}
+
+
+def test_switches_are_learned_to_be_on():
+    model = PPO("MlpPolicy", Lights(), n_steps=64, learning_rate=3e-3, seed=0).learn(4_000)
+    action, _ = model.predict(np.zeros(2, np.float32), deterministic=True)
+    assert action.dtype == np.int8 and action.tolist() == [1, 1, 1]
