@@ -54,15 +54,18 @@ fn install(python: &Path, wheels: &Path) -> Result<()> {
         "--no-deps",
         "--force-reinstall",
     ]);
-    steps::run(install.arg(only_file(wheels)?))
+    steps::run(install.arg(only_wheel(wheels)?))
 }
 
-/// The only file of a directory.
-fn only_file(directory: &Path) -> Result<PathBuf> {
-    let files = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-    let files = files.map_err(|error| format!("{}: {error}", directory.display()))?;
-    match files.as_slice() {
-        [file] => Ok(file.path()),
-        _ => Err(format!("{} has {} files instead of one wheel", directory.display(), files.len())),
+/// The only wheel in a directory.
+fn only_wheel(directory: &Path) -> Result<PathBuf> {
+    let entries = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.map_err(|error| format!("{}: {error}", directory.display()))?;
+    let paths = entries.into_iter().map(|entry| entry.path());
+    let wheels: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "whl")).collect();
+    match wheels.as_slice() {
+        [wheel] => Ok(wheel.clone()),
+        _ => Err(format!("{} has {} wheels instead of one", directory.display(), wheels.len())),
     }
 }
