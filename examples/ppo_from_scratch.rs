@@ -24,9 +24,9 @@ const TOTAL_STEPS: usize = 100_000;
 const GAMMA: f32 = 0.98;
 /// Lambda of generalised advantage estimation.
 const LAMBDA: f32 = 0.8;
-/// Step size of Adam at the start; it falls to 0 in a line.
+/// Step size of Adam at the start. It falls linearly to 0.
 const LEARNING_RATE: f64 = 1e-3;
-/// How far from 1 the ratio of probabilities may go at the start; it falls to 0 in a line.
+/// Largest distance from 1 of the ratio of new to old probabilities, at the start. It falls linearly to 0.
 const CLIP: f64 = 0.2;
 /// Weight of the value loss.
 const VALUE_WEIGHT: f64 = 0.5;

@@ -75,7 +75,7 @@ fn ray_python(root: &Path) -> Result<PathBuf> {
     python_with(&root.join(".ci/ray-requirements.txt"), &steps::built("ray-venv", "")?, venv)
 }
 
-/// An empty virtual environment.
+/// Returns the command that makes an empty virtual environment of Python in `directory`.
 fn venv(directory: &Path) -> Command {
     let mut make = Command::new("python3");
     make.args(["-m", "venv", "--clear"]).arg(directory);

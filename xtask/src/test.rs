@@ -83,7 +83,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     steps.step("examples", || examples(root))?;
     outside(root, &mut steps)?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
-    // By the program that the step before the last built: the whole of `cargo xtask demo` compiles everything once more.
+    // With the command that was built beside the programs of the pages: `cargo xtask demo` would compile everything once more.
     steps.step("demo", || demo::run(&steps::built("release", COMMAND)?, true))?;
     steps.step("vector code", no_masked_stores)?;
     steps.finish();
@@ -112,7 +112,7 @@ fn lints(root: &Path) -> Command {
     without_libtorch(root, &format!("clippy --workspace --all-targets {FEATURES} -- -D warnings"))
 }
 
-/// `cargo ARGUMENTS` where nothing may look for libtorch: its path does not exist.
+/// Returns the command `cargo ARGUMENTS` with a path of libtorch that does not exist, so that the command fails if it looks there.
 fn without_libtorch(root: &Path, arguments: &str) -> Command {
     let mut command = cargo_command(root, &arguments.split(' ').collect::<Vec<_>>());
     command.env("LIBTORCH", root.join(".no-libtorch"));
