@@ -1,5 +1,6 @@
 //! The Python package of `python/`: its wheel, installed and tested.
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,11 +34,14 @@ pub(crate) fn wheel(root: &Path, python: &Path) -> Result<()> {
 pub(crate) fn wheel_in_ray(root: &Path, python: &Path) -> Result<()> {
     install(python, &steps::built("wheels", "")?)?;
     for what in ["asha", "pbt", "refused"] {
-        let home = steps::fresh("wheel-in-ray", what)?;
+        // In a directory with a short path: Ray opens Unix sockets below it, whose paths have 107 bytes at most.
+        let home = env::temp_dir().join(format!("pavlov-{what}-{}", std::process::id()));
         fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
         let mut tune = Command::new(python);
         tune.arg(root.join("tests/ray/tune.py")).arg(what).arg(&home);
-        steps::run(tune.env("PAVLOV", steps::built("debug", "pavlov")?).env_remove("RAY_ADDRESS"))?;
+        let ended = steps::run(tune.env("PAVLOV", steps::built("debug", "pavlov")?).env_remove("RAY_ADDRESS"));
+        steps::emptied(home)?;
+        ended?;
     }
     Ok(())
 }
