@@ -60,6 +60,7 @@ pub use contract::any_vector::AnyVectorEnv;
 pub use contract::element::{DType, Element};
 pub use contract::env::{Env, Frame, ResetOptions, Step};
 pub use contract::error::{Error, Result};
+pub use contract::external::{Answer, Ask, Call, Calls, ExternalEnv, Refused, Reply, Turn};
 pub use contract::multi_agent::{
     AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv,
 };

@@ -61,6 +61,7 @@ fn kind(env: &str) -> Kind {
     }
     match EnvCreator::from(env).make(&EnvConfig::new(), 1) {
         Ok(EnvCopies::MultiAgent(_)) => Kind::Agents,
+        Ok(EnvCopies::External(_)) => Kind::Numbers,
         Ok(EnvCopies::Vector(copies)) => match copies.observation_space() {
             Space::Box { shape, .. } if shape.len() == 3 => Kind::Pixels,
             _ => Kind::Numbers,

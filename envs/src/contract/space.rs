@@ -14,6 +14,7 @@ mod flatten;
 mod layout;
 mod one_or_many;
 mod sample;
+mod text;
 
 pub use layout::{Layout, Leaf};
 pub use sample::SpaceSampler;

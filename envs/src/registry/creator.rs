@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, ResetOptions, Result,
+    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, ExternalEnv, MultiAgentEnv, ResetOptions, Result,
     SyncVectorEnv, ThreadVectorEnv, VectorEnv,
     contract::type_name::short_type_name,
     registry::env_config::decode_config,
@@ -21,6 +21,8 @@ pub enum EnvCopies {
     Vector(Box<dyn AnyVectorEnv>),
     /// Multi-agent copies, stepped one by one.
     MultiAgent(Vec<Box<dyn AnyMultiAgentEnv>>),
+    /// Episodes that other programs play.
+    External(ExternalEnv),
 }
 
 type Make = dyn Fn(&EnvConfig, usize) -> Result<EnvCopies> + Send + Sync;
@@ -98,6 +100,14 @@ impl EnvCreator {
         })
     }
 
+    /// Creates an environment whose episodes other programs play; `make` gets the `env_config`.
+    pub fn external(
+        name: impl Into<String>,
+        make: impl Fn(&EnvConfig) -> Result<ExternalEnv> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_copies(name, move |config, _| make(config).map(EnvCopies::External))
+    }
+
     /// Returns a creator that puts these wrappers around every copy; the first wrapper is the innermost.
     ///
     /// Most wrappers are put around the vector as a whole, so a native vector environment still steps all copies at once.
@@ -118,6 +128,11 @@ impl EnvCreator {
                 EnvCopies::MultiAgent(_) => {
                     let way_out =
                         "it has several agents: change it where it is made, and leave `wrappers` out";
+                    Err(Error::unsupported(inner.name(), "wrappers", way_out))
+                }
+                EnvCopies::External(_) => {
+                    let way_out =
+                        "other programs play it: wrap it there, and leave `wrappers` and `horizon` out";
                     Err(Error::unsupported(inner.name(), "wrappers", way_out))
                 }
             };
@@ -157,7 +172,7 @@ impl EnvCreator {
                 let with_state = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(GlobalState::new(copy)) };
                 Ok(EnvCopies::MultiAgent(copies.into_iter().map(with_state).collect()))
             }
-            EnvCopies::Vector(_) => {
+            EnvCopies::Vector(_) | EnvCopies::External(_) => {
                 let way_out = "it has one agent, whose observation is all there is; leave it out";
                 Err(Error::unsupported(inner.name(), "global state", way_out))
             }
@@ -192,7 +207,7 @@ impl EnvCreator {
                 });
                 Ok(EnvCopies::MultiAgent(grouped.collect::<Result<_>>()?))
             }
-            EnvCopies::Vector(_) => {
+            EnvCopies::Vector(_) | EnvCopies::External(_) => {
                 let way_out = "it has one agent; take an environment of several, or an algorithm for one";
                 Err(Error::unsupported(inner.name(), "group of agents", way_out))
             }
@@ -215,6 +230,7 @@ impl EnvCreator {
                     let cut = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(TimeLimit::new(copy, steps)) };
                     return Ok(EnvCopies::MultiAgent(std::mem::take(copies).into_iter().map(cut).collect()));
                 }
+                EnvCopies::External(_) => return Ok(copies),
             }
             drop(copies);
             let env = self.name();
@@ -245,6 +261,10 @@ impl EnvCreator {
                 EnvCopies::MultiAgent(copies) => {
                     copies.iter_mut().try_for_each(|copy| copy.set_reset_options(&options))?;
                 }
+                EnvCopies::External(_) => {
+                    let way_out = "other programs reset it: leave `options` out";
+                    return Err(Error::unsupported(&self.name, "options for `reset`", way_out));
+                }
             }
         }
         Ok(copies)
@@ -261,6 +281,10 @@ impl EnvCreator {
             EnvCopies::Vector(copies) => Ok(copies),
             EnvCopies::MultiAgent(_) => {
                 let way_out = "it has several agents: make its copies with `EnvCreator::make`";
+                Err(Error::unsupported(&self.name, "vector of copies", way_out))
+            }
+            EnvCopies::External(_) => {
+                let way_out = "other programs play it: only training takes their episodes";
                 Err(Error::unsupported(&self.name, "vector of copies", way_out))
             }
         }

@@ -28,6 +28,10 @@ impl Agent {
     pub fn of(copies: &EnvCopies) -> Result<Vec<Self>> {
         match copies {
             EnvCopies::Vector(copies) => Ok(Self::only(Spaces::of(copies.as_ref()))),
+            EnvCopies::External(env) => Ok(Self::only(Spaces {
+                observation_space: env.observation_space().clone(),
+                action_space: env.action_space().clone(),
+            })),
             EnvCopies::MultiAgent(copies) => {
                 let Some(env) = copies.first() else {
                     return Err(Error::state("the environment", "it has no copies; at least 1 is needed"));

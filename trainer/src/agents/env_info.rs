@@ -1,8 +1,8 @@
 //! Facts about the environment that a run needs before workers start.
 
 use crate::agents::agent::Agent;
-use crate::base::{Result, image};
-use crate::settings::Common;
+use crate::base::{Error, Result, image};
+use crate::settings::{BatchMode, Common};
 use pavlov_envs::{DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env, check_vector_env};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ fn has_masks(copies: &EnvCopies, agents: &[Agent]) -> bool {
     let space = &agents[0].spaces.action_space;
     let number = match copies {
         EnvCopies::Vector(copies) => copies.num_envs() * space.flat_width(),
-        EnvCopies::MultiAgent(_) => space.flat_width(),
+        EnvCopies::MultiAgent(_) | EnvCopies::External(_) => space.flat_width(),
     };
     if !matches!(space, Space::Discrete { .. } | Space::MultiDiscrete { .. }) || number > MOST_FLAGS {
         return false;
@@ -37,6 +37,7 @@ fn has_masks(copies: &EnvCopies, agents: &[Agent]) -> bool {
     match copies {
         EnvCopies::Vector(copies) => copies.action_masks(&mut flags),
         EnvCopies::MultiAgent(copies) => copies[0].action_mask(0, &mut flags),
+        EnvCopies::External(env) => env.has_masks(),
     }
 }
 
@@ -50,6 +51,7 @@ impl EnvInfo {
         let (obs_dtype, act_dtype) = match copies {
             EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
             EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
+            EnvCopies::External(env) => (env.observation_space().dtype(), env.action_space().dtype()),
         };
         let has_masks = has_masks(copies, &agents);
         Ok(Self { agents, obs_dtype, act_dtype, has_masks })
@@ -61,10 +63,14 @@ impl EnvInfo {
         let mut copies = common.wrap_env(env).make(&common.env_config, 2)?;
         let mut info = Self::of(&copies)?;
         check_groups(env, common)?;
+        if matches!(copies, EnvCopies::External(_)) {
+            check_external(env.name(), common)?;
+        }
         if !common.disable_env_checking {
             match &mut copies {
                 EnvCopies::Vector(copies) => check_vector_env(copies.as_mut()),
                 EnvCopies::MultiAgent(copies) => check_any_multi_agent_env(copies.swap_remove(0)),
+                EnvCopies::External(_) => Ok(()),
             }
             .map_err(with_way_out)?;
             // Some environments know their masks only after the reset, which the check has made.
@@ -72,6 +78,25 @@ impl EnvInfo {
         }
         Ok(info)
     }
+}
+
+/// Returns an error for settings that an environment cannot have whose episodes other programs play.
+fn check_external(env: &str, common: &Common) -> Result<()> {
+    let refuse = |key: &str, value: &dyn std::fmt::Display, rule: &str| {
+        Err(Error::config(key, value, format!("the episodes of {env} are played by other programs: {rule}")))
+    };
+    if common.num_workers > 0 {
+        return refuse("num_workers", &common.num_workers, "the trainer takes them itself, so set it to 0");
+    }
+    if common.batch_mode == BatchMode::CompleteEpisodes {
+        let rule = "an episode whose program dies is never completed; use \"truncate_episodes\"";
+        return refuse("batch_mode", &"\"complete_episodes\"", rule);
+    }
+    if let Some(interval) = common.evaluation_interval {
+        let rule = "none can be started here, so leave it out and evaluate where the environment is";
+        return refuse("evaluation_interval", &interval, rule);
+    }
+    Ok(())
 }
 
 pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {

@@ -1,6 +1,7 @@
 //! Copies of a multi-agent environment, with the bytes of their actions and observations, agent after agent.
 
 use crate::base::{Error, Result, State};
+use crate::sample::agents::{AgentStep, Agents};
 use pavlov_envs::{AnyMultiAgentEnv, DType, Frame, MultiAgentOut};
 use std::ops::Range;
 
@@ -27,16 +28,6 @@ pub(crate) struct AgentCopies {
     truncated: Vec<bool>,
     alive: Vec<bool>,
     acting: Vec<bool>,
-}
-
-/// One agent's result of the last step.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct AgentStep {
-    pub(crate) reward: f64,
-    pub(crate) terminated: bool,
-    pub(crate) truncated: bool,
-    /// Whether the agent acts in the next step.
-    pub(crate) acting: bool,
 }
 
 impl AgentCopies {
@@ -77,26 +68,6 @@ impl AgentCopies {
         }
     }
 
-    /// Number of environment copies.
-    pub(crate) fn len(&self) -> usize {
-        self.envs.len()
-    }
-
-    /// Names of the agents.
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// Scalar type of actions.
-    pub(crate) fn act_dtype(&self) -> DType {
-        self.envs.first().map_or(DType::I64, |env| env.act_dtype())
-    }
-
-    /// The environment of one copy.
-    pub(crate) fn env(&self, copy: usize) -> &dyn AnyMultiAgentEnv {
-        self.envs[copy].as_ref()
-    }
-
     /// Renders one copy.
     pub(crate) fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         Ok(self.envs[copy].render()?)
@@ -107,7 +78,7 @@ impl AgentCopies {
         self.call(copy, |env, _, out| env.reset(Some(seed), out))
     }
 
-    /// Steps every copy with the actions that were written through [`action_mut`](Self::action_mut).
+    /// Steps every copy with the actions that were written through [`Agents::action_mut`].
     pub(crate) fn step(&mut self) -> Result<()> {
         (0..self.envs.len()).try_for_each(|copy| self.call(copy, |env, actions, out| env.step(actions, out)))
     }
@@ -146,29 +117,6 @@ impl AgentCopies {
         Ok(())
     }
 
-    /// One agent's current observation, as bytes.
-    pub(crate) fn obs(&self, copy: usize, agent: usize) -> &[u8] {
-        let words = &self.obs[copy * self.obs_words..][..self.obs_words];
-        &bytemuck::cast_slice(words)[self.obs_ranges[agent].clone()]
-    }
-
-    /// The bytes of one agent's action for the next step, to be written.
-    pub(crate) fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {
-        let words = &mut self.actions[copy * self.action_words..][..self.action_words];
-        &mut bytemuck::cast_slice_mut(words)[self.action_ranges[agent].clone()]
-    }
-
-    /// One agent's result of the last step.
-    pub(crate) fn agent(&self, copy: usize, agent: usize) -> AgentStep {
-        let row = copy * self.names.len() + agent;
-        AgentStep {
-            reward: self.rewards[row],
-            terminated: self.terminated[row],
-            truncated: self.truncated[row],
-            acting: self.acting[row],
-        }
-    }
-
     /// Rewards of one copy's agents in the last step.
     pub(crate) fn rewards(&self, copy: usize) -> &[f64] {
         &self.rewards[copy * self.names.len()..][..self.names.len()]
@@ -205,5 +153,43 @@ impl AgentCopies {
             rest = others;
         }
         Ok(())
+    }
+}
+
+impl Agents for AgentCopies {
+    fn len(&self) -> usize {
+        self.envs.len()
+    }
+
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn act_dtype(&self) -> DType {
+        self.envs.first().map_or(DType::I64, |env| env.act_dtype())
+    }
+
+    fn obs(&self, copy: usize, agent: usize) -> &[u8] {
+        let words = &self.obs[copy * self.obs_words..][..self.obs_words];
+        &bytemuck::cast_slice(words)[self.obs_ranges[agent].clone()]
+    }
+
+    fn agent(&self, copy: usize, agent: usize) -> AgentStep {
+        let row = copy * self.names.len() + agent;
+        AgentStep {
+            reward: self.rewards[row],
+            terminated: self.terminated[row],
+            truncated: self.truncated[row],
+            acting: self.acting[row],
+        }
+    }
+
+    fn read_mask(&self, copy: usize, agent: usize, mask: &mut [bool]) -> bool {
+        self.envs[copy].action_mask(agent, mask)
+    }
+
+    fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {
+        let words = &mut self.actions[copy * self.action_words..][..self.action_words];
+        &mut bytemuck::cast_slice_mut(words)[self.action_ranges[agent].clone()]
     }
 }

@@ -4,6 +4,7 @@ use crate::agents::{Agent, Policies};
 use crate::base::{Episode, Result};
 use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
+use crate::sample::agents::Agents;
 use crate::sample::episode_schedule::EpisodeSchedule;
 use crate::sample::filter::FilterStats;
 use crate::sample::seats;

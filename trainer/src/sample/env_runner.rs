@@ -6,6 +6,7 @@ use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::complete_episodes::EpisodeCollector;
 use crate::sample::evaluation::{Evaluation, EvaluationTask, Stage, play};
+use crate::sample::external::ExternalSampler;
 use crate::sample::filter::{FilterStats, MeanStdFilter, saved_filters};
 use crate::sample::messages::Sampled;
 use crate::sample::multi_agent::MultiAgentSampler;
@@ -81,6 +82,12 @@ impl EnvRunner {
                 let common = self.spec.common_of(&id);
                 Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
             }
+            EnvCopies::External(env) => {
+                let id = who.of(&names.env_info.agents[0].name);
+                let policy = &**policies.get_mut(&id)?;
+                let common = self.spec.common_of(&id);
+                Box::new(ExternalSampler::new(env, common, (id, policy), self.spec.seed())?)
+            }
             EnvCopies::MultiAgent(envs) => {
                 let who = (self.spec.agents(), who);
                 Box::new(MultiAgentSampler::new(envs, common, who, policies, self.index, seeds, callbacks)?)
@@ -111,13 +118,11 @@ impl EnvRunner {
             policies.on_global_var_update(timestep);
         }
         let explore = spec.names.common.explore;
-        let goal = spec.names.common.rollout_fragment_length * source.copies();
         let mut batch = TrainBatch::default();
         let mut episodes = Vec::new();
         match collectors {
             None => {
-                source.fill(policies, explore, timestep, callbacks.as_mut())?;
-                batch.env_steps = goal as u64;
+                batch.env_steps = source.fill(policies, explore, timestep, callbacks.as_mut())?;
                 source.lend(&mut |id, fragment| {
                     let mut rows = policies.get_mut(id)?.postprocess_trajectory(fragment)?;
                     if let Some(callbacks) = callbacks {
@@ -128,6 +133,7 @@ impl EnvRunner {
                 })?;
             }
             Some(collectors) => {
+                let goal = spec.names.common.rollout_fragment_length * source.copies();
                 let mut now = timestep;
                 while batch.env_steps < goal as u64 {
                     source.fill(policies, explore, now, callbacks.as_mut())?;

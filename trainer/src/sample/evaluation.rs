@@ -8,6 +8,7 @@ use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Spaces};
 use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
+use crate::sample::agents::Agents;
 use crate::sample::agent_evaluation::{Acting, play_agents};
 use crate::sample::connector::Connector;
 use crate::sample::episode_schedule::EpisodeSchedule;
@@ -64,6 +65,10 @@ impl Stage {
             EnvCopies::MultiAgent(envs) => {
                 let render_fps = envs.first().and_then(|env| env.render_fps());
                 Self::Agents(Box::new(AgentCopies::new(envs)), render_fps)
+            }
+            EnvCopies::External(_) => {
+                let rule = "its episodes are played by other programs, so none can be played here; evaluate where it is";
+                return Err(Error::config("env", spec.env.name(), rule));
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Masks of legal discrete actions, which are read from the environment at every observation and checked.
 
 use crate::base::{Error, HostRows, Kind, Result};
-use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
+use pavlov_envs::{AnyVectorEnv, Space};
 
 /// What an environment without masks must do for `mask_actions`.
 const NO_MASK: &str = "this environment does not say which actions are legal: leave the setting out; or implement \
@@ -56,18 +56,18 @@ impl Masks {
         self.check(i)
     }
 
-    /// Reads from the environment which actions of one agent are legal now, and stores the mask in row `i` at place
-    /// `slot`.
+    /// Lets `read` write which actions of one agent are legal now, and stores the mask in row `i` at place `slot`. `read`
+    /// returns `false` if the environment does not say so.
     pub(crate) fn read_agent(
         &mut self,
-        env: &dyn AnyMultiAgentEnv,
+        read: impl FnOnce(&mut [bool]) -> bool,
         agent: usize,
         i: usize,
         slot: usize,
     ) -> Result<()> {
         let options = self.options;
         let mask = &mut self.rows.bools_mut(i)[slot * options..][..options];
-        if !env.action_mask(agent, mask) {
+        if !read(mask) {
             return Err(Error::config("mask_actions", true, NO_MASK));
         }
         let Some(choice) = choice_without_action(&self.choices, mask) else { return Ok(()) };

@@ -7,6 +7,7 @@ use crate::agents::{Agent, Policies, PolicyAssignment};
 use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
 use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
+use crate::sample::agents::Agents;
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::running_episodes::RunningEpisodes;
@@ -154,7 +155,7 @@ impl FragmentSource for MultiAgentSampler {
         explore: bool,
         timestep: u64,
         mut callbacks: Option<&mut Box<dyn Callbacks>>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let steps = self.common.rollout_fragment_length;
         let total_envs = self.common.total_envs() as u64;
         let mut laps = Laps::start();
@@ -170,7 +171,7 @@ impl FragmentSource for MultiAgentSampler {
             })?;
         }
         self.perf.steps += steps as u32;
-        Ok(())
+        Ok((steps * self.copies.len()) as u64)
     }
 
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {

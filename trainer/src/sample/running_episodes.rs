@@ -137,6 +137,11 @@ impl RunningEpisodes {
         (0..self.running.len()).for_each(|i| drop(self.follow(i)));
     }
 
+    /// Drops the running episode of one copy, which cannot be continued, and starts the next one.
+    pub(crate) fn drop_running(&mut self, i: usize) {
+        drop(self.follow(i));
+    }
+
     /// Returns the episodes that ended since the last call.
     pub(crate) fn take_finished(&mut self) -> Vec<Episode> {
         std::mem::take(&mut self.finished)

@@ -153,7 +153,7 @@ impl FragmentSource for Sampler {
         explore: bool,
         timestep: u64,
         mut callbacks: Option<&mut Box<dyn Callbacks>>,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let policy = policies.get_mut(&self.policy)?.as_mut();
         if self.carry {
             self.storage.carry();
@@ -189,7 +189,7 @@ impl FragmentSource for Sampler {
         if let Some(clip) = self.clip_rewards {
             clip.apply(&mut self.storage.rewards);
         }
-        Ok(())
+        Ok((self.steps * self.counting.copies()) as u64)
     }
 
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::base::{AgentReward, Episode, Error, Kind, PolicyId, Result, Spaces, S
 use crate::experience::Fragment;
 use crate::policy::Policy;
 use crate::sample::acting_rows::ActingRows;
-use crate::sample::agent_copies::{AgentCopies, AgentStep};
+use crate::sample::agents::{AgentStep, Agents};
 use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::masks::Masks;
@@ -32,7 +32,7 @@ pub(crate) struct Seats {
     /// The rows of all slots.
     pub(crate) storage: RolloutBuffer,
     /// Buffers for the slots that act in a step, if others wait.
-    gathered: ActingRows,
+    pub(crate) gathered: ActingRows,
     /// Whether the observation filter counts new observations.
     learning: bool,
 
@@ -60,7 +60,7 @@ impl Seats {
     pub(crate) fn new(
         (id, policy): (PolicyId, &dyn Policy),
         (agents, spaces): (Vec<usize>, &Spaces),
-        copies: &AgentCopies,
+        copies: &impl Agents,
         (common, worker): (&Common, usize),
         rngs: Vec<Stream>,
         steps: usize,
@@ -129,9 +129,9 @@ impl Seats {
     /// Starts an episode of one copy, in which each agent acts by its policy in `seated`. Agents that do not act in the
     /// first step get no row yet. `stream` may give an agent a new random stream. Returns the number of the copy's
     /// agents that act by this policy.
-    fn begin(
+    pub(crate) fn begin(
         &mut self,
-        copies: &AgentCopies,
+        copies: &impl Agents,
         (copy, seated): (usize, &[AgentReward]),
         stream: &dyn Fn(usize) -> Option<Stream>,
     ) -> Result<usize> {
@@ -155,12 +155,12 @@ impl Seats {
 
     /// Stores the current observation of an agent that acts next, given by its `slot`, in the row after its finished
     /// rows.
-    fn see(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
+    fn see(&mut self, copies: &impl Agents, slot: usize) -> Result<()> {
         let (copy, agent) = self.places[slot];
         let t = self.closed[slot];
         self.due[slot] = true;
         if let Some(masks) = &mut self.storage.masks {
-            masks.read_agent(copies.env(copy), agent, t, slot)?;
+            masks.read_agent(|mask| copies.read_mask(copy, agent, mask), agent, t, slot)?;
         }
         let raw = copies.obs(copy, agent);
         self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)
@@ -173,7 +173,7 @@ impl Seats {
     }
 
     /// Returns an error if the current observation of one agent of a copy, given by its `slot`, is not finite.
-    fn check_seen(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
+    fn check_seen(&mut self, copies: &impl Agents, slot: usize) -> Result<()> {
         let slots = self.slots();
         let agent = self.places[slot].1;
         let obs = self.storage.obs.part_mut(self.closed[slot], slot, slots);
@@ -181,7 +181,7 @@ impl Seats {
     }
 
     /// Returns an error if the current observation of an agent that acts next is not finite.
-    fn check_all_seen(&mut self, copies: &AgentCopies) -> Result<()> {
+    fn check_all_seen(&mut self, copies: &impl Agents) -> Result<()> {
         if self.pilot.encoding().kind() != Kind::F32 {
             return Ok(());
         }
@@ -203,13 +203,13 @@ impl Seats {
     pub(crate) fn act(
         &mut self,
         policy: &mut dyn Policy,
-        copies: &mut AgentCopies,
+        copies: &mut impl Agents,
         explore: bool,
         timestep: u64,
     ) -> Result<()> {
         let slots = self.slots();
         self.gathered.slots.clear();
-        self.gathered.slots.extend((0..slots).filter(|&slot| self.due[slot]));
+        self.gathered.slots.extend((0..slots).filter(|&slot| self.due[slot] && self.closed[slot] < self.storage.steps()));
         let acting = self.gathered.slots.len();
         if acting == 0 {
             return Ok(());
@@ -244,32 +244,34 @@ impl Seats {
 
     /// Adds each agent's result of the step: its reward, the end of its episode, and its next observation if it acts
     /// next.
-    pub(crate) fn settle(&mut self, copies: &AgentCopies) -> Result<()> {
+    pub(crate) fn settle(&mut self, copies: &impl Agents) -> Result<()> {
         for slot in 0..self.slots() {
-            if !self.plays[slot] {
-                continue;
-            }
-            let (copy, agent) = self.places[slot];
-            let step = copies.agent(copy, agent);
-            if !step.reward.is_finite() {
-                return Err(not_finite(
-                    format!("the reward of agent `{}`", copies.names()[agent]),
-                    step.reward,
-                ));
-            }
-            self.earned[slot] += step.reward;
-            if step.terminated || step.truncated {
-                if self.open[slot] {
-                    self.end(copies, slot, step)?;
-                }
-            } else if step.acting {
-                if self.open[slot] {
-                    self.close(slot, step);
-                }
-                self.see(copies, slot)?;
+            if self.plays[slot] {
+                self.settle_slot(copies, slot)?;
             }
         }
         self.check_all_seen(copies)
+    }
+
+    /// Adds the result of the step of one agent, given by its `slot`.
+    pub(crate) fn settle_slot(&mut self, copies: &impl Agents, slot: usize) -> Result<()> {
+        let (copy, agent) = self.places[slot];
+        let step = copies.agent(copy, agent);
+        if !step.reward.is_finite() {
+            return Err(not_finite(format!("the reward of agent `{}`", copies.names()[agent]), step.reward));
+        }
+        self.earned[slot] += step.reward;
+        if step.terminated || step.truncated {
+            if self.open[slot] {
+                self.end(copies, slot, step)?;
+            }
+        } else if step.acting {
+            if self.open[slot] {
+                self.close(slot, step);
+            }
+            self.see(copies, slot)?;
+        }
+        Ok(())
     }
 
     /// Finishes an agent's unfinished row with its reward and the flags of the step.
@@ -283,7 +285,7 @@ impl Seats {
     }
 
     /// Finishes an agent's unfinished row at the end of its episode, and stores the last observation.
-    fn end(&mut self, copies: &AgentCopies, slot: usize, step: AgentStep) -> Result<()> {
+    fn end(&mut self, copies: &impl Agents, slot: usize, step: AgentStep) -> Result<()> {
         let (copy, agent) = self.places[slot];
         let row = self.closed[slot] * self.slots() + slot;
         let kind = self.pilot.encoding().kind();
@@ -335,7 +337,7 @@ impl Seats {
 pub(crate) fn begin<T>(
     all: &mut [T],
     seats_of: impl Fn(&mut T) -> &mut Seats,
-    copies: &AgentCopies,
+    copies: &impl Agents,
     (copy, episode): (usize, &Episode),
     stream: &dyn Fn(usize) -> Option<Stream>,
 ) -> Result<()> {

@@ -1,4 +1,5 @@
-//! [`FragmentSource`]: copies of a single-agent or a multi-agent environment, from which fragments are sampled.
+//! [`FragmentSource`]: where fragments are sampled from: copies of a single-agent or a multi-agent environment, or
+//! episodes that other programs play.
 
 use crate::base::{Episode, Result, SamplerPerf, State};
 use crate::experience::Fragment;
@@ -15,14 +16,14 @@ pub(crate) type TakeRows<'a> = dyn FnMut(&str, Fragment<'_>) -> Result<()> + 'a;
 /// Copies of an environment, with the rows that were sampled from them last.
 pub(crate) trait FragmentSource: Send + Debug {
     /// Samples a fragment: steps every copy `rollout_fragment_length` times. `timestep` is the number of environment
-    /// steps before.
+    /// steps before. Returns the number of environment steps of the fragment.
     fn fill(
         &mut self,
         policies: &mut PolicyMap,
         explore: bool,
         timestep: u64,
         callbacks: Option<&mut Box<dyn Callbacks>>,
-    ) -> Result<()>;
+    ) -> Result<u64>;
 
     /// Calls `f` with the sampled rows of every policy that learns and has rows.
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()>;

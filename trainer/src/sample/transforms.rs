@@ -158,6 +158,41 @@ impl PolicyToEnv {
         }
     }
 
+    /// Converts one action of `space`, the environment's action space, to the policy's form; both are bytes. Fails with a
+    /// sentence if it is no action of the space. A number outside of its bounds is taken where the policy's own are clipped.
+    pub(crate) fn inverse(&self, space: &Space, action: &[u8]) -> std::result::Result<Vec<u8>, String> {
+        let wrong = |why: String| format!("the action is not of the space {space}: {why}");
+        if action.len() != space.width() * space.dtype().size() {
+            let found = action.len() / space.dtype().size();
+            return Err(wrong(format!("it has {found} numbers, but it must have {}", space.width())));
+        }
+        match self {
+            Self::Int { start, .. } => {
+                let mut action: Vec<i64> = action.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
+                if let Some(why) = space.violation(&action) {
+                    return Err(wrong(why));
+                }
+                action.iter_mut().zip(start.iter().cycle()).for_each(|(action, start)| *action -= start);
+                Ok(bytemuck::cast_slice(&action).to_vec())
+            }
+            Self::Float { low, high, how, .. } => {
+                let mut action: Vec<f32> = action.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+                if let Some(at) = action.iter().position(|x| !x.is_finite()) {
+                    return Err(wrong(format!("number {at} is {}, but it must be finite", action[at])));
+                }
+                if *how == FloatActions::Unsquash {
+                    if let Some(why) = space.violation(&action) {
+                        return Err(wrong(why));
+                    }
+                    for ((action, &low), &high) in action.iter_mut().zip(low).zip(high) {
+                        *action = normalize(*action, low, high);
+                    }
+                }
+                Ok(bytemuck::cast_slice(&action).to_vec())
+            }
+        }
+    }
+
     /// Converts the policy's actions to the environment's form in place; they may be those of any number of rows.
     pub(crate) fn convert(&self, actions: ActionRows<'_>) {
         match (self, actions) {
