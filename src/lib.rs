@@ -117,6 +117,8 @@ pub use tch as torch;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod doctor;
+#[cfg(feature = "serve")]
+pub mod external;
 pub mod presets;
 pub mod registry;
 #[cfg(feature = "serve")]

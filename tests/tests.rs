@@ -9,6 +9,8 @@ mod datasets;
 #[cfg(feature = "cli")]
 mod disks;
 mod export;
+#[cfg(feature = "serve")]
+mod external;
 #[cfg(feature = "cli")]
 mod faults;
 mod golden;

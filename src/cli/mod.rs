@@ -100,6 +100,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     output::log_to_stderr();
     #[cfg(feature = "storage")]
     pavlov_storage::register();
+    crate::external::register();
     // In the process of a rollout worker this call runs the worker and does not return.
     rollout_main(registry::trainable);
     let done = match Cli::parse_from(arguments).command {

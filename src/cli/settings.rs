@@ -15,6 +15,7 @@ use crate::presets::{self, Preset};
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_settings};
 use crate::tune::{Config, Error};
+use pavlov_trainer::settings::translate_input;
 
 /// Arguments of `train` and `config show` for settings.
 #[derive(Args, Debug)]
@@ -230,9 +231,15 @@ impl File {
                 serde_json::from_str(&text).map_err(|error| wrong(&error))?
             };
             let algorithm = Some(preset.algorithm);
-            let env = preset.env;
-            return Ok(File { origin, algorithm, env, config: preset.config, stop: preset.stop, lines });
+            let Preset { mut config, mut env, stop, .. } = preset;
+            if config.contains_key("input") && !config.contains_key("env") {
+                config.insert("env".into(), env.into());
+                translate_input(&mut config).map_err(|error| lines.place(error))?;
+                env = config.shift_remove("env").and_then(|env| Some(env.as_str()?.to_owned()));
+            }
+            return Ok(File { origin, algorithm, env, config, stop, lines });
         }
+        translate_input(&mut config).map_err(|error| lines.place(error))?;
         let env = match config.shift_remove("env") {
             None | Some(Value::Null) => None,
             Some(Value::String(id)) => Some(id),

@@ -1,9 +1,10 @@
 //! The desk: answers every request.
 
-use super::answer::{Answer, JSON, answer, read};
+use super::answer::{Answer, JSON, answer, body};
 use super::guard::{Token, check_host};
 use super::limits::Limits;
-use super::memory::{Budget, Held};
+use super::listen::{HttpRequest, Site};
+use super::memory::Budget;
 use super::metrics::{Metrics, Now};
 use super::model::Models;
 use super::queue::{Asked, Queue};
@@ -11,8 +12,8 @@ use super::refusal::Refusal;
 use super::request::Request;
 use super::sessions::{Lease, Sessions};
 use super::{json, rows};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::body::Bytes;
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use pavlov_trainer::rng::Stream;
 use serde_json::json;
@@ -20,9 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::{oneshot, watch};
-use tokio::time::timeout;
-
-type HttpRequest = hyper::Request<Incoming>;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -46,9 +44,28 @@ pub(super) struct Desk {
     pub(super) draws: (u64, AtomicU64),
 }
 
-impl Desk {
-    /// Answers a request.
-    pub(super) async fn answer(self: &Arc<Self>, request: HttpRequest) -> Response<Answer> {
+impl Site for Desk {
+    type Visit = ();
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn connections(&self) -> &Budget {
+        &self.connections
+    }
+
+    fn ending(&self) -> &watch::Sender<bool> {
+        &self.ending
+    }
+
+    fn visit(self: &Arc<Self>) {}
+
+    fn refused_connection(&self) {
+        self.metrics.answer(503);
+    }
+
+    async fn answer(self: Arc<Self>, request: HttpRequest, (): &()) -> Response<Answer> {
         let mut response = self.route(request).await.unwrap_or_else(Response::from);
         self.metrics.answer(response.status().as_u16());
         if *self.ending.borrow() {
@@ -56,7 +73,9 @@ impl Desk {
         }
         response
     }
+}
 
+impl Desk {
     async fn route(self: &Arc<Self>, request: HttpRequest) -> Result<Response<Answer>, Refusal> {
         if self.checks_host {
             check_host(request.headers())?;
@@ -132,7 +151,7 @@ impl Desk {
     async fn act(&self, request: HttpRequest) -> Result<Response<Answer>, Refusal> {
         let since = Instant::now();
         let is_binary = is_binary(request.headers())?;
-        let (body, held) = self.body(request).await?;
+        let (body, held) = body(request, &self.limits, &self.memory).await?;
         let model = self.models.current();
         let asked =
             if is_binary { rows::read(&body, &model.policy) } else { json::read(&body, &model.policy) }?;
@@ -163,38 +182,6 @@ impl Desk {
             (JSON, Bytes::from(json::write(&actions, is_single, policy, model.version)))
         };
         Ok(answer(StatusCode::OK, content, bytes, Some(held)))
-    }
-
-    /// Reads the body of a request, within the bounds of its size and time.
-    async fn body(&self, request: HttpRequest) -> Result<(Bytes, Held), Refusal> {
-        let length: Option<usize> =
-            request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let Some(length) = length else {
-            let message = "the request must say how long its body is (`Content-Length`)";
-            return Err(Refusal::new(StatusCode::LENGTH_REQUIRED, "length", message));
-        };
-        if length > self.limits.max_body {
-            let most = self.limits.max_body;
-            let message = format!(
-                "the body has {length} bytes, but at most {most} are taken (`--max-body`): send fewer rows"
-            );
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "body", message));
-        }
-        // Numbers take up to four times the memory of their text.
-        let Some(held) = self.memory.take(length.saturating_mul(4).saturating_add(1024)) else {
-            let message =
-                "the bodies under way take all memory that they may (`--max-memory`): try again in a second";
-            return Err(Refusal::busy("memory", message));
-        };
-        let limit = self.limits.body_timeout;
-        match timeout(limit, read(request.into_body(), length)).await {
-            Ok(Some(body)) => Ok((body, held)),
-            Ok(None) => Err(Refusal::bad("body", "the body ended before the length that its header says")),
-            Err(_) => {
-                let message = format!("the body did not arrive in {limit:?} (`--body-timeout`)");
-                Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "slow_body", message))
-            }
-        }
     }
 
     /// Takes the sessions of a request; those that it took are given back if one cannot be had.

@@ -47,7 +47,7 @@ impl Token {
     }
 
     /// Refuses a request that does not come with this token.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let sent = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
         if sent.is_some_and(|sent| self.is(sent)) {
             return Ok(());
@@ -59,7 +59,7 @@ impl Token {
 
 /// Refuses a request that calls a server on loopback by another name than one of loopback. A web page that makes its own
 /// name point to loopback could ask through its visitor's browser otherwise.
-pub(super) fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok());
     let name = host.and_then(|host| host.parse::<Authority>().ok());
     let name = name.as_ref().map(|authority| authority.host().trim_matches(['[', ']']));

@@ -195,7 +195,7 @@ impl<'de> Visitor<'de> for List<'_, '_> {
 }
 
 /// Flags of legal actions: a list, or a list for each row; `true` and `false`, or 1 and 0.
-struct Flags(Vec<bool>);
+pub(crate) struct Flags(pub(crate) Vec<bool>);
 
 impl<'de> Deserialize<'de> for Flags {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {

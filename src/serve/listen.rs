@@ -1,10 +1,12 @@
-//! The event loop: connections, signals, the end.
+//! Connections: taking them, answering their requests, and their end.
 
-use super::desk::Desk;
-use super::memory::Held;
+use super::answer::Answer;
+use super::limits::Limits;
+use super::memory::{Budget, Held};
 use super::refusal::Refusal;
 use super::stream::{Phase, Timed};
-use crate::{Error, Result};
+use hyper::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use std::convert::Infallible;
@@ -14,55 +16,59 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Builder;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// Largest number of bytes of a request's header.
 const HEADER: usize = 16 << 10;
 /// Time in which a client that is about to ask can still do so when the server ends.
 const GRACE: Duration = Duration::from_millis(500);
-/// Time between two looks for sessions that were silent for too long.
-const SWEEP: Duration = Duration::from_secs(30);
-/// Exit code that shells expect of a process that Ctrl-C ended.
-const QUIT: i32 = 130;
 
-/// Answers requests until the server is asked to end. With `say` signals are watched.
-pub(super) fn run(listener: std::net::TcpListener, desk: &Arc<Desk>, say: Option<fn(&str)>) -> Result<()> {
-    let failed = |error: std::io::Error| Error::state("the server's event loop", error.to_string());
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let done = runtime.block_on(async {
-        let listener = TcpListener::from_std(listener).map_err(failed)?;
-        if let Some(say) = say {
-            watch_signals(desk, say).map_err(failed)?;
+pub(crate) type HttpRequest = hyper::Request<Incoming>;
+
+/// What answers the requests of all connections.
+pub(crate) trait Site: Send + Sync + 'static {
+    /// What is kept for one connection; it is dropped when the connection ends.
+    type Visit: Send + Sync;
+
+    /// How much is taken.
+    fn limits(&self) -> &Limits;
+
+    /// The connections that are open.
+    fn connections(&self) -> &Budget;
+
+    /// Whether the server ends.
+    fn ending(&self) -> &watch::Sender<bool>;
+
+    /// A connection begins.
+    fn visit(self: &Arc<Self>) -> Self::Visit;
+
+    /// A connection was one too many.
+    fn refused_connection(&self) {}
+
+    /// Answers a request.
+    fn answer(
+        self: Arc<Self>,
+        request: HttpRequest,
+        visit: &Self::Visit,
+    ) -> impl Future<Output = Response<Answer>> + Send;
+}
+
+/// Answers the requests of all connections until the site ends; then what waits is answered.
+pub(crate) async fn answer_all<S: Site>(listener: TcpListener, site: &Arc<S>) {
+    accept(listener, site).await;
+    let closed = async {
+        while site.connections().used() > 0 {
+            sleep(Duration::from_millis(5)).await;
         }
-        let answering = Arc::clone(desk);
-        tokio::spawn(async move { answering.queue.answer_all(|| answering.connections.used()).await });
-        let sweeping = Arc::clone(desk);
-        tokio::spawn(async move {
-            loop {
-                sleep(SWEEP).await;
-                sweeping.sessions.sweep();
-            }
-        });
-        accept(listener, desk).await;
-        let closed = async {
-            while desk.connections.used() > 0 {
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        // Connections that are still open then are cut.
-        let _ = timeout(desk.limits.end_timeout, closed).await;
-        Ok(())
-    });
-    // A policy that is being loaded is not waited for.
-    runtime.shutdown_background();
-    done
+    };
+    // Connections that are still open then are cut.
+    let _ = timeout(site.limits().end_timeout, closed).await;
 }
 
 /// Takes connections until the server ends, and then those that the system has taken already.
-async fn accept(listener: TcpListener, desk: &Arc<Desk>) {
-    let mut watch = desk.ending.subscribe();
+async fn accept<S: Site>(listener: TcpListener, site: &Arc<S>) {
+    let mut watch = site.ending().subscribe();
     let mut ended = pin!(watch.wait_for(|ends| *ends));
     loop {
         let next = poll_fn(|cx| match listener.poll_accept(cx) {
@@ -70,7 +76,7 @@ async fn accept(listener: TcpListener, desk: &Arc<Desk>) {
             Poll::Pending => ended.as_mut().poll(cx).map(|_| None),
         });
         match next.await {
-            Some(Ok((stream, _))) => begin(stream, desk),
+            Some(Ok((stream, _))) => begin(stream, site),
             // For instance too many open files: what is open may close.
             Some(Err(_)) => sleep(Duration::from_millis(20)).await,
             None => return,
@@ -91,30 +97,32 @@ fn one_too_many(most: usize) -> String {
     )
 }
 
-fn begin(stream: TcpStream, desk: &Arc<Desk>) {
-    let Some(held) = desk.connections.take(1) else {
+fn begin<S: Site>(stream: TcpStream, site: &Arc<S>) {
+    let Some(held) = site.connections().take(1) else {
         // A client that does not take the answer is closed without.
-        let _ = stream.try_write(one_too_many(desk.limits.max_connections).as_bytes());
-        desk.metrics.answer(503);
+        let _ = stream.try_write(one_too_many(site.limits().max_connections).as_bytes());
+        site.refused_connection();
         return;
     };
-    tokio::spawn(serve(stream, Arc::clone(desk), held));
+    tokio::spawn(serve(stream, Arc::clone(site), held));
 }
 
 /// Answers the requests of one connection.
-async fn serve(stream: TcpStream, desk: Arc<Desk>, _held: Held) {
+async fn serve<S: Site>(stream: TcpStream, site: Arc<S>, _held: Held) {
     // Without it, small answers wait for the client's acknowledgement.
     if stream.set_nodelay(true).is_err() {
         return;
     }
+    let visit = site.visit();
     let phase = Arc::new(Phase::default());
-    let io = Timed::new(stream, Arc::clone(&phase), &desk.limits);
+    let io = Timed::new(stream, Arc::clone(&phase), site.limits());
     let service = service_fn(|request| {
         let phase = &phase;
-        let desk = &desk;
+        let site = Arc::clone(&site);
+        let visit = &visit;
         async move {
             phase.enter();
-            let response = desk.answer(request).await;
+            let response = site.answer(request, visit).await;
             phase.leave();
             Ok::<_, Infallible>(response)
         }
@@ -122,7 +130,7 @@ async fn serve(stream: TcpStream, desk: Arc<Desk>, _held: Held) {
     let mut http = http1::Builder::new();
     http.header_read_timeout(None).max_buf_size(HEADER);
     let mut connection = pin!(http.serve_connection(io, service));
-    let mut watch = desk.ending.subscribe();
+    let mut watch = site.ending().subscribe();
     let mut ended = pin!(async move {
         let _ = watch.wait_for(|ends| *ends).await;
         sleep(GRACE).await;
@@ -135,34 +143,5 @@ async fn serve(stream: TcpStream, desk: Arc<Desk>, _held: Held) {
         connection.as_mut().graceful_shutdown();
         // Errors of a connection are the client's: it is closed either way.
         let _ = connection.await;
-    }
-}
-
-/// Ends the server at SIGTERM or Ctrl-C, and reloads the policy at SIGHUP.
-fn watch_signals(desk: &Arc<Desk>, say: fn(&str)) -> std::io::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
-    let reloading = Arc::clone(desk);
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            let desk = Arc::clone(&reloading);
-            let reloaded = tokio::task::spawn_blocking(move || desk.reload()).await;
-            match reloaded.unwrap_or_else(|_| Err("loading the policy panicked".into())) {
-                Ok(version) => say(&format!("version {version} of the policy is served")),
-                Err(reason) => say(&format!("the policy stays: {reason}")),
-            }
-        }
-    });
-    for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-        tokio::spawn(end_at(signal(kind)?, Arc::clone(desk), say));
-    }
-    Ok(())
-}
-
-async fn end_at(mut signal: Signal, desk: Arc<Desk>, say: fn(&str)) {
-    while signal.recv().await.is_some() {
-        if desk.ending.send_replace(true) {
-            std::process::exit(QUIT);
-        }
-        say("ending when what waits is answered; again to end at once");
     }
 }

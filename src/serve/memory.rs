@@ -5,32 +5,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A number of bytes or connections that is handed out in parts.
 #[derive(Clone, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     used: Arc<AtomicUsize>,
     most: usize,
 }
 
 /// A part of a [`Budget`], which goes back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     used: Arc<AtomicUsize>,
     amount: usize,
 }
 
 impl Budget {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { used: Arc::default(), most }
     }
 
     /// Takes `amount`; `None` if less is left.
-    pub(super) fn take(&self, amount: usize) -> Option<Held> {
+    pub(crate) fn take(&self, amount: usize) -> Option<Held> {
         let more = |used: usize| used.checked_add(amount).filter(|&used| used <= self.most);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
         Some(Held { used: Arc::clone(&self.used), amount })
     }
 
     /// How much is handed out.
-    pub(super) fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Acquire)
     }
 }

@@ -13,20 +13,21 @@
 //! # }
 //! ```
 
-mod answer;
+pub(crate) mod answer;
 mod desk;
-mod guard;
-mod json;
-mod limits;
-mod listen;
-mod memory;
+pub(crate) mod guard;
+pub(crate) mod json;
+pub(crate) mod limits;
+pub(crate) mod listen;
+pub(crate) mod memory;
 mod metrics;
 mod model;
-mod numbers;
+pub(crate) mod numbers;
 mod queue;
-mod refusal;
+pub(crate) mod refusal;
 mod request;
 mod rows;
+mod running;
 mod sessions;
 mod stream;
 
@@ -141,7 +142,7 @@ impl Server {
     /// Returns [`Error::State`] if the system has no room for another event loop.
     pub fn run(self) -> Result<()> {
         let Self { listener, desk, .. } = self;
-        listen::run(listener, &desk, None)
+        running::run(listener, &desk, None)
     }
 
     /// Answers requests as [`run`](Self::run) does, until SIGTERM or Ctrl-C; a second one ends the process at once. SIGHUP
@@ -151,7 +152,7 @@ impl Server {
     /// Fails whenever [`run`](Self::run) does, and if the signals cannot be watched.
     pub fn run_until_signal(self, say: fn(&str)) -> Result<()> {
         let Self { listener, desk, .. } = self;
-        listen::run(listener, &desk, Some(say))
+        running::run(listener, &desk, Some(say))
     }
 }
 

@@ -8,7 +8,7 @@ use pavlov_trainer::{Loaded, Observations, Result};
 
 /// Observations, row after row.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Numbers {
+pub(crate) enum Numbers {
     U8(Vec<u8>),
     I64(Vec<i64>),
     F32(Vec<f32>),
@@ -23,7 +23,7 @@ pub(super) enum Actions {
 }
 
 impl Numbers {
-    pub(super) fn empty(dtype: DType) -> Self {
+    pub(crate) fn empty(dtype: DType) -> Self {
         match dtype {
             DType::U8 => Self::U8(Vec::new()),
             DType::I64 => Self::I64(Vec::new()),
@@ -32,12 +32,22 @@ impl Numbers {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::U8(all) => all.len(),
             Self::I64(all) => all.len(),
             Self::F32(all) => all.len(),
             Self::F64(all) => all.len(),
+        }
+    }
+
+    /// The bytes of all numbers.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::U8(all) => all,
+            Self::I64(all) => bytemuck::cast_slice(all),
+            Self::F32(all) => bytemuck::cast_slice(all),
+            Self::F64(all) => bytemuck::cast_slice(all),
         }
     }
 
@@ -53,7 +63,7 @@ impl Numbers {
     }
 
     /// Appends a number that a client wrote as text.
-    pub(super) fn push(&mut self, number: f64) -> std::result::Result<(), Refusal> {
+    pub(crate) fn push(&mut self, number: f64) -> std::result::Result<(), Refusal> {
         let whole = |low: f64, high: f64| {
             if number.fract() == 0.0 && (low..=high).contains(&number) {
                 return Ok(());

@@ -39,7 +39,8 @@ pub(crate) fn wheel_in_ray(root: &Path, python: &Path) -> Result<()> {
         fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
         let mut tune = Command::new(python);
         tune.arg(root.join("tests/ray/tune.py")).arg(what).arg(&home);
-        let ended = steps::run(tune.env("PAVLOV", steps::built("debug", "pavlov")?).env_remove("RAY_ADDRESS"));
+        let ended =
+            steps::run(tune.env("PAVLOV", steps::built("debug", "pavlov")?).env_remove("RAY_ADDRESS"));
         steps::emptied(home)?;
         ended?;
     }

@@ -132,7 +132,7 @@ impl EnvCreator {
                 }
                 EnvCopies::External(_) => {
                     let way_out =
-                        "other programs play it: wrap it there, and leave `wrappers` and `horizon` out";
+                        "other programs play it: wrap it there, and leave `wrappers` out";
                     Err(Error::unsupported(inner.name(), "wrappers", way_out))
                 }
             };

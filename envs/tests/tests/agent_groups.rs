@@ -13,7 +13,7 @@ fn grouped(env: EnvCreator, members: &'static [&str]) -> Box<dyn pavlov_envs::An
     let group_of = |agent: &str| members.contains(&agent).then(|| "team".to_owned());
     match env.with_agent_groups(group_of).make(&EnvConfig::new(), 1).unwrap() {
         EnvCopies::MultiAgent(mut copies) => copies.remove(0),
-        EnvCopies::Vector(_) => unreachable!("it has several agents"),
+        EnvCopies::Vector(_) | EnvCopies::External(_) => unreachable!("it has several agents"),
     }
 }
 

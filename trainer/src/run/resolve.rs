@@ -3,7 +3,7 @@
 use crate::base::{Error, Result, Spaces, catch, rules};
 use crate::run::memory::Memory;
 use crate::run::trainer::Trainer;
-use crate::settings::{Common, OPEN_KEYS, OffPolicy, translate};
+use crate::settings::{Common, OPEN_KEYS, OffPolicy, translate, translate_input};
 use pavlov_envs::EnvCreator;
 use pavlov_tune as tune;
 use pavlov_tune::Config;
@@ -19,6 +19,7 @@ use serde_json::Value;
 /// only when environments are made.
 pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Result<(T, EnvCreator)> {
     let mut config = config.clone();
+    translate_input(&mut config)?;
     let env = match config.shift_remove("env") {
         None | Some(Value::Null) => env.clone(),
         Some(Value::String(id)) if id == env.name() => env.clone(),

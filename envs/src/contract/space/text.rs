@@ -21,9 +21,9 @@ impl FromStr for Space {
         let space = match (name, &arguments[..]) {
             ("Box", [low, high, shape, dtype]) => boxed(low, high, shape, dtype),
             ("Discrete", [n]) => numbers(n).and_then(only).map(Self::discrete),
-            ("Discrete", [n, start]) => numbers(n).and_then(only).and_then(|n| {
-                Some(Self::Discrete { n, start: start.strip_prefix("start=")?.parse().ok()? })
-            }),
+            ("Discrete", [n, start]) => numbers(n)
+                .and_then(only)
+                .and_then(|n| Some(Self::Discrete { n, start: start.strip_prefix("start=")?.parse().ok()? })),
             ("MultiDiscrete", [nvec]) => numbers(nvec).map(|nvec: Vec<i64>| Self::multi_discrete(&nvec)),
             ("MultiBinary", [shape]) => numbers(shape).map(|shape: Vec<usize>| Self::multi_binary(&shape)),
             _ => None,
@@ -73,7 +73,8 @@ fn boxed(low: &str, high: &str, shape: &str, dtype: &str) -> Option<Space> {
         "int64" => DType::I64,
         _ => return None,
     };
-    let size = shape.iter().try_fold(1_usize, |size, &n| size.checked_mul(n)).filter(|&size| size <= 1 << 30)?;
+    let size =
+        shape.iter().try_fold(1_usize, |size, &n| size.checked_mul(n)).filter(|&size| size <= 1 << 30)?;
     let bounds = |text| {
         let bounds: Vec<f64> = numbers(text)?;
         match bounds[..] {
@@ -105,7 +106,15 @@ mod tests {
         for space in spaces {
             assert_eq!(space.to_string().parse::<Space>().ok().as_ref(), Some(&space), "{space}");
         }
-        for text in ["", "Box", "Box(1)", "Discrete(0)", "Discrete(x)", "Box(1, 0, (2,), float32)", "Dict(a: Discrete(2))"] {
+        for text in [
+            "",
+            "Box",
+            "Box(1)",
+            "Discrete(0)",
+            "Discrete(x)",
+            "Box(1, 0, (2,), float32)",
+            "Dict(a: Discrete(2))",
+        ] {
             assert!(text.parse::<Space>().is_err(), "{text}");
         }
         assert!("Box(0, 1, (99999999999, 99999999999), uint8)".parse::<Space>().is_err());

@@ -6,7 +6,9 @@
 mod places;
 
 use crate::agents::Agent;
-use crate::base::{AgentReward, Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice};
+use crate::base::{
+    AgentReward, Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice,
+};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::agents::{AgentStep, Agents};
 use crate::sample::callbacks::{Callbacks, StepView};
@@ -78,8 +80,7 @@ impl ExternalSampler {
         let spaces_of = (&spaces.observation_space, &spaces.action_space);
         let places = Places::new(spaces_of, env.has_masks() && common.mask_actions, n);
         let rngs = (0..n as u64).map(|place| Stream::new(run_seed, "external place", place)).collect();
-        let seats =
-            Seats::new((id.clone(), policy), (vec![0], &spaces), &places, (common, 0), rngs, length)?;
+        let seats = Seats::new((id.clone(), policy), (vec![0], &spaces), &places, (common, 0), rngs, length)?;
         let agent = Agent::only(spaces).swap_remove(0).name;
         let episode_timeout = env.episode_timeout();
         Ok(Self {
@@ -169,15 +170,13 @@ impl ExternalSampler {
                 Ok(())
             }
             Ask::GetAction(turn) => self.turn(client, &turn, None, reply, acting),
-            Ask::LogAction { turn, action, logp } => {
-                match self.seats.given(&action, logp) {
-                    Ok(given) => self.turn(client, &turn, Some((given, logp)), reply, acting),
-                    Err((code, message)) => {
-                        reply.send(Err(refused(code, message)));
-                        Ok(())
-                    }
+            Ask::LogAction { turn, action, logp } => match self.seats.given(&action, logp) {
+                Ok(given) => self.turn(client, &turn, Some((given, logp)), reply, acting),
+                Err((code, message)) => {
+                    reply.send(Err(refused(code, message)));
+                    Ok(())
                 }
-            }
+            },
             Ask::EndEpisode { episode, obs, reward, truncated } => {
                 let step = AgentStep { reward, terminated: !truncated, truncated, acting: false };
                 let ended = match self.places.place_of(client, &episode) {
@@ -280,7 +279,9 @@ impl ExternalSampler {
         step: AgentStep,
         acting: &mut Acting<'_>,
     ) -> Result<std::result::Result<Answer, Refused>> {
-        let Some(playing) = self.places.at(place) else { return Ok(Err(refused("unknown_episode", String::new()))) };
+        let Some(playing) = self.places.at(place) else {
+            return Ok(Err(refused("unknown_episode", String::new())));
+        };
         if !playing.waiting.is_empty() {
             let message = "the action before is not chosen yet: wait for its answer";
             return Ok(Err(refused("out_of_order", message.into())));
@@ -406,7 +407,11 @@ impl FragmentSource for ExternalSampler {
     }
 
     fn set_task(&mut self, task: &Value) -> Result<()> {
-        Err(Error::config("set_task", task, "the environment is played by other programs: set the task there"))
+        Err(Error::config(
+            "set_task",
+            task,
+            "the environment is played by other programs: set the task there",
+        ))
     }
 
     fn take_perf(&mut self) -> SamplerPerf {

@@ -114,7 +114,10 @@ impl Places {
             if is_own {
                 return Ok(name);
             }
-            return Err(refused("episode_taken", format!("the episode {name:?} is being played: choose another name")));
+            return Err(refused(
+                "episode_taken",
+                format!("the episode {name:?} is being played: choose another name"),
+            ));
         }
         let Some(place) = self.episodes.iter().position(Option::is_none) else {
             let places = self.len();
@@ -172,7 +175,8 @@ impl Places {
         match turn.seq {
             Some(seq) if seq + 1 == turns => Ok(Place::Again(place)),
             Some(seq) if seq != turns => {
-                let message = format!("`seq` is {seq}, but the episode has {turns} actions so far: send them in order");
+                let message =
+                    format!("`seq` is {seq}, but the episode has {turns} actions so far: send them in order");
                 Err(refused("out_of_order", message))
             }
             _ if is_owed => {
@@ -199,8 +203,10 @@ impl Places {
         if obs.len() != self.obs_bytes {
             let found = obs.len() / self.observation_space.dtype().size();
             let width = self.observation_space.width();
-            let message =
-                format!("the observation has {found} numbers, but it must have {width}: {}", self.observation_space);
+            let message = format!(
+                "the observation has {found} numbers, but it must have {width}: {}",
+                self.observation_space
+            );
             return Err(refused("width", message));
         }
         let words = self.obs_bytes.div_ceil(8);
@@ -265,7 +271,9 @@ fn check<T: Element>(space: &Space, row: &[u8], is_good: impl Fn(&T) -> bool) ->
     if matches!(space, Space::Box { .. }) {
         return Ok(());
     }
-    space.violation(row).map_or(Ok(()), |why| Err(refused("obs", format!("the observation is not of the space: {why}"))))
+    space
+        .violation(row)
+        .map_or(Ok(()), |why| Err(refused("obs", format!("the observation is not of the space: {why}"))))
 }
 
 pub(super) fn refused(code: &'static str, message: String) -> Refused {
