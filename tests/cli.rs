@@ -17,6 +17,8 @@ mod settings;
 mod trainable;
 mod training;
 mod trust;
+#[cfg(target_os = "linux")]
+mod watch;
 
 /// Iterations of a few milliseconds.
 const TINY: &[&str] = &[

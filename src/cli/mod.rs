@@ -23,6 +23,7 @@ mod report;
 mod resume;
 mod returns;
 mod run_dir;
+mod screen;
 mod serve;
 mod session;
 mod settings;
@@ -36,6 +37,7 @@ mod translate;
 mod trust;
 mod tune;
 mod verify;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -77,6 +79,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Report(report::ReportArgs),
+    Watch(watch::WatchArgs),
 }
 
 /// Parses the command line, runs the command and returns its exit code.
@@ -119,6 +122,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => completions::completions(&args, Cli::command()),
         Command::Report(args) => report::report(&args),
+        Command::Watch(args) => watch::watch(&args),
     };
     exit::code(done)
 }

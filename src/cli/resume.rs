@@ -47,6 +47,7 @@ pub(super) struct ResumeArgs {
 
 pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     let report = args.report;
+    report.check()?;
     let (run_dir, url) = match run_dir::url(&args.run_dir) {
         Some(url) => (storage::fetch_run(url)?, Some(url.to_owned())),
         None => (args.run_dir, None),

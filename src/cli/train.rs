@@ -100,6 +100,7 @@ pub(super) struct NewRun {
 /// Starts a run, trains it to its end and returns its directory.
 pub(super) fn start(new: NewRun) -> anyhow::Result<PathBuf> {
     let NewRun { entry, env, config, stop, .. } = new;
+    new.report.check()?;
     refuse_evaluation_that_never_comes(&stop, &config)?;
     let (logdir, url) = match new.out {
         Some(out) => run_dir::place(&out)?,
