@@ -31,6 +31,7 @@ mod signals;
 mod state_difference;
 mod stretch;
 mod suggest;
+mod terminal;
 mod train;
 mod trainable;
 mod translate;

@@ -11,7 +11,7 @@ use super::output::{print_json, program, quoted, say};
 use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
-use super::{screen, stretch, trust};
+use super::{stretch, terminal, trust};
 use crate::doctor::{self, Records, Saved};
 use crate::registry::AnyAlgorithm;
 use crate::tune::stoppers::{Met, StoppingCriteria};
@@ -37,7 +37,7 @@ pub(super) struct ReportArgs {
 impl ReportArgs {
     /// Refuses a screen where there is no terminal.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        if self.watch { screen::refuse_no_terminal(None) } else { Ok(()) }
+        if self.watch { terminal::refuse_no_terminal(None) } else { Ok(()) }
     }
 
     pub(super) fn say(&self, line: &str) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::Context;
 
 use super::output::say;
-use super::screen;
+use super::terminal;
 
 /// Message of a run after the first signal.
 pub(super) const AFTER_ITERATION: &str =
@@ -45,6 +45,6 @@ pub(super) fn press() {
         say(answer);
         return;
     }
-    screen::give_back();
+    terminal::give_back();
     _exit(QUIT)
 }

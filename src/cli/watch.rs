@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::usage;
 use super::output::program;
-use super::{screen, signals};
+use super::{screen, signals, terminal};
 use crate::report::Watched;
 
 /// Show a run or a sweep on the terminal, while it goes on and afterwards
@@ -34,7 +34,7 @@ pub(super) fn watch(args: &WatchArgs) -> anyhow::Result<()> {
             "{shown}: it has no run.json, result.json or journal.jsonl, so there is no run and no sweep to watch"
         )));
     };
-    screen::refuse_no_terminal(Some(dir))?;
+    terminal::refuse_no_terminal(Some(dir))?;
     let asked = signals::watch("leaving; Ctrl-C again quits at once")?;
     let is_over = || asked.load(Ordering::Relaxed);
     screen::show(watched, || "q leaves, arrows scroll".into(), is_over, || true)
