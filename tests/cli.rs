@@ -13,6 +13,7 @@ mod interruptions;
 mod listings;
 mod refusals;
 mod report;
+mod report_server;
 mod settings;
 mod trainable;
 mod training;

@@ -23,6 +23,8 @@ mod memory;
 mod metrics;
 mod model;
 mod numbers;
+#[cfg(feature = "cli")]
+mod page;
 mod queue;
 mod refusal;
 mod request;
@@ -32,6 +34,8 @@ mod stream;
 
 pub use guard::Token;
 pub use limits::Limits;
+#[cfg(feature = "cli")]
+pub(crate) use page::{PageServer, Source};
 
 use crate::{Error, Result};
 use desk::Desk;
