@@ -11,6 +11,7 @@ use tempfile::TempDir;
 mod agents;
 mod interruptions;
 mod listings;
+mod plot;
 mod refusals;
 mod report;
 mod report_server;

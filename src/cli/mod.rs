@@ -17,6 +17,7 @@ mod line;
 mod lines;
 mod list;
 mod output;
+mod plot;
 mod profile;
 mod progress;
 mod report;
@@ -80,6 +81,7 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Report(report::ReportArgs),
+    Plot(plot::PlotArgs),
     Watch(watch::WatchArgs),
 }
 
@@ -123,6 +125,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => completions::completions(&args, Cli::command()),
         Command::Report(args) => report::report(&args),
+        Command::Plot(args) => plot::plot(&args),
         Command::Watch(args) => watch::watch(&args),
     };
     exit::code(done)

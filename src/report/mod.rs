@@ -5,6 +5,7 @@
 
 mod compare;
 mod episode;
+pub(crate) mod figure;
 mod groups;
 mod lines;
 mod one;
