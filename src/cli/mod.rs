@@ -16,6 +16,7 @@ mod leaves;
 mod line;
 mod lines;
 mod list;
+mod loggers;
 mod output;
 mod plot;
 mod profile;
