@@ -11,6 +11,7 @@ use tempfile::TempDir;
 mod agents;
 mod interruptions;
 mod listings;
+mod loggers;
 mod plot;
 mod refusals;
 mod report;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exit::usage;
 use crate::tune::LoggerChoice;
-use crate::tune::loggers::{Logger, MlflowLogger};
+use crate::tune::loggers::{Logger, MlflowLogger, WandbLogger};
 
 /// A program whose files are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -15,6 +15,9 @@ use crate::tune::loggers::{Logger, MlflowLogger};
 pub(super) enum LoggerName {
     /// MLflow's file store: $MLFLOW_TRACKING_URI if it is a path or a file: address, or else mlruns beside the run directory
     Mlflow,
+    /// An offline run of Weights & Biases in wandb/ of the run directory, for `wandb sync`; the project is $WANDB_PROJECT, or else
+    /// pavlov
+    Wandb,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -41,6 +44,10 @@ pub(super) fn choice(names: &[LoggerName], experiment: &str) -> anyhow::Result<L
                 Some(store) => MlflowLogger::new(store, experiment),
                 None => MlflowLogger::beside_run(experiment),
             }),
+            LoggerName::Wandb => {
+                let project = std::env::var("WANDB_PROJECT").ok().filter(|project| !project.is_empty());
+                Box::new(WandbLogger::new(project.unwrap_or_else(|| "pavlov".into())))
+            }
         });
     }
     Ok(if own.is_empty() { LoggerChoice::Default } else { LoggerChoice::DefaultAnd(own) })

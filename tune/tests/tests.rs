@@ -25,3 +25,4 @@ mod stoppers;
 mod sweep_files;
 mod sweeps;
 mod tensorboard;
+mod wandb;

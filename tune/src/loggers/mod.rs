@@ -11,8 +11,10 @@ mod from_end;
 mod json;
 mod mlflow;
 mod params;
+mod protobuf;
 mod tags;
 mod tensorboard;
+mod wandb;
 
 pub use csv::CsvLogger;
 pub(crate) use json::FILE as RESULTS_FILE;
@@ -21,6 +23,7 @@ pub(crate) use json::{last_result, visit_results};
 pub use mlflow::MlflowLogger;
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
+pub use wandb::WandbLogger;
 
 /// Receives every complete result of a run, in order.
 ///
