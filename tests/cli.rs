@@ -11,12 +11,17 @@ use tempfile::TempDir;
 mod agents;
 mod interruptions;
 mod listings;
+mod loggers;
+mod plot;
 mod refusals;
 mod report;
+mod report_server;
 mod settings;
 mod trainable;
 mod training;
 mod trust;
+#[cfg(target_os = "linux")]
+mod watch;
 
 /// Iterations of a few milliseconds.
 const TINY: &[&str] = &[

@@ -16,13 +16,16 @@ mod leaves;
 mod line;
 mod lines;
 mod list;
+mod loggers;
 mod output;
+mod plot;
 mod profile;
 mod progress;
 mod report;
 mod resume;
 mod returns;
 mod run_dir;
+mod screen;
 mod serve;
 mod session;
 mod settings;
@@ -30,12 +33,14 @@ mod signals;
 mod state_difference;
 mod stretch;
 mod suggest;
+mod terminal;
 mod train;
 mod trainable;
 mod translate;
 mod trust;
 mod tune;
 mod verify;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -77,6 +82,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Report(report::ReportArgs),
+    Plot(plot::PlotArgs),
+    Watch(watch::WatchArgs),
 }
 
 /// Parses the command line, runs the command and returns its exit code.
@@ -120,6 +127,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions(args) => completions::completions(&args, Cli::command()),
         Command::Report(args) => report::report(&args),
+        Command::Plot(args) => plot::plot(&args),
+        Command::Watch(args) => watch::watch(&args),
     };
     exit::code(done)
 }

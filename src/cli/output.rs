@@ -8,13 +8,16 @@ use std::path::Path;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The live progress bar, which is suspended while lines are written to standard error.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// What waits for the end of a screen before it is written to standard error; `None` if there is no screen.
+static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
 
 /// The command as the user typed it.
 static PROGRAM: OnceLock<String> = OnceLock::new();
@@ -31,8 +34,35 @@ pub(super) fn set_bar(bar: Option<ProgressBar>) {
     *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = bar;
 }
 
-/// Writes to standard error above the bar, if there is one.
+/// Holds back what is written to standard error, because a screen is shown there.
+pub(super) fn hold() {
+    held().get_or_insert_default();
+}
+
+/// Writes what was held back, and holds back nothing more.
+pub(super) fn release() {
+    // The lock is free before the text is written, which takes it.
+    let text = held().take();
+    write_stderr(&text.unwrap_or_default());
+}
+
+/// The last line that is held back.
+pub(super) fn last_held() -> Option<String> {
+    let held = held();
+    let text = String::from_utf8_lossy(held.as_ref()?);
+    text.lines().next_back().map(str::to_owned)
+}
+
+fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
+    HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Writes to standard error above the bar, if there is one, or holds the text back while there is a screen.
 fn write_stderr(bytes: &[u8]) {
+    if let Some(text) = &mut *held() {
+        text.extend_from_slice(bytes);
+        return;
+    }
     let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
     // A failure is ignored: no stream is left to report it on.
     let write = || drop(io::stderr().write_all(bytes));

@@ -1,14 +1,17 @@
-//! Progress on standard error: a live bar on a terminal, at most one line per second elsewhere.
+//! Progress on standard error: a live bar on a terminal, at most one line per second elsewhere. Or a screen.
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use indicatif::{FormattedDuration, HumanCount, ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::line::{self, Part, Rank};
 use super::output::{say, set_bar};
+use super::screen::Beside;
 use crate::tune::Metrics;
 
 /// Minimum time between two lines of progress.
@@ -37,19 +40,27 @@ enum View {
         waiting: Option<Sender<()>>,
     },
     Bar(ProgressBar),
+    Screen(Beside),
 }
 
 impl Progress {
     /// Starts the display. `target` is the number of environment steps at which the run stops, `steps` those trained before,
     /// and `first` says what happens before the first result.
     pub(super) fn new(quiet: bool, target: Option<f64>, steps: u64, first: String) -> Progress {
-        let target = target.map(|target| target.max(0.0).ceil() as u64);
+        let target = whole(target);
         let view = match (quiet, io::stderr().is_terminal()) {
             (true, _) => View::Nothing,
             (_, false) => View::Lines { last: None, held_back: None, waiting: say_later(first) },
             (_, true) => View::Bar(bar(target, first)),
         };
         Progress { view, target, started: Instant::now(), steps_before: steps, best: None }
+    }
+
+    /// Starts the display as the screen of the run in `dir`; lines follow when the reader closes it.
+    pub(super) fn on_screen(target: Option<f64>, steps: u64, dir: &Path) -> anyhow::Result<Progress> {
+        let view = View::Screen(Beside::open(dir.into()).context("cannot start the screen's thread")?);
+        let target = whole(target);
+        Ok(Progress { view, target, started: Instant::now(), steps_before: steps, best: None })
     }
 
     /// Shows the numbers of a result.
@@ -59,8 +70,11 @@ impl Progress {
         self.best = self.best.into_iter().chain(mean).reduce(f64::max);
         let mut parts = self.parts(steps, mean);
         parts.extend(line::of_learners(result));
+        if matches!(&self.view, View::Screen(screen) if screen.is_closed()) {
+            self.view = View::Lines { last: None, held_back: None, waiting: None };
+        }
         match &mut self.view {
-            View::Nothing => {}
+            View::Nothing | View::Screen(_) => {}
             View::Bar(bar) => {
                 let columns = columns();
                 bar.set_style(style(self.target, columns));
@@ -105,6 +119,7 @@ impl Progress {
     pub(super) fn finish(&mut self) {
         match std::mem::replace(&mut self.view, View::Nothing) {
             View::Nothing => {}
+            View::Screen(screen) => drop(screen),
             View::Lines { held_back, waiting, .. } => {
                 drop(waiting);
                 held_back.iter().for_each(|line| say(line));
@@ -115,6 +130,11 @@ impl Progress {
             }
         }
     }
+}
+
+/// The number of steps at which a run stops.
+fn whole(target: Option<f64>) -> Option<u64> {
+    target.map(|target| target.max(0.0).ceil() as u64)
 }
 
 /// Says `text` unless a result comes before: returns what is to be dropped then. `None` if no thread can be started.

@@ -1,6 +1,8 @@
 //! `pavlov report`: one page about a run, several runs or a sweep.
 
 use std::fs;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,10 +12,11 @@ use super::evaluate::for_acting;
 use super::exit::usage;
 use super::explain::first_sentence;
 use super::leaves::leaves;
-use super::output::{print, program, quoted};
+use super::output::{print, program, quoted, say};
 use super::trust;
 use crate::registry;
 use crate::report::{self, Changed, Episode, Known, Run, Sweep};
+use crate::serve::{PageServer, Source};
 use crate::tune::config::parse_assignment;
 use crate::tune::{Config, Error, LoggerChoice, RunOptions, checkpoint, replace_file};
 
@@ -24,7 +27,7 @@ const MOST_FRAMES: usize = report::MOST_FRAMES;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  pavlov report runs/first\n  pavlov report runs/seed* --out seeds.html\n  \
-                        pavlov report runs/sweep --out sweep.html\n\n\
+                        pavlov report runs/sweep --out sweep.html\n  pavlov report runs/first --serve 127.0.0.1:8080\n\n\
                         The page is one file that needs no network. Nothing is written but the page. Runs that differ \
                         in their seed alone are one group; groups are compared."
 )]
@@ -35,12 +38,57 @@ pub(super) struct ReportArgs {
     /// The page to write
     #[arg(long, value_name = "FILE.html", default_value = "report.html")]
     out: PathBuf,
+    /// Show the page in a browser at this address of this machine, made anew when the files change, in place of writing it;
+    /// with port 0 the system chooses one
+    #[arg(long, value_name = "IP:PORT", conflicts_with = "out")]
+    serve: Option<SocketAddr>,
 }
 
 pub(super) fn report(args: &ReportArgs) -> anyhow::Result<()> {
+    if let Some(addr) = args.serve {
+        return serve(addr, &args.places);
+    }
     refuse_unwritable("--out", &args.out)?;
     let bytes = write(&args.places, &args.out)?;
     print(&format!("report: {} ({} kB)", args.out.display(), bytes.div_ceil(1000))).map(drop)
+}
+
+/// Serves the page about what lies in the directories until a signal.
+fn serve(addr: SocketAddr, places: &[PathBuf]) -> anyhow::Result<()> {
+    // What is wrong with the directories is told as bad input.
+    page(places)?;
+    let (stamped, made) = (places.to_vec(), places.to_vec());
+    let source = Source {
+        stamp: Box::new(move || stamp(&stamped)),
+        make: Box::new(move || page(&made).map_err(|error| format!("{error:#}"))),
+    };
+    let server = PageServer::bind(addr, source, say).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => usage(error.to_string()),
+        _ => error.into(),
+    })?;
+    print(&format!("the page is at http://{}; Ctrl-C ends", server.local_addr()))?;
+    Ok(server.run()?)
+}
+
+/// Differs whenever a file of the directories has changed that a page is made of.
+fn stamp(places: &[PathBuf]) -> String {
+    let inner = |place: &PathBuf| {
+        let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.is_dir()).collect::<Vec<_>>()
+    };
+    let mut dirs = places.to_vec();
+    dirs.extend(places.iter().flat_map(inner));
+    dirs.sort();
+    let mut all = String::new();
+    for path in dirs.iter().flat_map(|dir| {
+        ["", "result.json", "run.json", "params.json", "journal.jsonl", "sweep.toml"]
+            .map(|name| dir.join(name))
+    }) {
+        if let Ok(metadata) = path.metadata() {
+            all += &format!("{} {} {:?}\n", path.display(), metadata.len(), metadata.modified().ok());
+        }
+    }
+    all
 }
 
 /// Writes the page about what lies in the directories, and returns its size in bytes.
@@ -53,15 +101,9 @@ pub(super) fn write(places: &[PathBuf], out: &Path) -> anyhow::Result<usize> {
 /// Makes the page about what lies in the directories.
 fn page(places: &[PathBuf]) -> anyhow::Result<String> {
     for place in places {
-        if !place.is_dir() {
-            let shown = place.display();
-            return Err(usage(format!(
-                "{shown}: there is no such directory; give the run directory of `pavlov train`"
-            )));
-        }
+        refuse_no_dir(place)?;
     }
-    let is_sweep = |place: &&PathBuf| place.join("journal.jsonl").is_file();
-    if let Some(place) = places.iter().find(is_sweep) {
+    if let Some(place) = places.iter().find(|place| is_sweep(place)) {
         if places.len() > 1 {
             let shown = place.display();
             return Err(usage(format!(
@@ -87,8 +129,21 @@ fn page(places: &[PathBuf]) -> anyhow::Result<String> {
     }
 }
 
+/// Refuses what is no directory.
+pub(super) fn refuse_no_dir(place: &Path) -> anyhow::Result<()> {
+    if place.is_dir() {
+        return Ok(());
+    }
+    let shown = place.display();
+    Err(usage(format!("{shown}: there is no such directory; give the run directory of `pavlov train`")))
+}
+
+pub(super) fn is_sweep(place: &Path) -> bool {
+    place.join("journal.jsonl").is_file()
+}
+
 /// The directories with results in `place`: the run itself, or the runs in the folder.
-fn runs_in(place: &Path) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn runs_in(place: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let has_results = |dir: &Path| dir.join("result.json").is_file();
     if has_results(place) {
         return Ok(vec![place.into()]);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::loggers::{LoggerArgs, choice};
 use super::progress::timesteps;
 use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, Session};
@@ -40,6 +41,8 @@ pub(super) struct ResumeArgs {
     #[arg(long)]
     stretch_schedules: bool,
     #[command(flatten)]
+    loggers: LoggerArgs,
+    #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
     report: ReportArgs,
@@ -47,6 +50,7 @@ pub(super) struct ResumeArgs {
 
 pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     let report = args.report;
+    report.check()?;
     let (run_dir, url) = match run_dir::url(&args.run_dir) {
         Some(url) => (storage::fetch_run(url)?, Some(url.to_owned())),
         None => (args.run_dir, None),
@@ -54,7 +58,14 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     RunFile::adopt_trial(&run_dir)?;
     let lock = Lock::of_run(&run_dir)?;
     let newest = checkpoint::latest(&run_dir)?;
+    let mut is_new_logger = false;
     let mut run = RunFile::read(&run_dir, newest.as_deref())?;
+    for name in args.loggers.loggers {
+        if !run.loggers.contains(&name) {
+            run.loggers.push(name);
+            is_new_logger = true;
+        }
+    }
     let mut stop = stop_criteria(&run.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
     let entry = registry::algorithm(&run.algorithm)?;
@@ -99,6 +110,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         logdir: Some(run_dir.clone()),
         remote_checkpoint_dir: run.remote_checkpoint_dir.clone(),
         keep_checkpoints_num: run.keep_checkpoints_num,
+        loggers: choice(&run.loggers, &format!("{}_{}", entry.name(), run.env))?,
         ..RunOptions::default()
     };
     let config_of_run = config.clone();
@@ -138,6 +150,9 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
             ));
             return Ok(());
         }
+    }
+    if is_new_logger {
+        run.write(&run_dir)?;
     }
     let interrupt = signals::watch(signals::AFTER_ITERATION)?;
     Session::new(driver, run, stop, report, interrupt, lock).run(Begin::Resumed)

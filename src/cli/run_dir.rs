@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::exit::usage;
+use super::loggers::LoggerName;
 use super::output::{program, quoted, say};
 use crate::load;
 use crate::tune::{
@@ -40,6 +41,9 @@ pub(super) struct RunFile {
     /// URL to which the run is copied; `None` if it is only on this machine.
     #[serde(default)]
     pub(super) remote_checkpoint_dir: Option<String>,
+    /// Programs for which results are written besides pavlov's own files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) loggers: Vec<LoggerName>,
     /// Complete settings, including the seed; a run that was killed before its first checkpoint starts again with them.
     pub(super) config: Config,
 }
@@ -97,6 +101,7 @@ impl RunFile {
             checkpoint_at_end: true,
             keep_checkpoints_num: None,
             remote_checkpoint_dir: None,
+            loggers: Vec::new(),
             config,
         })
     }

@@ -11,7 +11,7 @@ use super::output::{print_json, program, quoted, say};
 use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
-use super::{stretch, trust};
+use super::{stretch, terminal, trust};
 use crate::doctor::{self, Records, Saved};
 use crate::registry::AnyAlgorithm;
 use crate::tune::stoppers::{Met, StoppingCriteria};
@@ -26,12 +26,20 @@ pub(super) struct ReportArgs {
     /// Show no progress; errors only
     #[arg(long)]
     quiet: bool,
+    /// Show the run on the terminal as `pavlov watch` does, in place of lines of progress
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    watch: bool,
     /// Print a table of the time of each phase of an iteration at the end, on standard error
     #[arg(long)]
     profile: bool,
 }
 
 impl ReportArgs {
+    /// Refuses a screen where there is no terminal.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        if self.watch { terminal::refuse_no_terminal(None) } else { Ok(()) }
+    }
+
     pub(super) fn say(&self, line: &str) {
         if !self.quiet {
             say(line);
@@ -107,8 +115,11 @@ impl Session {
         }
         self.records.target = self.stop.limit("timesteps_total");
         let steps = self.driver.last_result().and_then(timesteps).unwrap_or(0);
-        let mut progress =
-            Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps, self.first());
+        let target = self.stop.limit("timesteps_total");
+        let mut progress = match self.report.watch {
+            true => Progress::on_screen(target, steps, self.driver.logdir())?,
+            false => Progress::new(self.report.quiet, target, steps, self.first()),
+        };
         let end = self.train(begin, &mut progress);
         progress.finish();
         if self.report.profile && !self.profile.is_empty() {

@@ -1,11 +1,12 @@
 //! Ctrl-C and SIGTERM: the first signal asks the run to stop, the second one ends the process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 
 use super::output::say;
+use super::terminal;
 
 /// Message of a run after the first signal.
 pub(super) const AFTER_ITERATION: &str =
@@ -19,11 +20,31 @@ unsafe extern "C" {
     safe fn _exit(status: i32) -> !;
 }
 
+/// What a signal does.
+struct Watch {
+    asked: Arc<AtomicBool>,
+    answer: &'static str,
+}
+
+/// What a signal does since [`watch`] was called.
+static WATCH: OnceLock<Watch> = OnceLock::new();
+
 /// Handles signals from now on: the first one prints `answer` and sets the returned flag, the second one ends the process.
 pub(super) fn watch(answer: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
-    let flag = asked.clone();
-    ctrlc::set_handler(move || if flag.swap(true, Ordering::Relaxed) { _exit(QUIT) } else { say(answer) })
-        .context("cannot listen for Ctrl-C")?;
+    // A process watches for signals once: the second handler is refused below.
+    WATCH.get_or_init(|| Watch { asked: asked.clone(), answer });
+    ctrlc::set_handler(press).context("cannot listen for Ctrl-C")?;
     Ok(asked)
+}
+
+/// Does what a signal does. On a screen, Ctrl-C is a key and sends none.
+pub(super) fn press() {
+    let Some(Watch { asked, answer }) = WATCH.get() else { return };
+    if !asked.swap(true, Ordering::Relaxed) {
+        say(answer);
+        return;
+    }
+    terminal::give_back();
+    _exit(QUIT)
 }

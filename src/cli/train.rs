@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use super::exit::usage;
+use super::leaves::leaves;
 use super::lines::Lines;
+use super::loggers::{self, LoggerArgs, LoggerName};
 use super::report;
 use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, Session};
@@ -47,6 +49,8 @@ pub(super) struct TrainArgs {
     #[arg(long = "report", value_name = "FILE.html")]
     page: Option<PathBuf>,
     #[command(flatten)]
+    loggers: LoggerArgs,
+    #[command(flatten)]
     report: ReportArgs,
 }
 
@@ -71,6 +75,7 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
         checkpoint_freq: args.checkpoint_freq,
         checkpoint_at_end: args.checkpoint_at_end,
         keep_checkpoints_num: args.keep_checkpoints_num,
+        loggers: args.loggers.loggers,
         report: args.report,
     })?;
     if let Some(page) = &args.page {
@@ -94,12 +99,14 @@ pub(super) struct NewRun {
     pub(super) checkpoint_freq: u64,
     pub(super) checkpoint_at_end: bool,
     pub(super) keep_checkpoints_num: Option<usize>,
+    pub(super) loggers: Vec<LoggerName>,
     pub(super) report: ReportArgs,
 }
 
 /// Starts a run, trains it to its end and returns its directory.
 pub(super) fn start(new: NewRun) -> anyhow::Result<PathBuf> {
     let NewRun { entry, env, config, stop, .. } = new;
+    new.report.check()?;
     refuse_evaluation_that_never_comes(&stop, &config)?;
     let (logdir, url) = match new.out {
         Some(out) => run_dir::place(&out)?,
@@ -110,6 +117,8 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<PathBuf> {
         logdir,
         remote_checkpoint_dir: url.clone(),
         keep_checkpoints_num: new.keep_checkpoints_num,
+        hparams: Some(hparams(entry.name(), env.name(), &config, &entry.default_config()?)),
+        loggers: loggers::choice(&new.loggers, &format!("{}_{}", entry.name(), env.name()))?,
         ..RunOptions::default()
     };
     let driver = entry.build(env.clone(), config, options).map_err(|error| new.lines.place(error))?;
@@ -125,6 +134,7 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<PathBuf> {
         checkpoint_at_end: new.checkpoint_at_end,
         keep_checkpoints_num: new.keep_checkpoints_num,
         remote_checkpoint_dir: url,
+        loggers: new.loggers,
         config: driver.get_config().clone(),
     };
     let interrupt = signals::watch(signals::AFTER_ITERATION)?;
@@ -133,6 +143,22 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<PathBuf> {
     let run_dir = driver.logdir().to_path_buf();
     Session::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)?;
     Ok(run_dir)
+}
+
+/// The settings for TensorBoard's HPARAMS tab: what runs are told apart by most, and what differs from the defaults.
+fn hparams(algorithm: &str, env: &str, config: &Config, defaults: &Config) -> Config {
+    const ALWAYS: [&str; 4] = ["gamma", "lr", "seed", "train_batch_size"];
+    let defaults = leaves(defaults, "");
+    let mut shown = Config::new();
+    shown.insert("algorithm".into(), algorithm.into());
+    shown.insert("env".into(), env.into());
+    for (key, value) in leaves(config, "") {
+        let is_default = defaults.iter().any(|(known, default)| *known == key && *default == value);
+        if !value.is_null() && (!is_default || ALWAYS.contains(&key.as_str())) {
+            shown.insert(key, value.clone());
+        }
+    }
+    shown
 }
 
 /// Parts of a result that may appear only after some iterations; stop criteria on keys below them are not refused before.

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::exit::usage;
 use super::lines::Lines;
+use super::loggers::LoggerArgs;
 use super::output::{print, print_json, program, quoted};
 use super::returns::Summary;
 use super::run_dir::SWEEP;
@@ -80,6 +81,8 @@ pub(super) struct TrialArgs {
     /// $PAVLOV_RESULTS_DIR or ~/pavlov_results]
     #[arg(long, value_name = "DIR|URL")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    loggers: LoggerArgs,
     #[command(flatten)]
     report: ReportArgs,
 }
@@ -190,6 +193,7 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
         checkpoint_freq: file.checkpoint.checkpoint_frequency.unwrap_or(0),
         checkpoint_at_end: file.checkpoint.checkpoint_at_end.unwrap_or(true),
         keep_checkpoints_num: file.checkpoint.num_to_keep,
+        loggers: args.loggers.loggers,
         report: args.report,
     })
     .map(drop)

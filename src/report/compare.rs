@@ -125,8 +125,9 @@ fn sampled(xs: &[f64], ys: &[f64], places: &[f64]) -> Vec<f64> {
 /// The curves of the groups with their intervals, on steps and on seconds.
 fn curves(groups: &[&Group<'_>]) -> String {
     let x_name = groups[0].runs[0].records.x().1;
-    let on_steps = curve(groups, x_name, |run| run.records.x().0);
-    let on_seconds = curve(groups, "seconds of training", |run| run.records.wall());
+    let frame = Frame::large(1060.0, 380.0).with_names(210.0);
+    let on_steps = curve(groups, None, x_name, |run| run.records.x().0, frame);
+    let on_seconds = curve(groups, None, "seconds of training", |run| run.records.wall(), frame);
     format!(
         "<div data-choice=\"x axis\"><div data-part=\"on {x_name}\">{on_steps}</div>\n\
          <div data-part=\"on seconds of training\">{on_seconds}</div></div>\n\
@@ -139,10 +140,9 @@ fn curves(groups: &[&Group<'_>]) -> String {
 /// A curve of a group: places, lower ends, middles and upper ends.
 type Band = (Vec<(f64, f64)>, Vec<(f64, f64)>, Vec<(f64, f64)>);
 
-fn band(group: &Group<'_>, x_of: impl Fn(&Run) -> Vec<f64>) -> Option<Band> {
-    let key = group.runs[0].records.score_key();
-    let lines: Vec<(Vec<f64>, Vec<f64>)> =
-        group.runs.iter().map(|run| (x_of(run), run.records.column(&key))).collect();
+fn band(group: &Group<'_>, key: &str, x_of: impl Fn(&Run) -> Vec<f64>) -> Option<Band> {
+    let of = |run: &&Run| (x_of(run), run.records.values(key).unwrap_or_else(|| run.records.column(key)));
+    let lines: Vec<(Vec<f64>, Vec<f64>)> = group.runs.iter().map(of).collect();
     let reach = |(xs, ys): &(Vec<f64>, Vec<f64>)| {
         let seen: Vec<f64> = xs.iter().zip(ys).filter(|(_, y)| y.is_finite()).map(|(x, _)| *x).collect();
         range(&seen)
@@ -171,18 +171,34 @@ fn band(group: &Group<'_>, x_of: impl Fn(&Run) -> Vec<f64>) -> Option<Band> {
     Some((low, mid, high))
 }
 
-fn curve(groups: &[&Group<'_>], x_name: &str, x_of: impl Fn(&Run) -> Vec<f64>) -> String {
+/// The curves of the runs' groups, of the score or of another number. `frame` makes room for the longest name.
+pub(super) fn groups_curve(runs: &[Run], key: Option<&str>, frame: impl Fn(&str) -> Frame) -> String {
+    let groups = grouped(runs);
+    let groups: Vec<&Group<'_>> = groups.iter().collect();
+    let longest = groups.iter().map(|group| group.name.as_str()).max_by_key(|name| name.chars().count());
+    let frame = frame(longest.unwrap_or_default());
+    curve(&groups, key, runs.first().map_or("steps", |run| run.records.x().1), |run| run.records.x().0, frame)
+}
+
+fn curve(
+    groups: &[&Group<'_>],
+    key: Option<&str>,
+    x_name: &str,
+    x_of: impl Fn(&Run) -> Vec<f64>,
+    frame: Frame,
+) -> String {
+    let key = key.map(str::to_owned).or_else(|| key_of(groups));
+    let Some(key) = key else { return String::new() };
     let bands: Vec<(&&Group<'_>, Band)> =
-        groups.iter().filter_map(|group| Some((group, band(group, &x_of)?))).collect();
+        groups.iter().filter_map(|group| Some((group, band(group, &key, &x_of)?))).collect();
     let points = || bands.iter().flat_map(|(_, (low, mid, high))| low.iter().chain(mid).chain(high));
     let xs: Vec<f64> = points().map(|(x, _)| *x).collect();
     let ys: Vec<f64> = points().map(|(_, y)| *y).collect();
-    let (Some(x), Some(y), Some(key)) = (range(&xs), range(&ys), key_of(groups)) else {
+    let (Some(x), Some(y)) = (range(&xs), range(&ys)) else {
         return "<p class=\"muted\">No run has a number to draw yet.</p>".into();
     };
     let name = format!("{}, interquartile mean over runs, 95 % interval", in_words(&key));
-    let mut plot =
-        Plot::new(Frame::large(1060.0, 380.0).with_names(210.0), (x.0.min(0.0), x.1), y, x_name, &name);
+    let mut plot = Plot::new(frame, (x.0.min(0.0), x.1), y, x_name, &name);
     let mut says = Vec::new();
     for (group, (low, mid, high)) in &bands {
         if group.runs.len() > 1 {

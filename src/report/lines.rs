@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::tune::Error;
 
 /// Longest line that is read; a longer one is no result.
-const LONGEST: u64 = 64 << 20;
+pub(super) const LONGEST: u64 = 64 << 20;
 
 /// Calls `visit` with each whole line of the file at `path`. The file must be a regular one, because a pipe may never end.
 ///

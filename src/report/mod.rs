@@ -1,10 +1,11 @@
-//! `pavlov report`: what a run, several runs or a sweep came to, as one page that needs no network.
+//! `pavlov report` and `pavlov watch`: what a run, several runs or a sweep came to, as one page that needs no network.
 //!
 //! The page says everything without scripts: plots are SVG, tables are tables. A script adds what a reader can do with them.
 //! Only files are read, and every text that comes from one is escaped. The same files give the same page, byte for byte.
 
 mod compare;
 mod episode;
+pub(crate) mod figure;
 mod groups;
 mod lines;
 mod one;
@@ -21,6 +22,8 @@ mod sweep_page;
 #[cfg(test)]
 mod tests;
 mod text;
+mod time;
+mod watch;
 
 pub(crate) use self::compare::of_runs;
 pub(crate) use self::episode::{Episode, MOST_FRAMES, record};
@@ -28,3 +31,4 @@ pub(crate) use self::one::{Changed, Known, of_run};
 pub(crate) use self::run::Run;
 pub(crate) use self::sweep::Sweep;
 pub(crate) use self::sweep_page::of_sweep;
+pub(crate) use self::watch::{Move, Watched};

@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use super::episode::Episode;
 use super::page::{Section, command, facts, fold, list, page, table};
-use super::plot::{Frame, Plot, range, stacked, thinned};
+use super::plot::{Frame, Plot, range, thinned};
 use super::records::{in_words, last};
 use super::run::{End, Run};
 use super::small;
 use super::text::{count, counted, escape, number, seconds, short, value};
+use super::time::time;
 use crate::doctor::{Finding, Sure};
 
 /// Most points of a line.
@@ -35,18 +36,6 @@ pub(crate) struct Changed {
     pub(crate) default: Option<Value>,
     pub(crate) meaning: String,
 }
-
-/// Phases of an iteration: key, name and colour.
-const PHASES: [(&str, &str, &str); 8] = [
-    ("env_s", "environment", "c"),
-    ("act_s", "acting", "a"),
-    ("postprocess_s", "advantages", "f"),
-    ("learn_s", "learning", "b"),
-    ("sync_s", "sending weights", "d"),
-    ("evaluate_s", "evaluation", "e"),
-    ("wait_s", "waiting for workers", "d"),
-    ("other_s", "other", "g"),
-];
 
 /// Makes the page of a run.
 pub(crate) fn of_run(run: &Run, known: &Known) -> String {
@@ -239,9 +228,13 @@ fn figures(run: &Run) -> Vec<(String, String)> {
 fn learning(run: &Run, known: &Known) -> String {
     let records = &run.records;
     let (steps, x_name) = records.x();
-    let mut parts = vec![("on ".to_owned() + x_name, curve(run, &steps, x_name))];
+    let frame = Frame::large(820.0, 340.0);
+    let mut parts = vec![("on ".to_owned() + x_name, curve(run, &steps, x_name, frame))];
     if records.last("time_total_s").is_some() {
-        parts.push(("on seconds of training".into(), curve(run, &records.wall(), "seconds of training")));
+        parts.push((
+            "on seconds of training".into(),
+            curve(run, &records.wall(), "seconds of training", frame),
+        ));
     }
     let parts: String = parts
         .into_iter()
@@ -257,7 +250,8 @@ fn learning(run: &Run, known: &Known) -> String {
     }
 }
 
-fn curve(run: &Run, xs: &[f64], x_name: &str) -> String {
+/// The curve of training with its evaluations.
+pub(super) fn curve(run: &Run, xs: &[f64], x_name: &str, frame: Frame) -> String {
     let records = &run.records;
     let key = records.score_key();
     let score = records.column(&key);
@@ -271,7 +265,7 @@ fn curve(run: &Run, xs: &[f64], x_name: &str) -> String {
     let (Some(x), Some(y)) = (range(xs), shown) else {
         return "<p class=\"muted\">No episode has ended, so there is no curve yet.</p>".into();
     };
-    let mut plot = Plot::new(Frame::large(820.0, 340.0), (x.0.min(0.0), x.1), y, x_name, &in_words(&key));
+    let mut plot = Plot::new(frame, (x.0.min(0.0), x.1), y, x_name, &in_words(&key));
     if let Some(asked) = asked {
         plot.rule(asked, &format!("solved: {}", number(asked)));
     }
@@ -317,41 +311,6 @@ fn curve(run: &Run, xs: &[f64], x_name: &str) -> String {
     });
     let tests = last(&evaluated).map(|y| format!(" The last evaluation is {}.", number(y)));
     plot.svg(&(from.unwrap_or_default() + &tests.unwrap_or_default()))
-}
-
-/// Where the time went.
-fn time(run: &Run) -> Section {
-    let sum = |key: &str| {
-        let column = run.records.time.get(key).unwrap_or_default();
-        column.iter().filter(|x| x.is_finite() && **x > 0.0).sum::<f64>()
-    };
-    let spent: Vec<(&str, f64, &str)> = PHASES.map(|(key, name, class)| (name, sum(key), class)).into();
-    let whole: f64 = spent.iter().map(|(_, seconds, _)| seconds).sum();
-    let mut content = String::new();
-    if whole > 0.0 {
-        let parts: Vec<(&str, f64, &str)> = spent
-            .into_iter()
-            .filter(|(_, s, _)| *s > 0.0)
-            .map(|(name, s, class)| (name, s / whole, class))
-            .collect();
-        let legend = |(name, share, class): &(&str, f64, &str)| {
-            let name = escape(name);
-            format!(
-                "<span><svg viewBox=\"0 0 10 10\" aria-hidden=\"true\"><rect class=\"{class}\" width=\"10\" height=\"10\" rx=\"2\"/></svg>{name} {:.1} %</span> ",
-                100.0 * share
-            )
-        };
-        content = stacked(&parts)
-            + "<p class=\"muted parts\">"
-            + &parts.iter().map(legend).collect::<String>()
-            + "</p>\n";
-    }
-    Section {
-        id: "time".into(),
-        heading: format!("Where the {} went", seconds(whole)),
-        short: "Time",
-        content,
-    }
 }
 
 fn settings(run: &Run, known: &Known) -> String {

@@ -80,6 +80,11 @@ impl Frame {
         Frame { right, ..self }
     }
 
+    /// Width and height.
+    pub(super) fn size(self) -> (f64, f64) {
+        (self.width, self.height)
+    }
+
     /// A small plot without an x axis.
     pub(super) fn small() -> Frame {
         Frame { width: 250.0, height: 112.0, left: 40.0, right: 8.0, top: 22.0, bottom: 12.0, is_small: true }

@@ -93,18 +93,26 @@ impl Records {
     pub(super) fn read(dir: &Path) -> Result<Records, Error> {
         let mut records = Records::default();
         let mut last = Vec::new();
-        visit_lines(&dir.join("result.json"), |line| match members(line, &WHOLE) {
-            Some(result) => {
-                records.add(&result);
+        visit_lines(&dir.join("result.json"), |line| {
+            if records.line(line) {
                 last.clear();
                 last.extend_from_slice(line);
             }
-            None => records.damaged += 1,
         })?;
         records.end();
         let last: Value = serde_json::from_slice(&last).unwrap_or_default();
         records.config = last.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
         Ok(records)
+    }
+
+    /// Adds the result in a line of `result.json`. Returns false for a line that is no result, which is counted.
+    pub(super) fn line(&mut self, line: &[u8]) -> bool {
+        let result = members(line, &WHOLE);
+        match &result {
+            Some(result) => self.add(result),
+            None => self.damaged += 1,
+        }
+        result.is_some()
     }
 
     /// Adds a result.
@@ -182,6 +190,29 @@ impl Records {
     /// A column of the top; NaN everywhere if there is none.
     pub(super) fn column(&self, key: &str) -> Vec<f64> {
         self.top.get(key).map_or_else(|| vec![f64::NAN; self.rows], <[f64]>::to_vec)
+    }
+
+    /// The values of a number by its name: a key of a result, a statistic of the only policy, or `POLICY/STATISTIC`.
+    pub(super) fn values(&self, key: &str) -> Option<Vec<f64>> {
+        let of_policy = || {
+            let (policy, name) = match key.rsplit_once('/') {
+                Some((policy, name)) => (policy.strip_prefix("info/learner/").unwrap_or(policy), name),
+                None if self.learners.len() == 1 => (self.learners.keys().next()?.as_str(), key),
+                None => return None,
+            };
+            self.learners.get(policy.strip_suffix("/learner_stats").unwrap_or(policy))?.get(name)
+        };
+        self.top.get(key).or_else(of_policy).map(<[f64]>::to_vec)
+    }
+
+    /// The names of all numbers that there are, as [`values`](Self::values) takes them.
+    pub(super) fn names(&self) -> Vec<String> {
+        let has_number = |column: &&[f64]| last(column).is_some();
+        let top = self.top.iter().filter(|(_, column)| has_number(column)).map(|(key, _)| key.clone());
+        let of_policy = |(policy, columns): (&String, &Columns)| {
+            columns.iter().map(|(key, _)| format!("{policy}/{key}")).collect::<Vec<_>>()
+        };
+        self.learners.iter().flat_map(of_policy).chain(top).collect()
     }
 
     /// The last number of a column of the top.

@@ -53,7 +53,11 @@ impl Run {
     /// # Errors
     /// Fails if there is no `result.json` that can be read.
     pub(crate) fn read(dir: &Path) -> Result<Run, Error> {
-        let records = Records::read(dir)?;
+        Ok(Run::of(dir, Records::read(dir)?, newest(dir)))
+    }
+
+    /// The run in `dir` with these results.
+    pub(super) fn of(dir: &Path, records: Records, newest: Option<Newest>) -> Run {
         let begun: Value = object(&dir.join("run.json"));
         let text = |key: &str| begun[key].as_str().map(str::to_owned);
         let mut run = Run {
@@ -65,7 +69,7 @@ impl Run {
             stop: begun["stop"].as_object().cloned().unwrap_or_default(),
             config: records.config.clone(),
             records,
-            newest: newest(dir),
+            newest,
         };
         if run.config.is_empty() {
             run.config = begun["config"].as_object().cloned().unwrap_or_default();
@@ -81,7 +85,7 @@ impl Run {
         }
         run.env = run.env.or_else(|| Some(run.config.get("env")?.as_str()?.to_owned()));
         run.config.shift_remove("env");
-        Ok(run)
+        run
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -114,12 +118,17 @@ impl Run {
         evaluated.or_else(|| self.records.last(&self.records.score_key()))
     }
 
-    pub(super) fn end(&self) -> End {
-        let is_met = |(key, limit): (String, &Value)| {
-            let limit = limit.as_f64()?;
-            Some(self.records.last(&key)? >= limit)
+    /// The stop criterion that the last numbers meet.
+    pub(super) fn met(&self) -> Option<String> {
+        let is_met = |(key, limit): &(String, &Value)| {
+            let met = limit.as_f64().zip(self.records.last(key)).map(|(limit, last)| last >= limit);
+            met == Some(true)
         };
-        if flatten(&self.stop).into_iter().any(|one| is_met(one) == Some(true)) {
+        flatten(&self.stop).into_iter().find(is_met).map(|(key, _)| key)
+    }
+
+    pub(super) fn end(&self) -> End {
+        if self.met().is_some() {
             return End::Finished;
         }
         let last = self.records.last("training_iteration");

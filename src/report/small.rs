@@ -11,7 +11,7 @@ const MOST: usize = 24;
 const POINTS: usize = 240;
 
 /// Statistics with a name in words, in the order of the page; others follow under their own names.
-const WORDS: [(&str, &str); 12] = [
+pub(super) const WORDS: [(&str, &str); 12] = [
     ("kl", "KL"),
     ("clip_fraction", "clip fraction"),
     ("entropy", "entropy"),
@@ -86,8 +86,13 @@ pub(super) fn around(run: &Run) -> String {
 }
 
 fn small(run: &Run, name: &str, ys: &[f64]) -> String {
+    of_values(run, name, ys).map(|svg| format!("<div>{svg}</div>\n")).unwrap_or_default()
+}
+
+/// A small plot of a statistic; `None` if it has no number.
+pub(super) fn of_values(run: &Run, name: &str, ys: &[f64]) -> Option<String> {
     let (xs, x_name) = run.records.x();
-    let (Some(x), Some(y), Some(now)) = (range(&xs), range(ys), last(ys)) else { return String::new() };
+    let (x, y, now) = (range(&xs)?, range(ys)?, last(ys)?);
     let mut plot =
         Plot::new(Frame::small(), (x.0.min(0.0), x.1), y, "", &format!("{name}, now {}", short(now)));
     if let Some((row, key)) = run.records.bad.as_ref().filter(|(row, _)| !ys[*row].is_finite()) {
@@ -97,5 +102,5 @@ fn small(run: &Run, name: &str, ys: &[f64]) -> String {
     let first = ys.iter().copied().find(|y| y.is_finite()).unwrap_or(now);
     let says =
         format!("{name}: {} at first, {} at last, over {} {x_name}", short(first), short(now), short(x.1));
-    format!("<div>{}</div>\n", plot.svg(&says))
+    Some(plot.svg(&says))
 }

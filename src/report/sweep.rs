@@ -25,6 +25,8 @@ const WHOLE: [&str; 13] = [
     "space",
 ];
 
+/// Name of the journal's file.
+pub(super) const JOURNAL: &str = "journal.jsonl";
 /// Version of the journal that this file reads.
 const FORMAT: u64 = 1;
 
@@ -44,6 +46,10 @@ pub(crate) struct Sweep {
     pub(super) stopped: Option<String>,
     /// Number of lines that could not be read.
     pub(super) damaged: usize,
+    /// Seconds that the sweep had run at the newest result.
+    elapsed: f64,
+    /// Version of the journal, if a line has named it.
+    version: Option<u64>,
 }
 
 /// A trial.
@@ -100,6 +106,17 @@ impl Sweep {
     /// # Errors
     /// Fails if there is no journal that can be read.
     pub(crate) fn read(dir: &Path) -> Result<Sweep, Error> {
+        let mut sweep = Sweep::begin(dir);
+        let path = dir.join(JOURNAL);
+        visit_lines(&path, |line| sweep.line(line))?;
+        match sweep.unreadable() {
+            None => Ok(sweep),
+            Some(reason) => Err(Error::io("read", &path)(std::io::Error::other(reason))),
+        }
+    }
+
+    /// The sweep in `dir` before the first line of its journal.
+    pub(super) fn begin(dir: &Path) -> Sweep {
         let file = dir.join("sweep.toml");
         let file = file.is_file().then(|| SweepFile::load(file).ok()).flatten();
         let mut sweep = Sweep {
@@ -113,38 +130,44 @@ impl Sweep {
             trials: Vec::new(),
             stopped: None,
             damaged: 0,
+            elapsed: 0.0,
+            version: None,
         };
         let scheduler = sweep.file.as_ref().map(|file| file.scheduler.clone()).unwrap_or_default();
         if let Some(metric) = scheduler.get("metric").and_then(Value::as_str) {
             sweep.metric = metric.into();
         }
         sweep.is_cost = scheduler.get("mode").and_then(Value::as_str) == Some("min");
-        let mut elapsed = 0.0;
-        let mut version = None;
-        visit_lines(&dir.join("journal.jsonl"), |line| {
-            let root = sweep.metric.split('/').next().unwrap_or_default().to_owned();
-            let event = members_within(line, &WHOLE, "result", &[&root]);
-            let found = event.as_ref().and_then(|event| event.get("format_version")?.as_u64());
-            version = version.or(found);
-            match event {
-                Some(event) if sweep.add(&event, &mut elapsed) => {}
-                _ => sweep.damaged += 1,
-            }
-        })?;
-        let reason = match version {
-            None => {
-                "no line of it says which sweep it is of; the sweep was killed before it began".to_owned()
-            }
-            Some(FORMAT) => return Ok(sweep),
-            Some(other) => format!(
-                "format version {other} cannot be read by this version of pavlov, which reads {FORMAT}"
+        sweep
+    }
+
+    /// Adds a line of the journal. A line that makes no sense is counted and passed over.
+    pub(super) fn line(&mut self, line: &[u8]) {
+        let root = self.metric.split('/').next().unwrap_or_default().to_owned();
+        let event = members_within(line, &WHOLE, "result", &[&root]);
+        let found = event.as_ref().and_then(|event| event.get("format_version")?.as_u64());
+        self.version = self.version.or(found);
+        match event {
+            Some(event) if self.add(&event) => {}
+            _ => self.damaged += 1,
+        }
+    }
+
+    /// Why the lines so far are no journal that this version reads; `None` if they are one.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        match self.version {
+            None => Some(
+                "no line of it says which sweep it is of; the sweep was killed before it began".to_owned(),
             ),
-        };
-        Err(Error::io("read", &dir.join("journal.jsonl"))(std::io::Error::other(reason)))
+            Some(FORMAT) => None,
+            Some(other) => Some(format!(
+                "format version {other} cannot be read by this version of pavlov, which reads {FORMAT}"
+            )),
+        }
     }
 
     /// Adds an event; returns false if it makes no sense.
-    fn add(&mut self, event: &Map<String, Value>, elapsed: &mut f64) -> bool {
+    fn add(&mut self, event: &Map<String, Value>) -> bool {
         let text = |key: &str| event.get(key).and_then(Value::as_str);
         let Some(kind) = text("event") else { return false };
         match kind {
@@ -180,7 +203,7 @@ impl Sweep {
             "started" | "retried" => trial.end = End::Running,
             "result" => {
                 let number = |key: &str| event.get(key).and_then(Value::as_f64);
-                *elapsed = number("elapsed").unwrap_or(*elapsed);
+                self.elapsed = number("elapsed").unwrap_or(self.elapsed);
                 let iteration = number("iteration").unwrap_or(f64::NAN);
                 let result = event.get("result").and_then(Value::as_object);
                 let of = |key: &str| result.and_then(|result| at(result, key)).unwrap_or(f64::NAN);
@@ -188,7 +211,7 @@ impl Sweep {
                 while trial.points.pop_if(|point| point.iteration >= iteration).is_some() {}
                 let (steps, score) = (of("timesteps_total"), of(&self.metric));
                 trial.points.push(Point { iteration, steps, score });
-                let elapsed = *elapsed;
+                let elapsed = self.elapsed;
                 match text("verdict") {
                     Some("stop") => {
                         trial.decisions.push(Decision { elapsed, iteration, kind: Kind::Stop });
@@ -201,7 +224,7 @@ impl Sweep {
             }
             "adopted" => {
                 let iteration = trial.points.last().map_or(0.0, |point| point.iteration);
-                trial.decisions.push(Decision { elapsed: *elapsed, iteration, kind: Kind::Adopt });
+                trial.decisions.push(Decision { elapsed: self.elapsed, iteration, kind: Kind::Adopt });
             }
             "failed" => trial.error = text("message").map(str::to_owned),
             "given_up" => trial.end = End::Failed,

@@ -22,7 +22,7 @@ pub(crate) fn of_sweep(sweep: &Sweep, again: Option<&str>) -> String {
             id: "learning".into(),
             heading: "Learning".into(),
             short: "Learning",
-            content: scrolled(&curves(sweep)),
+            content: scrolled(&curves(sweep, Frame::large(1060.0, 360.0))),
         },
         Section {
             id: "settings".into(),
@@ -131,14 +131,15 @@ fn x_of(sweep: &Sweep) -> (fn(&Point) -> f64, &'static str) {
     }
 }
 
-fn curves(sweep: &Sweep) -> String {
+/// A line for each trial, the best in front.
+pub(super) fn curves(sweep: &Sweep, frame: Frame) -> String {
     let (x_of, x_name) = x_of(sweep);
     let points = || sweep.trials.iter().flat_map(|trial| &trial.points);
     let xs: Vec<f64> = points().map(x_of).collect();
     let ys: Vec<f64> = points().map(|point| point.score).collect();
     let (Some(x), Some(y)) = (range(&xs), range(&ys)) else { return String::new() };
     let name = format!("{}, a line for each trial", in_words(&sweep.metric));
-    let mut plot = Plot::new(Frame::large(1060.0, 360.0), (x.0.min(0.0), x.1), y, x_name, &name);
+    let mut plot = Plot::new(frame, (x.0.min(0.0), x.1), y, x_name, &name);
     let most = if sweep.trials.len() > MANY { 60 } else { 240 };
     let best = sweep.best();
     let line = |trial: &Trial| {

@@ -12,7 +12,7 @@ use super::{Known, Run, Sweep, of_run, of_runs, of_sweep};
 const STRANGER: &str = "\"'></script></svg><script>window.stranger=1</script><img src=x onerror=stranger()>";
 
 /// A result of iteration `i`, of 100 steps and one second.
-fn result(i: u64) -> Value {
+pub(super) fn result(i: u64) -> Value {
     json!({
         "training_iteration": i, "timesteps_total": 100 * i, "time_total_s": i, "time_this_iter_s": 1.0,
         "timesteps_this_iter": 100, "episodes_total": 3 * i, "episode_reward_mean": 10.0 * i as f64,
@@ -23,7 +23,7 @@ fn result(i: u64) -> Value {
     })
 }
 
-fn write(dir: &Path, results: &[Value]) {
+pub(super) fn write(dir: &Path, results: &[Value]) {
     fs::create_dir_all(dir).unwrap();
     let lines: String = results.iter().map(|result| format!("{result}\n")).collect();
     fs::write(dir.join("result.json"), lines).unwrap();

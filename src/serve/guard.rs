@@ -60,6 +60,16 @@ impl Token {
 /// Refuses a request that calls a server on loopback by another name than one of loopback. A web page that makes its own
 /// name point to loopback could ask through its visitor's browser otherwise.
 pub(crate) fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(called) = other_name(headers) else { return Ok(()) };
+    let message = format!(
+        "this server listens on loopback and was called by {called}: call it by `localhost` or 127.0.0.1, or start it with \
+         `--token-file`"
+    );
+    Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "host", message))
+}
+
+/// The name by which a request calls the server, as text for a message, if it is none of loopback.
+pub(super) fn other_name(headers: &HeaderMap) -> Option<String> {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok());
     let name = host.and_then(|host| host.parse::<Authority>().ok());
     let name = name.as_ref().map(|authority| authority.host().trim_matches(['[', ']']));
@@ -68,14 +78,9 @@ pub(crate) fn check_host(headers: &HeaderMap) -> Result<(), Refusal> {
             || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     };
     if name.is_some_and(is_loopback) {
-        return Ok(());
+        return None;
     }
-    let called = host.map_or("no name".into(), |host| format!("{host:?}"));
-    let message = format!(
-        "this server listens on loopback and was called by {called}: call it by `localhost` or 127.0.0.1, or start it with \
-         `--token-file`"
-    );
-    Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "host", message))
+    Some(host.map_or("no name".into(), |host| format!("{host:?}")))
 }
 
 #[cfg(test)]

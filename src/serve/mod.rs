@@ -23,6 +23,8 @@ pub(crate) mod memory;
 mod metrics;
 mod model;
 pub(crate) mod numbers;
+#[cfg(feature = "cli")]
+mod page;
 mod queue;
 pub(crate) mod refusal;
 mod request;
@@ -33,6 +35,8 @@ mod stream;
 
 pub use guard::Token;
 pub use limits::Limits;
+#[cfg(feature = "cli")]
+pub(crate) use page::{PageServer, Source};
 
 use crate::{Error, Result};
 use desk::Desk;

@@ -2,7 +2,7 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
+//! `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
 //! trainable that most of them use. `ray_script`: the script between a run and Ray.
 
 mod checkpoints;
@@ -13,6 +13,7 @@ mod foreign;
 mod functions;
 mod lifecycle;
 mod logging;
+mod mlflow;
 mod processes;
 mod ray_script;
 mod remote;
@@ -24,3 +25,4 @@ mod stoppers;
 mod sweep_files;
 mod sweeps;
 mod tensorboard;
+mod wandb;

@@ -9,16 +9,21 @@ use crate::{Config, Metrics, Result, TrialContext};
 mod csv;
 mod from_end;
 mod json;
+mod mlflow;
 mod params;
+mod protobuf;
 mod tags;
 mod tensorboard;
+mod wandb;
 
 pub use csv::CsvLogger;
 pub(crate) use json::FILE as RESULTS_FILE;
 pub use json::{JsonLogger, damaged_results, read_results};
 pub(crate) use json::{last_result, visit_results};
+pub use mlflow::MlflowLogger;
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
+pub use wandb::WandbLogger;
 
 /// Receives every complete result of a run, in order.
 ///

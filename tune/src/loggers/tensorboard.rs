@@ -18,6 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
+use super::protobuf::Message;
 use super::{Logger, flatten, tags::tag};
 use crate::{Config, Error, Metrics, Result, node, read_file};
 
@@ -58,7 +59,7 @@ impl TensorBoardLogger {
             }
         };
         let mut logger = TensorBoardLogger { path, file, announce_restart: false };
-        let mut event = Message::event(0);
+        let mut event = event_at(0);
         event.bytes(3, b"brain.Event:2");
         logger.write(&[event])?;
         Ok(logger)
@@ -84,24 +85,24 @@ impl TensorBoardLogger {
             }
             let mut entry = Message::default();
             entry.bytes(1, name.as_bytes());
-            entry.bytes(2, &shown.0);
-            session.bytes(1, &entry.0);
+            entry.message(2, &shown);
+            session.message(1, &entry);
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         session.double(5, now.as_secs_f64());
-        let wrap = |field: u8, inner: &Message| {
+        let wrap = |field: u32, inner: &Message| {
             let mut outer = Message::default();
-            outer.bytes(field, &inner.0);
+            outer.message(field, inner);
             outer
         };
         let mut plugin = Message::default();
         plugin.bytes(1, b"hparams");
-        plugin.bytes(2, &wrap(3, &session).0);
+        plugin.message(2, &wrap(3, &session));
         let mut value = Message::default();
         value.bytes(1, b"_hparams_/session_start_info");
-        value.bytes(9, &wrap(1, &plugin).0);
-        let mut event = Message::event(0);
-        event.bytes(5, &wrap(1, &value).0);
+        value.message(9, &wrap(1, &plugin));
+        let mut event = event_at(0);
+        event.message(5, &wrap(1, &value));
         self.write(&[event])
     }
 
@@ -121,7 +122,7 @@ impl TensorBoardLogger {
 
     /// Appends events to the file.
     fn write(&mut self, events: &[Message]) -> Result<()> {
-        let frames: Vec<u8> = events.iter().flat_map(|event| frame(&event.0)).collect();
+        let frames: Vec<u8> = events.iter().flat_map(|event| frame(event.bytes_of())).collect();
         self.file.write_all(&frames).map_err(Error::io("write", &self.path))
     }
 }
@@ -135,8 +136,8 @@ impl Logger for TensorBoardLogger {
         if std::mem::take(&mut self.announce_restart) {
             let mut start = Message::default();
             start.varint(1, 1);
-            let mut event = Message::event(step);
-            event.bytes(7, &start.0);
+            let mut event = event_at(step);
+            event.message(7, &start);
             events.push(event);
         }
         let mut summary = Message::default();
@@ -147,15 +148,15 @@ impl Logger for TensorBoardLogger {
             match (value.as_f64(), value.as_str()) {
                 (Some(number), _) => shown.fixed32(2, number as f32),
                 (None, Some(file)) if file.ends_with(".gif") => match self.animation(file) {
-                    Some(image) => shown.bytes(4, &image.0),
+                    Some(image) => shown.message(4, &image),
                     None => continue,
                 },
                 _ => continue,
             }
-            summary.bytes(1, &shown.0);
+            summary.message(1, &shown);
         }
-        let mut event = Message::event(step);
-        event.bytes(5, &summary.0);
+        let mut event = event_at(step);
+        event.message(5, &summary);
         events.push(event);
         self.write(&events)
     }
@@ -185,52 +186,11 @@ fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// A protobuf message under construction.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    /// Starts an `Event` message with the current time.
-    fn event(step: u64) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut event = Message::default();
-        event.double(1, now.as_secs_f64());
-        event.varint(2, step);
-        event
-    }
-
-    /// Appends the tag of a field.
-    fn tag(&mut self, field: u8, wire_type: u8) {
-        self.0.push(field << 3 | wire_type);
-    }
-
-    /// Appends a variable-length integer.
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
-    }
-
-    fn varint(&mut self, field: u8, number: u64) {
-        self.tag(field, 0);
-        self.number(number);
-    }
-
-    fn double(&mut self, field: u8, number: f64) {
-        self.tag(field, 1);
-        self.0.extend(number.to_le_bytes());
-    }
-
-    fn bytes(&mut self, field: u8, bytes: &[u8]) {
-        self.tag(field, 2);
-        self.number(bytes.len() as u64);
-        self.0.extend(bytes);
-    }
-
-    fn fixed32(&mut self, field: u8, number: f32) {
-        self.tag(field, 5);
-        self.0.extend(number.to_le_bytes());
-    }
+/// Starts an `Event` message with the current time.
+fn event_at(step: u64) -> Message {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut event = Message::default();
+    event.double(1, now.as_secs_f64());
+    event.varint(2, step);
+    event
 }
