@@ -17,6 +17,7 @@ mod line;
 mod lines;
 mod list;
 mod output;
+mod pack;
 mod profile;
 mod progress;
 mod report;
@@ -26,6 +27,7 @@ mod run_dir;
 mod serve;
 mod session;
 mod settings;
+mod show;
 mod signals;
 mod state_difference;
 mod stretch;
@@ -66,6 +68,8 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Verify(verify::VerifyArgs),
     Export(export::ExportArgs),
+    Pack(pack::PackArgs),
+    Show(show::ShowArgs),
     Serve(serve::ServeArgs),
     Tune(tune::TuneArgs),
     Trial(tune::TrialArgs),
@@ -108,6 +112,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Evaluate(args) => evaluate::evaluate(args),
         Command::Verify(args) => verify::verify(args),
         Command::Export(args) => export::export(args),
+        Command::Pack(args) => pack::pack(&args),
+        Command::Show(args) => show::show(&args),
         Command::Serve(args) => serve::serve(args),
         Command::Tune(args) => tune::tune(args),
         Command::Trial(args) => tune::trial(args),
