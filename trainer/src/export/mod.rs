@@ -9,10 +9,10 @@ mod spaces;
 mod torchscript;
 
 use crate::base::{Error, Result};
-pub use crate::export::c::Agreement;
-pub use crate::export::pack::{Pack, PackFacts};
 pub use crate::export::signature::Signature;
 use crate::sample::Session;
+pub use c::Agreement;
+pub use pack::{Pack, PackFacts};
 use pavlov_envs::Space;
 use pavlov_tune as tune;
 use std::ffi::OsString;

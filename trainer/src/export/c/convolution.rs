@@ -5,28 +5,18 @@ use crate::export::c::network::FunctionBody;
 use crate::export::c::syntax::Syntax;
 use crate::learn::Parameter;
 
-/// The sizes of a convolution.
-#[derive(Debug)]
-pub(super) struct Sizes {
-    pub(super) input: [usize; 3],
-    pub(super) stride: [usize; 2],
-    /// Left, right, top, bottom.
-    pub(super) padding: [usize; 4],
-    /// Number of columns of the result.
-    pub(super) columns: usize,
-}
-
 impl FunctionBody {
-    /// Writes a convolution of an image whose channels stand first; returns the variable of the result.
+    /// Writes a convolution of an image whose channels stand first, with a result of `columns` columns; returns its variable.
+    /// `around` is the padding: left, right, top, bottom.
     pub(super) fn convolution(
         &mut self,
         x: &str,
-        weight: &Parameter,
-        bias: &Parameter,
-        sizes: &Sizes,
+        (weight, bias): (&Parameter, &Parameter),
+        [_, height, width]: [usize; 3],
+        (stride, around): ([usize; 2], [usize; 4]),
+        columns: usize,
     ) -> Result<String> {
-        let Sizes { input: [_, height, width], stride, padding, columns } = *sizes;
-        let [left, right, top, bottom] = padding;
+        let [left, right, top, bottom] = around;
         let kernel = &weight.shape;
         let [out, channels, tall, wide] = [kernel[0], kernel[1], kernel[2], kernel[3]];
         let rows = (height + top + bottom - tall) / stride[0] + 1;

@@ -11,7 +11,6 @@ mod syntax;
 use crate::base::{Error, Result};
 use crate::export::c::interface::Interface;
 use crate::export::c::network::FunctionBody;
-pub use crate::export::c::small::Agreement;
 use crate::export::c::small::agreement;
 use crate::export::c::syntax::Syntax;
 use crate::export::spaces::RawObservations;
@@ -23,6 +22,8 @@ use pavlov_envs::{AnyVectorEnv, Space};
 use pavlov_tune as tune;
 use std::fs;
 use std::path::Path;
+
+pub use small::Agreement;
 
 impl Session {
     pub(super) fn export_c(&mut self, file: &Path) -> Result<Signature> {

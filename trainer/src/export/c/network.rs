@@ -1,7 +1,6 @@
 //! The network of a recording as lines of a source file.
 
 use crate::base::{Error, Result};
-use crate::export::c::convolution::Sizes;
 use crate::export::c::small::quantised;
 use crate::export::c::syntax::{Kind, Syntax};
 use crate::learn::engines::NORM_EPSILON;
@@ -217,8 +216,7 @@ impl FunctionBody {
                 Ok(y)
             }
             Layer::Conv2d { input, stride, padding, activation, .. } => {
-                let sizes = Sizes { input, stride, padding, columns };
-                let y = self.convolution(x, &weights[0], &weights[1], &sizes)?;
+                let y = self.convolution(x, (&weights[0], &weights[1]), input, (stride, padding), columns)?;
                 self.activate(activation, &y, columns);
                 Ok(y)
             }

@@ -10,7 +10,6 @@ use crate::agents::{Agent, EnvInfo};
 use crate::base::{DEFAULT_POLICY, Device, Error, Result, Spaces, Stream, catch};
 use crate::export::pack::check::{MOST_COLUMNS, check};
 use crate::export::pack::file::{MOST_BYTES, Tensors};
-pub(in crate::export) use crate::export::pack::making::session_of;
 use crate::export::pack::plan::Plan;
 use crate::export::pack::policy::Packed;
 use crate::export::write_whole;
@@ -28,6 +27,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+
+pub(super) use making::session_of;
 
 /// Version of the format that this version of pavlov writes, and the newest that it reads.
 const FORMAT_VERSION: u64 = 1;

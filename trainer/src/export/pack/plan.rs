@@ -118,7 +118,7 @@ const MOST: f64 = 1e9;
 
 /// The operation of a name; `None` if no operation has it, with these numbers.
 pub(super) fn op(name: &str, with: &[Option<f64>]) -> Option<Op> {
-    let whole = |x: f64| (x >= 0.0 && x <= MOST && x.fract() == 0.0).then_some(x as usize);
+    let whole = |x: f64| ((0.0..=MOST).contains(&x) && x.fract() == 0.0).then_some(x as usize);
     match (name, with) {
         ("clamp", &[low, high]) => {
             Some(Op::Clamp(low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)))
