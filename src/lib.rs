@@ -181,3 +181,8 @@ struct CallbacksPage;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/export.md")]
 struct Export;
+
+/// The Rust blocks of the page about packed models, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/share.md")]
+struct Share;

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use pavlov_trainer::{Error, Loaded, Result, Session};
+use pavlov_trainer::{Error, Loaded, Pack, Result, Session};
 use pavlov_tune::{checkpoint, storage};
 
 use crate::registry;
 
-/// Loads the policy of a checkpoint, or of the newest checkpoint of a run directory, ready to act in one episode at a time.
+/// Loads the policy of a packed model, of a checkpoint, or of the newest checkpoint of a run directory, ready to act in one
+/// episode at a time.
 ///
-/// No settings, environment or workers are needed: the checkpoint has the network, the observation filter and the
+/// No settings, environment or workers are needed: the file or the checkpoint has the network, the observation filter and the
 /// conversion of actions. No program that the directory names is run.
 ///
 /// ```no_run
@@ -24,7 +25,7 @@ use crate::registry;
 /// the algorithm obeys action masks, write them with [`mask_mut`](Session::mask_mut).
 ///
 /// # Errors
-/// Fails if there is no whole checkpoint at `path`, if its algorithm is not [registered](registry::register), and
+/// Fails if there is no whole checkpoint and no packed model at `path`, if its algorithm is not [registered](registry::register), and
 /// whenever [`load_session`](pavlov_trainer::load_session) does.
 pub fn load(path: impl AsRef<Path>) -> Result<Session> {
     load_policy(path, None, 1)
@@ -33,9 +34,17 @@ pub fn load(path: impl AsRef<Path>) -> Result<Session> {
 /// Loads a policy as [`load`] does: the one with the id `policy`, if there are several, for `copies` episodes at a time.
 ///
 /// # Errors
-/// Fails whenever [`load`] does, and if the checkpoint has no policy with that id or `copies` is 0.
+/// Fails whenever [`load`] does, and if the checkpoint has no policy with that id or `copies` is 0. A packed model has one
+/// policy without an id.
 pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) -> Result<Session> {
-    let checkpoint = find_checkpoint(path.as_ref())?;
+    let path = path.as_ref();
+    if is_pack(path) {
+        return match policy {
+            None => Pack::read(path)?.session(copies),
+            Some(id) => Err(Error::config("policy", id, "a packed model has one policy; leave the id out")),
+        };
+    }
+    let checkpoint = find_checkpoint(path)?;
     let kind = checkpoint::verify(&checkpoint, None)?.kind;
     let entry = registry::algorithm(&kind).map_err(|error| {
         let what = checkpoint.display().to_string();
@@ -63,6 +72,11 @@ pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) 
 /// Fails whenever [`load_policy`] does, and if the policy is of a class of your own that cannot be shared.
 pub fn load_shared(path: impl AsRef<Path>, policy: Option<&str>) -> Result<Loaded> {
     load_policy(path, policy, 1)?.into_loaded()
+}
+
+/// Whether `path` is a file, which a packed model is, and no directory.
+pub(crate) fn is_pack(path: &Path) -> bool {
+    storage::scheme(path).is_none() && path.is_file()
 }
 
 /// Finds a checkpoint: `path` itself, or the newest whole checkpoint of the run directory `path`. A checkpoint at a URL is

@@ -1,4 +1,4 @@
-//! Policies exported as one C file: what the compiled function does is what the policy does.
+//! Policies exported as one C or Rust file: what the compiled function does is what the policy does.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,6 +20,7 @@ const STEPS: usize = 200;
 fn caller(space: &Space, masks: usize, remembers: bool) -> String {
     let element = match space.dtype() {
         DType::I64 => "int",
+        DType::U8 => "unsigned char",
         _ => "float",
     };
     let state = if remembers { "&state, " } else { "" };
@@ -84,6 +85,12 @@ fn acted(session: &mut Session) -> (String, Vec<f64>) {
                 mask(session, &mut random, &mut row);
                 session.act(&obs)
             }
+            DType::U8 => {
+                let mut obs = vec![0_u8; space.width()];
+                space.sample(&mut random, &mut obs);
+                row = obs.iter().map(|&x| f64::from(x)).collect();
+                session.act(&obs)
+            }
             _ => {
                 let mut obs = vec![0_f32; space.width()];
                 space.sample(&mut random, &mut obs);
@@ -110,6 +117,60 @@ fn mask(session: &mut Session, random: &mut NpRandom, row: &mut Vec<f64>) {
     }
 }
 
+/// The Rust program that does the same.
+fn rust_caller(session: &mut Session, remembers: bool) -> String {
+    let space = session.observation_space().clone();
+    let element = match space.dtype() {
+        DType::I64 => "i64",
+        DType::U8 => "u8",
+        _ => "f32",
+    };
+    let masks = session.mask_mut().map_or(0, |mask| mask.len());
+    let state = if remembers { "&mut state, " } else { "" };
+    let mask = if masks > 0 { ", &mask" } else { "" };
+    let make = if remembers { "let mut state = policy::State::new();" } else { "" };
+    let width = space.width();
+    format!(
+        "#[path = \"policy.rs\"]\n#[allow(unused_attributes)]\nmod policy;\n\
+         use std::io::Read;\n\
+         trait Shown {{ fn show(self); }}\n\
+         impl Shown for i32 {{ fn show(self) {{ print!(\"{{self}} \"); }} }}\n\
+         impl Shown for f32 {{ fn show(self) {{ print!(\"{{self}} \"); }} }}\n\
+         impl<T: Shown, const N: usize> Shown for [T; N] {{ fn show(self) {{ self.into_iter().for_each(T::show); }} }}\n\
+         fn main() {{\n    let mut text = String::new();\n    std::io::stdin().read_to_string(&mut text).unwrap();\n    \
+         let mut numbers = text.split_whitespace().map(|x| x.parse::<f64>().unwrap());\n    {make}\n    \
+         for _ in 0..{STEPS} {{\n        let obs: [{element}; {width}] = std::array::from_fn(|_| numbers.next().unwrap() as {element});\n        \
+         let mask: [bool; {masks}] = std::array::from_fn(|_| numbers.next().unwrap() != 0.0);\n        let _ = &mask;\n        \
+         policy::act({state}&obs{mask}).show();\n    }}\n}}\n"
+    )
+}
+
+/// Compiles the exported file with all warnings as errors: alone as a library, then in a program.
+fn compiled_rust(home: &Path, caller: &str) -> PathBuf {
+    fs::write(home.join("main.rs"), caller).expect("a file");
+    let program = home.join("rust");
+    let compile = |file: &str, more: &[&str], out: &Path| {
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc.args(["--edition", "2021", "-O", "-D", "warnings"]).args(more).arg("-o").arg(out);
+        let output = rustc.arg(home.join(file)).output().expect("rustc");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    compile("policy.rs", &["--crate-type", "lib", "--emit", "metadata"], &home.join("policy.rmeta"));
+    compile("main.rs", &["-A", "unused_attributes"], &program);
+    program
+}
+
+/// The actions of a program for observations.
+fn run(program: &Path, input: &str) -> Vec<f64> {
+    let mut child =
+        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program");
+    child.stdin.take().expect("its input").write_all(input.as_bytes()).expect("observations");
+    let output = child.wait_with_output().expect("its output");
+    assert!(output.status.success());
+    let found = String::from_utf8(output.stdout).expect("text");
+    found.split_whitespace().map(|x| x.parse().expect("a number")).collect()
+}
+
 /// Trains, exports, compiles, and compares 200 actions.
 #[track_caller]
 fn acts_alike<T: Trainer>(settings: T, env: impl IntoEnvCreator, remembers: bool) {
@@ -118,22 +179,20 @@ fn acts_alike<T: Trainer>(settings: T, env: impl IntoEnvCreator, remembers: bool
     (0..2).for_each(|_| drop(trainer.train().expect("a result")));
     let mut session = trainer.session(1).expect("a session");
     session.export(&home.path().join("policy.c")).expect("an export");
+    session.export(&home.path().join("policy.rs")).expect("an export");
     let masks = session.mask_mut().map_or(0, |mask| mask.len());
     let caller = caller(&session.observation_space().clone(), masks, remembers);
+    let rust_caller = rust_caller(&mut session, remembers);
     let (input, wanted) = acted(&mut session);
     let is_discrete = wanted.iter().all(|x| x.fract() == 0.0);
-    let program = compiled(home.path(), &caller, is_discrete);
-    let mut child =
-        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program");
-    child.stdin.take().expect("its input").write_all(input.as_bytes()).expect("observations");
-    let output = child.wait_with_output().expect("its output");
-    assert!(output.status.success());
-    let found = String::from_utf8(output.stdout).expect("text");
-    let found: Vec<f64> = found.split_whitespace().map(|x| x.parse().expect("a number")).collect();
-    if is_discrete {
-        assert_eq!(found, wanted);
-    } else {
-        assert_close(&found, &wanted, 2e-6);
+    let programs = [compiled(home.path(), &caller, is_discrete), compiled_rust(home.path(), &rust_caller)];
+    for program in programs {
+        let found = run(&program, &input);
+        if is_discrete {
+            assert_eq!(found, wanted);
+        } else {
+            assert_close(&found, &wanted, 2e-6);
+        }
     }
 }
 
@@ -168,10 +227,52 @@ fn recurrent_policies() {
 }
 
 #[test]
-fn convolutions_are_refused_by_name_and_leave_no_file() {
+fn convolutions() {
+    acts_alike(tiny_ppo(), crate::images::Catch::new, false);
+}
+
+#[test]
+fn weights_of_8_bits_act_nearly_as_the_policy_and_say_how_nearly() {
     let home = tempfile::tempdir().expect("a directory");
-    let mut trainer = quiet(tiny_ppo(), crate::images::Catch::new).expect("a trainer");
+    let file = home.path().join("policy.c");
+    let mut ppo = tiny_ppo();
+    ppo.common.train_batch_size = 1024;
+    ppo.common.model.fcnet_hiddens = vec![64, 64];
+    let mut trainer = quiet(ppo, "CartPole-v1").expect("a trainer");
+    (0..10).for_each(|_| drop(trainer.train().expect("a result")));
     let mut session = trainer.session(1).expect("a session");
-    refused(session.export(&home.path().join("policy.c")), &["convolutions", "ONNX"]);
-    assert_eq!(fs::read_dir(home.path()).expect("the directory").count(), 0);
+    session.export(&file).expect("an export");
+    let whole = fs::metadata(&file).expect("the file").len();
+    let mut env = pavlov::envs::make_vec("CartPole-v1", &Config::new(), 1).expect("an environment");
+    let (_, agreement) = session.export_in_8_bits(&file, Some(env.as_mut())).expect("an export");
+    assert!(fs::metadata(&file).expect("the file").len() < whole / 2, "the file is smaller");
+    assert!(agreement.are_visited && agreement.observations == 10_000, "{agreement}");
+    assert!(agreement.equal.is_some_and(|equal| equal >= 0.99), "{agreement}");
+    // What the agreement was computed with is what the compiled file does.
+    session.export_in_8_bits(&home.path().join("policy.rs"), None).expect("an export");
+    let caller = caller(&session.observation_space().clone(), 0, false);
+    let rust_caller = rust_caller(&mut session, false);
+    let (input, wanted) = acted(&mut session);
+    let c = run(&compiled(home.path(), &caller, true), &input);
+    let equal = c.iter().zip(&wanted).filter(|(a, b)| a == b).count();
+    assert!(equal * 100 >= wanted.len() * 97, "{equal} of {} random observations", wanted.len());
+    assert_eq!(run(&compiled_rust(home.path(), &rust_caller), &input), c);
+}
+
+#[test]
+fn weights_of_8_bits_serve_memory_convolutions_and_numbers() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("policy.c");
+    let mut gru = tiny_ppo();
+    gru.common.model.use_gru = true;
+    let mut session = quiet(gru, "Pendulum-v1").expect("a trainer").session(1).expect("a session");
+    let (_, agreement) = session.export_in_8_bits(&file, None).expect("an export");
+    assert!(agreement.largest.is_some_and(|most| most > 0.0 && most < 0.05), "{agreement}");
+    let mut session =
+        quiet(tiny_ppo(), crate::images::Catch::new).expect("a trainer").session(1).expect("one");
+    let (_, agreement) = session.export_in_8_bits(&file, None).expect("an export");
+    assert!(agreement.equal.is_some() && !agreement.are_visited, "{agreement}");
+    let caller = caller(&session.observation_space().clone(), 0, false);
+    assert!(run(&compiled(home.path(), &caller, true), &acted(&mut session).0).len() == STEPS);
+    refused(session.export_in_8_bits(&home.path().join("policy.onnx"), None), &["8 bits are for C and Rust"]);
 }

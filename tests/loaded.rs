@@ -52,7 +52,7 @@ fn sac() -> Sac {
 }
 
 /// A filtered box, a memory of each kind, masks with a memory, a tuple, values, and squashed numbers.
-fn kinds(copies: usize) -> Vec<Session> {
+pub(crate) fn kinds(copies: usize) -> Vec<Session> {
     let filtered = |ppo: &mut Ppo| ppo.common.observation_filter = ObservationFilter::MeanStdFilter;
     let lstm = |ppo: &mut Ppo| ppo.common.model.use_lstm = true;
     let masked_gru = |ppo: &mut Ppo| {

@@ -20,6 +20,7 @@ mod learners;
 mod links;
 mod loaded;
 mod onnx;
+mod packs;
 mod pages;
 mod plans;
 mod ppo_from_scratch;

@@ -11,7 +11,9 @@ use super::returns::{self, Summary};
 use super::run_dir::find_checkpoint;
 use super::trust::{self, TrustArgs};
 use crate::envs::{EnvCreator, Frame};
+use crate::load;
 use crate::registry;
+use crate::trainer::{Evaluation, Pack};
 use crate::tune::{
     Config, LoggerChoice, RunOptions, checkpoint,
     config::{assign, parse_assignment},
@@ -21,8 +23,9 @@ use crate::tune::{
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov evaluate runs/first --episodes 100 --seed 1 --render pole.gif")]
 pub(super) struct EvaluateArgs {
-    /// A checkpoint, a run directory (its newest checkpoint) or a sweep (that of its best trial); the first two may be URLs
-    #[arg(value_name = "DIR|URL")]
+    /// A packed model, a checkpoint, a run directory (its newest checkpoint) or a sweep (that of its best trial);
+    /// checkpoints and runs may be URLs
+    #[arg(value_name = "DIR|URL|FILE.pavlov")]
     checkpoint: PathBuf,
     /// Number of episodes to play
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -53,6 +56,9 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     if let Some(file) = &args.render {
         refuse_unwritable(file)?;
     }
+    if load::is_pack(&args.checkpoint) {
+        return evaluate_pack(&args);
+    }
     let path = find_checkpoint(&args.checkpoint)?;
     let kind = checkpoint::verify(&path, None)?.kind;
     let metadata = checkpoint::metadata(&path)?;
@@ -78,8 +84,62 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
 
     let frames = if args.render.is_some() { args.max_frames as usize } else { 0 };
     let played = driver.play(args.episodes, args.seed, args.explore, frames)?;
+    let about = json!({
+        "algorithm": entry.name(),
+        "env": env,
+        "checkpoint": path,
+        "training_iteration": metadata.iteration,
+        "timesteps_total": metadata.timesteps_total,
+    });
+    tell(&args, &env, &played, about)
+}
+
+/// Plays episodes with the policy of a packed model. Of its settings only the environment's are used.
+fn evaluate_pack(args: &EvaluateArgs) -> anyhow::Result<()> {
+    let path = &args.checkpoint;
+    let pack = Pack::read(path)?;
+    let facts = pack.facts();
+    let mut settings = Config::new();
+    for key in ["env", "env_config", "wrappers"] {
+        settings.extend(facts.settings.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
+    let mut unchanged = settings.clone();
+    for assignment in &args.set {
+        let (key, value) = parse_assignment(assignment)?;
+        if !["env", "env_config", "wrappers"].contains(&key.first().map_or("", String::as_str)) {
+            return Err(usage(format!(
+                "--set {assignment}: a packed model is played with the settings `env`, `env_config` and `wrappers` alone"
+            )));
+        }
+        assign(&mut unchanged, &key, Value::Null);
+        assign(&mut settings, &key, value);
+    }
+    args.trust.check(path, &trust::named(&unchanged))?;
+    let Some(env) = settings.get("env").and_then(Value::as_str).map(str::to_owned) else {
+        return Err(usage(format!(
+            "{} does not name its environment; name one of the same spaces by --set env=ID",
+            path.display()
+        )));
+    };
+    let frames = if args.render.is_some() { args.max_frames as usize } else { 0 };
+    let which = (args.episodes, args.seed);
+    let played = pack.play(&EnvCreator::from(env.as_str()), &settings, which, args.explore, frames)?;
+    let fact = |map: &Config, key: &str| map.get(key).cloned().unwrap_or_default();
+    let about = json!({
+        "algorithm": fact(&facts.settings, "algorithm"),
+        "env": env,
+        "checkpoint": path,
+        "training_iteration": fact(&facts.results, "training_iteration"),
+        "timesteps_total": fact(&facts.results, "timesteps_total"),
+    });
+    tell(args, &env, &played, about)
+}
+
+/// Writes the animation, and prints what the episodes brought; `about` says which policy played.
+fn tell(args: &EvaluateArgs, env: &str, played: &Evaluation, mut about: Value) -> anyhow::Result<()> {
+    let frames = if args.render.is_some() { args.max_frames as usize } else { 0 };
     if let Some(file) = &args.render {
-        write_gif(file, &env, &played.frames, played.render_fps)?;
+        write_gif(file, env, &played.frames, played.render_fps)?;
         let length = played.episodes.first().map_or(0, |episode| episode.length);
         if length > frames as u64 {
             say(&format!(
@@ -94,12 +154,7 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     let of_agents = returns::of_agents(&played.episodes);
     if args.json {
         let (agents, games) = returns::report(&of_agents);
-        return print_json(&json!({
-            "algorithm": entry.name(),
-            "env": env,
-            "checkpoint": path,
-            "training_iteration": metadata.iteration,
-            "timesteps_total": metadata.timesteps_total,
+        let more = json!({
             "seed": args.seed,
             "explore": args.explore,
             "episodes": of_episodes.len(),
@@ -111,16 +166,19 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
             "episode_rewards": of_episodes,
             "agents": agents,
             "games": games,
-        }))
-        .map(drop);
+        });
+        if let (Value::Object(all), Value::Object(more)) = (&mut about, more) {
+            all.extend(more);
+        }
+        return print_json(&about).map(drop);
     }
     let Summary { mean, std, min, max } = summary;
     print(&format!(
         "{} on {env}, iteration {}: {} {} episodes\n\
          return  mean {mean:.2}  std {std:.2}  min {min:.2}  max {max:.2}\n\
          length  mean {:.1}{}",
-        entry.name(),
-        metadata.iteration,
+        about["algorithm"].as_str().unwrap_or("a policy"),
+        about["training_iteration"],
         of_episodes.len(),
         if args.explore { "exploring" } else { "greedy" },
         Summary::of(&lengths).mean,

@@ -1,30 +1,34 @@
 //! `pavlov export`: writes a saved policy as a file that other programs can run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pavlov_trainer::PolicyFormat;
+use pavlov_trainer::{Common, Pack, PolicyFormat};
+use serde_json::Value;
 
 use super::exit::usage;
 use super::output::print;
-use super::run_dir::find_checkpoint;
+use super::run_dir::find_policy;
+use crate::envs::{AnyVectorEnv, EnvCreator};
+use crate::load::is_pack;
 use crate::load_policy;
+use crate::tune::{Config, checkpoint, config::decode};
 
-/// Write a saved policy as ONNX, C or TorchScript, for other programs
+/// Write a saved policy as ONNX, C, Rust or TorchScript, for other programs
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov export runs/first --out pole.onnx\n\n\
                         The end of the file's name says the format. ONNX (.onnx): from observations as the environment writes \
                         them, a batch of rows, to the actions that it takes; masks and recurrent state are inputs, too. \
                         C (.c): one \
-                        function without libraries, from an observation to the action. TorchScript (.pt): to the network's outputs \
+                        function without libraries, from an observation to the action. Rust (.rs): the same without the standard library. TorchScript (.pt): to the network's outputs \
                         (Q-values, logits of the actions, or means and logarithms of deviations), of SAC on a box, TD3 and \
                         DDPG to actions. One-hot coding and the observation filter are part of the file. FILE.json says what \
                         goes in and comes out. The file is compared with the policy before it is written.")]
 pub(super) struct ExportArgs {
-    /// A checkpoint or a run directory (its newest checkpoint), or the URL of one
-    #[arg(value_name = "DIR|URL")]
+    /// A checkpoint or a run directory (its newest checkpoint), the URL of one, or a packed model
+    #[arg(value_name = "DIR|URL|FILE.pavlov")]
     checkpoint: PathBuf,
-    /// The file to write, whose name ends in .onnx, .c, .pt, .pth or .ts; an existing file is replaced
+    /// The file to write, whose name ends in .onnx, .c, .rs, .pt, .pth or .ts; an existing file is replaced
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Id of the policy, if the run has several
@@ -33,6 +37,17 @@ pub(super) struct ExportArgs {
     /// Draw actions from the policy's distribution by an input of random numbers, instead of taking the best (ONNX only)
     #[arg(long)]
     sample: bool,
+    /// Bits of a weight in a C or Rust file: 32, or 8 for a smaller file that acts nearly as the policy does
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = bits)]
+    bits: u32,
+}
+
+fn bits(text: &str) -> Result<u32, String> {
+    match text {
+        "8" => Ok(8),
+        "32" => Ok(32),
+        _ => Err("it must be 8 or 32".into()),
+    }
 }
 
 pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
@@ -45,18 +60,56 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
         _ => {}
     }
     let format = PolicyFormat::of(&args.out).map_err(|error| usage(error.to_string()))?;
-    let checkpoint = find_checkpoint(&args.checkpoint)?;
+    if args.bits == 8 && !matches!(format, PolicyFormat::C | PolicyFormat::Rust) {
+        return Err(usage(format!(
+            "--bits 8 is for C and Rust, but --out is {shown}: let its name end in .c or .rs"
+        )));
+    }
+    if args.bits == 8 && args.sample {
+        return Err(usage("--sample is for ONNX and --bits 8 for C and Rust: leave one of them out"));
+    }
+    let checkpoint = find_policy(&args.checkpoint)?;
     let mut policy = load_policy(&checkpoint, args.policy.as_deref(), 1)?;
-    let signature = if args.sample { policy.export_drawing(&args.out)? } else { policy.export(&args.out)? };
+    let mut agreement = None;
+    let signature = if args.sample {
+        policy.export_drawing(&args.out)?
+    } else if args.bits == 8 {
+        let mut env = native_env(&checkpoint);
+        let env = env.as_mut().map(|env| env.as_mut() as &mut dyn AnyVectorEnv);
+        let (signature, agrees) = policy.export_in_8_bits(&args.out, env)?;
+        agreement = Some(agrees);
+        signature
+    } else {
+        policy.export(&args.out)?
+    };
     let mut lines = vec![
         format!("{shown}: the policy of {} as {format}", checkpoint.display()),
         format!("takes:     {}", signature.takes),
         format!("gives:     {}", signature.gives),
     ];
+    lines.extend(agreement.map(|agreement| format!("8 bits:    {agreement}")));
     lines.extend(signature.left_out.map(|what| format!("left out:  {what}")));
     lines.push(match format {
-        PolicyFormat::C => "its first lines say how it is called".into(),
+        PolicyFormat::C | PolicyFormat::Rust => "its first lines say how it is called".into(),
         _ => format!("written down in {shown}.json"),
     });
     print(&lines.join("\n")).map(drop)
+}
+
+/// One copy of the environment that the policy was trained in, to see what it visits there; `None` if a Python interpreter
+/// makes the environment, or it cannot be made from what lies with the policy.
+fn native_env(path: &Path) -> Option<Box<dyn AnyVectorEnv>> {
+    let settings = if is_pack(path) {
+        Pack::read(path).ok()?.facts().settings.clone()
+    } else {
+        checkpoint::metadata(path).ok()?.config
+    };
+    let env = settings.get("env").and_then(Value::as_str)?;
+    if env.starts_with("py:") || env.starts_with("pz:") {
+        return None;
+    }
+    let kept = ["env_config", "wrappers"].into_iter();
+    let kept = kept.filter_map(|key| Some((key.to_owned(), settings.get(key)?.clone())));
+    let common: Common = decode(&kept.collect::<Config>()).ok()?;
+    common.wrap_env(&EnvCreator::from(env)).make_vec(&common.env_config, 1).ok()
 }

@@ -18,6 +18,7 @@ mod lines;
 mod list;
 mod loggers;
 mod output;
+mod pack;
 mod plot;
 mod profile;
 mod progress;
@@ -29,6 +30,7 @@ mod screen;
 mod serve;
 mod session;
 mod settings;
+mod show;
 mod signals;
 mod state_difference;
 mod stretch;
@@ -71,6 +73,8 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     Verify(verify::VerifyArgs),
     Export(export::ExportArgs),
+    Pack(pack::PackArgs),
+    Show(show::ShowArgs),
     Serve(serve::ServeArgs),
     Tune(tune::TuneArgs),
     Trial(tune::TrialArgs),
@@ -116,6 +120,8 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Evaluate(args) => evaluate::evaluate(args),
         Command::Verify(args) => verify::verify(args),
         Command::Export(args) => export::export(args),
+        Command::Pack(args) => pack::pack(&args),
+        Command::Show(args) => show::show(&args),
         Command::Serve(args) => serve::serve(args),
         Command::Tune(args) => tune::tune(args),
         Command::Trial(args) => tune::trial(args),

@@ -303,3 +303,8 @@ pub(super) fn find_checkpoint(path: &Path) -> anyhow::Result<PathBuf> {
     }
     load::find_checkpoint(best.as_deref().unwrap_or(path)).map_err(|error| usage(error.to_string()))
 }
+
+/// Finds what a policy is loaded from: a packed model, which is a file, or a checkpoint as [`find_checkpoint`] finds it.
+pub(super) fn find_policy(path: &Path) -> anyhow::Result<PathBuf> {
+    if load::is_pack(path) { Ok(path.into()) } else { find_checkpoint(path) }
+}

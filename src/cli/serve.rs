@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::exit::usage;
 use super::output::{print, say};
-use super::run_dir::find_checkpoint;
+use super::run_dir::find_policy;
 use crate::load_shared;
 use crate::serve::{Limits, ServeConfig, Server, Token};
 use crate::trainer::Error;
@@ -20,8 +20,8 @@ use crate::trainer::Error;
                         SIGHUP loads the newest checkpoint of the run; no request is lost. SIGTERM or Ctrl-C answers what \
                         waits and ends. docs/serve.md describes requests, sessions of recurrent policies and metrics.")]
 pub(super) struct ServeArgs {
-    /// A checkpoint or a run directory (its newest checkpoint), or the URL of one
-    #[arg(value_name = "DIR|URL")]
+    /// A checkpoint or a run directory (its newest checkpoint), the URL of one, or a packed model
+    #[arg(value_name = "DIR|URL|FILE.pavlov")]
     checkpoint: PathBuf,
     /// The address to listen on; one that others can reach needs --token-file
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8000")]
@@ -130,7 +130,7 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<()> {
         limits: args.limits.limits(),
     };
     // A wrong path is told as bad input, before anything is loaded.
-    let first = find_checkpoint(&args.checkpoint)?;
+    let first = find_policy(&args.checkpoint)?;
     let ServeArgs { checkpoint, policy, .. } = args;
     let server = Server::bind(config, move || newest(&checkpoint, policy.as_deref()))?;
     print(&format!("serving the policy of {} at http://{}", first.display(), server.local_addr()))?;
@@ -140,6 +140,6 @@ pub(super) fn serve(args: ServeArgs) -> anyhow::Result<()> {
 /// Loads the newest checkpoint, which may be another one each time.
 fn newest(path: &Path, policy: Option<&str>) -> Result<crate::trainer::Loaded, Error> {
     let found =
-        find_checkpoint(path).map_err(|error| Error::state(path.display().to_string(), error.to_string()))?;
+        find_policy(path).map_err(|error| Error::state(path.display().to_string(), error.to_string()))?;
     load_shared(found, policy)
 }

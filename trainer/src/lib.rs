@@ -38,7 +38,7 @@ pub mod workers;
 
 pub use agents::{PolicyChange, register_policy_mapping_fn};
 pub use base::{Episode, Error, Result, SamplerPerf, notice};
-pub use export::{PolicyFormat, Signature};
+pub use export::{Agreement, Pack, PackFacts, PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
     Algorithm, Builder, Ending, Memory, Run, Trainer, TrainerExt, load_session, notices, overlay_known,

@@ -1,7 +1,8 @@
-//! Export of a policy for other programs: ONNX, one file of C, or TorchScript.
+//! Export of a policy for other programs: ONNX, one file of C or Rust, or TorchScript.
 
 mod c;
 mod onnx;
+mod pack;
 mod signature;
 mod spaces;
 #[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
@@ -10,6 +11,8 @@ mod torchscript;
 use crate::base::{Error, Result};
 pub use crate::export::signature::Signature;
 use crate::sample::Session;
+pub use c::Agreement;
+pub use pack::{Pack, PackFacts};
 use pavlov_envs::Space;
 use pavlov_tune as tune;
 use std::ffi::OsString;
@@ -25,6 +28,9 @@ pub enum PolicyFormat {
     /// One file of C99 without libraries, for files that end in `.c`. Its function takes a raw observation and gives the
     /// action.
     C,
+    /// One file of Rust without the standard library and without `unsafe`, for files that end in `.rs`. Its function takes a
+    /// raw observation and gives the action.
+    Rust,
     /// TorchScript, for files that end in `.pt`, `.pth` or `.ts`; needs libtorch. The function takes raw observations and gives the
     /// network's outputs, or for SAC, TD3 and DDPG on a box actions.
     TorchScript,
@@ -39,9 +45,10 @@ impl PolicyFormat {
         match file.extension().and_then(|end| end.to_str()) {
             Some("onnx") => Ok(Self::Onnx),
             Some("c") => Ok(Self::C),
+            Some("rs") => Ok(Self::Rust),
             Some("pt" | "pth" | "ts") => Ok(Self::TorchScript),
             _ => {
-                let rule = "the end of the name says the format: `.onnx` is ONNX, `.c` is C, `.pt` (or `.pth`, `.ts`) is TorchScript";
+                let rule = "the end of the name says the format: `.onnx` is ONNX, `.c` is C, `.rs` is Rust, `.pt` (or `.pth`, `.ts`) is TorchScript";
                 Err(Error::config("file", file.display(), rule))
             }
         }
@@ -53,6 +60,7 @@ impl fmt::Display for PolicyFormat {
         f.write_str(match self {
             Self::Onnx => "ONNX",
             Self::C => "C",
+            Self::Rust => "Rust",
             Self::TorchScript => "TorchScript",
         })
     }
@@ -73,17 +81,20 @@ impl Session {
     /// **C** (`.c`): one function, `policy_act`, from a raw observation to the best action, with the flags of legal actions
     /// and the recurrent state as arguments where the policy has them. The file says how it is called.
     ///
+    /// **Rust** (`.rs`): one function, `act`, as in C. The file needs no crate, not even the standard library.
+    ///
     /// **TorchScript** (`.pt`): a function from raw observations `[rows, ...]` to the outputs of the policy, or to actions,
     /// scaled to the bounds, if the policy has [`Policy::best_actions`](crate::policy::Policy::best_actions).
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the end of the name says no format, [`Error::NeedsTorch`] for TorchScript in a build
     /// without libtorch, and [`Error::State`] if the policy has no network, its network does what the format cannot hold
-    /// (TorchScript: recurrent layers; C: convolutions), the file differs from the policy, or it cannot be written.
+    /// (TorchScript: recurrent layers), the file differs from the policy, or it cannot be written.
     pub fn export(&mut self, file: &Path) -> Result<Signature> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, false),
             PolicyFormat::C => self.export_c(file),
+            PolicyFormat::Rust => self.export_rust(file),
             PolicyFormat::TorchScript => self.export_torchscript(file),
         }
     }
@@ -98,7 +109,7 @@ impl Session {
     pub fn export_drawing(&mut self, file: &Path) -> Result<Signature> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, true),
-            PolicyFormat::C | PolicyFormat::TorchScript => {
+            PolicyFormat::C | PolicyFormat::Rust | PolicyFormat::TorchScript => {
                 let rule = "actions are drawn in ONNX only: let the name end in `.onnx`";
                 Err(Error::config("file", file.display(), rule))
             }

@@ -26,6 +26,8 @@ pub(crate) enum RecordedOp {
 /// A parameter of a layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameter {
+    /// The name that the network's builder gave it.
+    pub(crate) name: String,
     /// Dimensions, as in [`Layer`].
     pub(crate) shape: Vec<usize>,
     /// The numbers, the last dimension first.
@@ -123,7 +125,8 @@ impl Recorder<'_> {
     /// The parameters `first..first + count`.
     fn weights(&self, which: ParamSet, first: usize, count: usize) -> Vec<Parameter> {
         let params = self.params(which).named().skip(first).take(count);
-        let copied = params.map(|(_, shape, numbers)| Parameter {
+        let copied = params.map(|(name, shape, numbers)| Parameter {
+            name: name.to_owned(),
             shape: shape.iter().map(|&n| n as usize).collect(),
             numbers: numbers.to_vec(),
         });

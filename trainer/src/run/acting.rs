@@ -140,6 +140,7 @@ impl<T: Trainer> Algorithm<T> {
         let path = dir.join(match format {
             PolicyFormat::Onnx => "model.onnx",
             PolicyFormat::C => "model.c",
+            PolicyFormat::Rust => "model.rs",
             PolicyFormat::TorchScript => "model.pt",
         });
         std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;

@@ -65,6 +65,13 @@ impl RunningStat {
         }
     }
 
+    /// Whether the statistics are finite and those of `width` components.
+    pub(crate) fn is_sound(&self, width: usize) -> bool {
+        let Self { mean, sum_of_squares, .. } = self;
+        let is_finite = mean.iter().chain(sum_of_squares).all(|x| x.is_finite());
+        is_finite && mean.len() == width && sum_of_squares.len() == width
+    }
+
     fn normalise(&self, row: &mut [f32]) {
         for (i, x) in row.iter_mut().enumerate() {
             let std = self.variance(i).sqrt();

@@ -155,7 +155,7 @@ impl Inference {
     }
 
     /// Scalar type of raw observations.
-    pub(super) fn obs_dtype(&self) -> DType {
+    pub(crate) fn obs_dtype(&self) -> DType {
         self.obs_dtype
     }
 

@@ -102,11 +102,13 @@ impl<'t> Value<'t> {
         self.id
     }
 
-    fn unary(self, op: Op) -> Self {
+    /// Applies an operation on one value.
+    pub(crate) fn unary(self, op: Op) -> Self {
         Self { id: self.graph.apply(op, &[self.id]), ..self }
     }
 
-    fn binary(self, op: Op, other: Self) -> Self {
+    /// Applies an operation on two values.
+    pub(crate) fn binary(self, op: Op, other: Self) -> Self {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
 
