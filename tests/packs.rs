@@ -221,6 +221,8 @@ fn a_forged_pack_with_a_right_digest_is_refused_by_what_is_wrong_in_it() {
     forged(spare, &["does not name the array \"spare\""]);
     forged(|forged| *forged.metadata("format_version") = "2".into(), &["format_version is 2", "reads 1"]);
     forged(|forged| *forged.metadata("format") = "other".into(), &["its format is \"other\""]);
+    forged(|forged| *forged.metadata("licence") = "\u{1b}[2J".into(), &["no name to print"]);
+    forged(|forged| *forged.metadata("settings") = r#"{"env": "a\u0007"}"#.into(), &["no name to print"]);
     forged(|forged| *forged.metadata("card") = json!(5), &["metadata"]);
     let step = |at: usize, to: Value| {
         move |forged: &mut Forged| forged.change("plan", |plan| plan["steps"][at] = to)

@@ -32,6 +32,8 @@ pub(super) use making::session_of;
 
 /// Version of the format that this version of pavlov writes, and the newest that it reads.
 const FORMAT_VERSION: u64 = 1;
+/// Largest number of bytes of the names that commands print: of the algorithm, the environment, the licence.
+const MOST_NAME: usize = 1000;
 const FORMAT: &str = "pavlov-model";
 
 /// What a packed model says about itself besides its network. None of it is run.
@@ -100,6 +102,14 @@ impl Pack {
             observation_space: about.spaces.observation_space.clone(),
             action_space: about.spaces.action_space.clone(),
         };
+        let About { pavlov, facts, .. } = &about;
+        let named = ["algorithm", "env"].iter().filter_map(|key| facts.settings.get(*key)?.as_str());
+        for name in named.chain([pavlov.as_str(), facts.licence.as_str()]) {
+            if name.chars().any(char::is_control) || name.len() > MOST_NAME {
+                let begins: String = name.chars().take(80).collect();
+                return Err(refuse(format!("a name in it begins {begins:?}, which is no name to print")));
+            }
+        }
         for (what, space) in [("observation", &spaces.observation_space), ("action", &spaces.action_space)] {
             if width(space).is_none_or(|width| width > MOST_COLUMNS) {
                 return Err(refuse(format!("its {what} space has more than {MOST_COLUMNS} numbers")));

@@ -102,12 +102,10 @@ impl<'t> Value<'t> {
         self.id
     }
 
-    /// Applies an operation on one value.
     pub(crate) fn unary(self, op: Op) -> Self {
         Self { id: self.graph.apply(op, &[self.id]), ..self }
     }
 
-    /// Applies an operation on two values.
     pub(crate) fn binary(self, op: Op, other: Self) -> Self {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
