@@ -2,6 +2,8 @@
 
 mod http;
 mod player;
+#[cfg(feature = "cli")]
+mod python;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
@@ -134,6 +136,7 @@ fn messages_that_do_not_fit_are_refused_and_change_nothing() {
         turn: turn("a", 1, &[0.0, 1.0], 0.5),
         action: bytemuck::cast_slice(action).to_vec(),
         logp: None,
+        version: None,
     };
     let asks = vec![
         (start("a"), "started"),
@@ -185,6 +188,7 @@ fn logged_actions_are_learned_from_and_ppo_needs_their_probability() {
         turn: turn("a", seq, &[0.0, seq as f32], 0.0),
         action: floats(&[action]),
         logp,
+        version: None,
     };
     let spaces = || (Space::real(&[2]), Space::boxed(-2.0, 2.0, &[1]));
     let start = || Ask::StartEpisode { episode: Some("a".into()) };
@@ -218,6 +222,39 @@ fn logged_actions_are_learned_from_and_ppo_needs_their_probability() {
 }
 
 #[test]
+fn a_program_gets_a_copy_of_the_policy_and_an_action_of_an_old_copy_is_refused() {
+    let (env, to) = channel_env(Space::real(&[2]), Space::discrete(3));
+    let mut ppo = tiny_ppo();
+    ppo.common.num_envs_per_worker = 1;
+    ppo.common.rollout_fragment_length = 4;
+    let mut worker = RolloutWorker::new(worker_spec(&ppo, env).expect("a spec"), 1).expect("a worker");
+    let asking = std::thread::spawn(move || {
+        let Ok(Answer::Policy { version: first, onnx: Some(onnx) }) =
+            asked(&to, 1, Ask::GetPolicy { than: None })
+        else {
+            panic!("no policy")
+        };
+        assert!(onnx.windows(4).any(|bytes| bytes == b"logp"), "a copy must say how likely its actions are");
+        let again = asked(&to, 1, Ask::GetPolicy { than: Some(first) });
+        assert_eq!(again, Ok(Answer::Policy { version: first, onnx: None }));
+        drop(asked(&to, 1, Ask::StartEpisode { episode: Some("a".into()) }));
+        let log = |seq| Ask::LogAction {
+            turn: turn("a", seq, &[0.0, 1.0], 0.0),
+            action: bytemuck::cast_slice(&[1_i64]).to_vec(),
+            logp: Some(-1.0),
+            version: Some(first),
+        };
+        // Four rows are a fragment; the copy may be one behind.
+        let codes: Vec<_> =
+            (0..10).map(|seq| asked(&to, 1, log(seq)).err().map(|refused| refused.code)).collect();
+        assert_eq!(codes[..8], [None; 8]);
+        assert_eq!(codes[9], Some("stale"));
+    });
+    while worker.handle(Request::Sample { timestep: 0 }).is_ok() {}
+    asking.join().expect("what a program expects");
+}
+
+#[test]
 fn settings_that_cannot_go_with_other_programs_are_refused() {
     let env = || channel_env(Space::real(&[2]), Space::discrete(3)).0;
     let mut ppo = tiny_ppo();
@@ -230,6 +267,7 @@ fn settings_that_cannot_go_with_other_programs_are_refused() {
     ppo.common.batch_mode = pavlov::trainer::settings::BatchMode::CompleteEpisodes;
     refused(quiet(ppo, env()), &["batch_mode", "truncate_episodes"]);
     let mut ppo = tiny_ppo();
-    ppo.common.wrappers = vec![serde_json::from_value(serde_json::json!("FlattenObservation")).expect("a wrapper")];
+    ppo.common.wrappers =
+        vec![serde_json::from_value(serde_json::json!("FlattenObservation")).expect("a wrapper")];
     refused(quiet(ppo, env()), &["wrap it there"]);
 }

@@ -38,10 +38,23 @@ class PolicyClient:
         """The policy's action on an observation: a number, or a flat list of numbers."""
         return self._turn("get_action", episode_id, observation, mask, {})["action"]
 
-    def log_action(self, episode_id, observation, action, logp=None, mask=None):
-        """Reports an action that the program chose itself, with the logarithm of its probability where it is needed."""
+    def log_action(self, episode_id, observation, action, logp=None, version=None, mask=None):
+        """Reports an action that the program chose itself, with the logarithm of its probability where it is needed.
+
+        `version` is that of the copy of the policy that chose it.
+        """
         extra = {"action": _numbers(action)} | ({} if logp is None else {"logp": float(logp)})
+        extra |= {} if version is None else {"version": version}
         self._turn("log_action", episode_id, observation, mask, extra)
+
+    def get_policy(self, version=None):
+        """A copy of the policy as ONNX, and its version; without a copy if the program has this version already."""
+        known = "" if version is None else f'If-None-Match: "{version}"\r\n'
+        head = f"GET /v1/external/policy.onnx HTTP/1.1\r\n{known}{self.header}\r\n\r\n"
+        status, headers, body = self._sent(head.encode())
+        if status not in (200, 304):
+            raise Refused(**json.loads(body)["error"])
+        return body if status == 200 else None, int(headers[b"etag"].strip(b'"'))
 
     def log_returns(self, episode_id, reward):
         """Adds a reward; it is sent with the next message of the episode."""
@@ -65,14 +78,18 @@ class PolicyClient:
     def _ask(self, kind, message):
         body = json.dumps(message | {"client": self.name}).encode()
         head = f"POST /v1/external/{kind} HTTP/1.1\r\n{self.header}\r\nContent-Length: {len(body)}\r\n\r\n"
-        try:
-            answer = self._exchange(head.encode() + body)
-        except OSError:  # The connection broke. A message that comes twice counts once.
-            self.socket = None
-            answer = self._exchange(head.encode() + body)
+        _, _, body = self._sent(head.encode() + body)
+        answer = json.loads(body)
         if "error" in answer:
             raise Refused(**answer["error"])
         return answer
+
+    def _sent(self, request):
+        try:
+            return self._exchange(request)
+        except OSError:  # The connection broke. A message that comes twice counts once.
+            self.socket = None
+            return self._exchange(request)
 
     def _exchange(self, request):
         if self.socket is None:
@@ -83,10 +100,11 @@ class PolicyClient:
         while b"\r\n\r\n" not in answer:
             answer += self._more()
         head, _, body = answer.partition(b"\r\n\r\n")
-        length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        while len(body) < length:
+        lines = [line.partition(b":") for line in head.split(b"\r\n")[1:]]
+        headers = {name.lower(): value.strip() for name, _, value in lines}
+        while len(body) < int(headers.get(b"content-length", 0)):
             body += self._more()
-        return json.loads(body)
+        return int(head[9:12]), headers, body
 
     def _more(self):
         more = self.socket.recv(65536)

@@ -8,7 +8,7 @@ use crate::serve::limits::Limits;
 use crate::serve::listen::{HttpRequest, Site};
 use crate::serve::memory::Budget;
 use crate::serve::refusal::Refusal;
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use hyper::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -22,6 +22,8 @@ use tokio::time::sleep;
 
 /// Time in which a program whose connection broke may come back before its episodes are cut.
 const BACK: Duration = Duration::from_secs(2);
+/// The path of a copy of the policy.
+const POLICY: &str = "/v1/external/policy.onnx";
 /// The path of all messages.
 const PATH: &str = "/v1/external/";
 
@@ -155,7 +157,7 @@ impl Front {
         }
         let path = request.uri().path().to_owned();
         let allowed = match path.as_str() {
-            "/healthz" | "/v1/external" => Method::GET,
+            "/healthz" | "/v1/external" | POLICY => Method::GET,
             _ if path.starts_with(PATH) => Method::POST,
             _ => {
                 let message = format!(
@@ -188,6 +190,9 @@ impl Front {
             });
             return Ok(response(StatusCode::OK, JSON, spaces.to_string(), None));
         }
+        if path == POLICY {
+            return self.policy(request.headers(), visit).await;
+        }
         let content =
             request.headers().get(CONTENT_TYPE).and_then(|content| content.to_str().ok()).unwrap_or_default();
         if !content.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON) {
@@ -217,6 +222,25 @@ impl Front {
             }
         };
         Ok(response(StatusCode::OK, JSON, answered.to_string(), Some(held)))
+    }
+
+    /// Sends a copy of the policy; 304 if the program has this version (`If-None-Match`).
+    async fn policy(&self, headers: &HeaderMap, visit: &Visit) -> Result<Response<Sent>, Refusal> {
+        let known = headers.get(IF_NONE_MATCH).and_then(|tag| tag.to_str().ok());
+        let than = known.and_then(|tag| tag.trim_matches('"').parse().ok());
+        let answered = self.send(visit.number, Ask::GetPolicy { than })?.await.map_err(|_| ended())?;
+        let Answer::Policy { version, onnx } = answered.map_err(refusal)? else { return Err(ended()) };
+        let mut sent = match onnx {
+            Some(onnx) => response(StatusCode::OK, "application/octet-stream", onnx.to_vec(), None),
+            None => {
+                let mut none = Response::new(Sent::default());
+                *none.status_mut() = StatusCode::NOT_MODIFIED;
+                none
+            }
+        };
+        let tag = HeaderValue::from_str(&format!("\"{version}\"")).ok();
+        tag.and_then(|tag| sent.headers_mut().insert(ETAG, tag));
+        Ok(sent)
     }
 
     /// Carries out one message.

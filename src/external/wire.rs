@@ -46,6 +46,8 @@ pub(super) struct Body {
     #[serde(default)]
     logp: Option<f32>,
     #[serde(default)]
+    version: Option<u64>,
+    #[serde(default)]
     truncated: bool,
 }
 
@@ -71,6 +73,8 @@ pub(super) struct Message {
     #[serde(default)]
     logp: Option<f32>,
     #[serde(default)]
+    version: Option<u64>,
+    #[serde(default)]
     truncated: bool,
 }
 
@@ -87,15 +91,15 @@ impl Body {
 
     /// The only message of the body, which is of this kind.
     pub(super) fn message(self, kind: &str) -> Message {
-        let Self { episode, seq, obs, mask, reward, action, logp, truncated, .. } = self;
-        Message { message: kind.into(), episode, seq, obs, mask, reward, action, logp, truncated }
+        let Self { episode, seq, obs, mask, reward, action, logp, version, truncated, .. } = self;
+        Message { message: kind.into(), episode, seq, obs, mask, reward, action, logp, version, truncated }
     }
 }
 
 impl Message {
     /// What the message asks.
     pub(super) fn ask(self, spaces: &Spaces) -> Result<Ask, Refusal> {
-        let Self { message: kind, episode, seq, obs, mask, reward, action, logp, truncated } = self;
+        let Self { message: kind, episode, seq, obs, mask, reward, action, logp, version, truncated } = self;
         let missing = |key: &str| Refusal::bad("missing", format!("the message {kind} needs `{key}`"));
         let given = [
             ("seq", seq.is_some()),
@@ -104,12 +108,13 @@ impl Message {
             ("reward", reward != 0.0),
             ("action", action.is_some()),
             ("logp", logp.is_some()),
+            ("version", version.is_some()),
             ("truncated", truncated),
         ];
         let taken: &[&str] = match kind.as_str() {
             "start_episode" => &[],
             "get_action" => &["seq", "obs", "mask", "reward"],
-            "log_action" => &["seq", "obs", "mask", "reward", "action", "logp"],
+            "log_action" => &["seq", "obs", "mask", "reward", "action", "logp", "version"],
             "end_episode" => &["obs", "reward", "truncated"],
             other => {
                 let message = format!("there is no message {other:?}, but {}", KINDS.join(", "));
@@ -143,7 +148,7 @@ impl Message {
             return Ok(Ask::GetAction(turn));
         }
         let action = action.ok_or_else(|| missing("action"))?.bytes(spaces.action_space.dtype())?;
-        Ok(Ask::LogAction { turn, action, logp })
+        Ok(Ask::LogAction { turn, action, logp, version })
     }
 }
 
@@ -235,7 +240,8 @@ pub(super) fn answer(answer: &Answer, spaces: &Spaces) -> Value {
         Answer::Action { action, version } => {
             json!({"action": numbers(action, &spaces.action_space), "version": version})
         }
-        Answer::Logged { version } => json!({"version": version}),
+        // A policy's own bytes are the body of the answer.
+        Answer::Logged { version } | Answer::Policy { version, .. } => json!({"version": version}),
         Answer::Ended { episode_reward, episode_len } => {
             json!({"episode_reward": episode_reward, "episode_len": episode_len})
         }
@@ -263,7 +269,7 @@ pub(super) fn refusal(refused: Refused) -> Refusal {
     let Refused { code, message } = refused;
     let status = match code {
         "unknown_episode" => StatusCode::NOT_FOUND,
-        "episode_taken" | "out_of_order" => StatusCode::CONFLICT,
+        "episode_taken" | "out_of_order" | "stale" => StatusCode::CONFLICT,
         "no_place" => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::BAD_REQUEST,
     };

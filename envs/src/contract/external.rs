@@ -5,7 +5,10 @@
 
 use std::{
     fmt,
-    sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
+    },
     time::Duration,
 };
 
@@ -142,6 +145,8 @@ pub enum Ask {
         action: Vec<u8>,
         /// Logarithm of the probability with which it chose it; algorithms that learn from their own actions only need it.
         logp: Option<f32>,
+        /// The version of the policy whose copy chose it, from [`Answer::Policy`].
+        version: Option<u64>,
     },
     /// The episode has ended.
     EndEpisode {
@@ -153,6 +158,11 @@ pub enum Ask {
         reward: f64,
         /// Whether the episode was cut by a limit, and could have gone on.
         truncated: bool,
+    },
+    /// The program wants a copy of the policy, as ONNX, to choose actions itself.
+    GetPolicy {
+        /// The version that it has already.
+        than: Option<u64>,
     },
     /// The program is gone: all of its episodes are cut. No answer is needed.
     Gone,
@@ -188,6 +198,13 @@ pub enum Answer {
         action: Vec<u8>,
         /// Number of the fragment that the action belongs to; the policy's weights only change between fragments.
         version: u64,
+    },
+    /// A copy of the policy.
+    Policy {
+        /// The version of the policy: the number of the fragment that is being sampled.
+        version: u64,
+        /// The policy as ONNX, with actions that are drawn if it has a distribution; `None` if the program has this version.
+        onnx: Option<Arc<[u8]>>,
     },
     /// The action that was logged will be learned from.
     Logged {

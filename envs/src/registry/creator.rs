@@ -131,8 +131,7 @@ impl EnvCreator {
                     Err(Error::unsupported(inner.name(), "wrappers", way_out))
                 }
                 EnvCopies::External(_) => {
-                    let way_out =
-                        "other programs play it: wrap it there, and leave `wrappers` out";
+                    let way_out = "other programs play it: wrap it there, and leave `wrappers` out";
                     Err(Error::unsupported(inner.name(), "wrappers", way_out))
                 }
             };

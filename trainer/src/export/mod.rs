@@ -12,6 +12,7 @@ use crate::base::{Error, Result};
 pub use crate::export::signature::Signature;
 use crate::sample::Session;
 pub use c::Agreement;
+pub(crate) use onnx::encoded;
 pub use pack::{Pack, PackFacts};
 use pavlov_envs::Space;
 use pavlov_tune as tune;

@@ -86,7 +86,7 @@ impl EnvRunner {
                 let id = who.of(&names.env_info.agents[0].name);
                 let policy = &**policies.get_mut(&id)?;
                 let common = self.spec.common_of(&id);
-                Box::new(ExternalSampler::new(env, common, (id, policy), self.spec.seed())?)
+                Box::new(ExternalSampler::new(env, common, (id, policy), &self.spec)?)
             }
             EnvCopies::MultiAgent(envs) => {
                 let who = (self.spec.agents(), who);

@@ -9,12 +9,16 @@ impl Seats {
         &self.gathered.slots
     }
 
+    /// Whether the policy learns from the probabilities with which actions were drawn.
+    pub(crate) fn needs_logp(&self) -> bool {
+        self.pilot.column(Column::ACTION_LOGP).is_some()
+    }
+
     /// Converts an action that a program chose, in the environment's form, to the policy's form; `logp` is the logarithm of
     /// its probability. If it does not fit, returns the reason as a word and as a sentence.
     pub(crate) fn given(&self, action: &[u8], logp: Option<f32>) -> Result<Vec<u8>, (&'static str, String)> {
-        let needs_logp = self.pilot.column(Column::ACTION_LOGP).is_some();
         match logp {
-            None if needs_logp => {
+            None if self.needs_logp() => {
                 let message = "this algorithm learns from its own actions: send `logp`, the logarithm of the probability with \
                                which a copy of the policy drew the action; or let the policy choose (`get_action`)";
                 return Err(("logp", message.into()));

@@ -48,6 +48,12 @@ impl Session {
     }
 }
 
+/// The policy as ONNX: with actions that are drawn if it has a distribution, otherwise with its best actions.
+pub(crate) fn encoded(desk: &Inference, policy: &dyn Policy) -> Result<Vec<u8>> {
+    let model = model_of(desk, policy, true).or_else(|_| model_of(desk, policy, false))?;
+    Ok(proto::encode(&model))
+}
+
 /// The inputs or outputs of a model in words.
 fn ports(ports: &[Port]) -> String {
     let port = |port: &Port| {

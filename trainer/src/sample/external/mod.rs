@@ -9,6 +9,7 @@ use crate::agents::Agent;
 use crate::base::{
     AgentReward, Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice,
 };
+use crate::export::encoded;
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::agents::{AgentStep, Agents};
 use crate::sample::callbacks::{Callbacks, StepView};
@@ -16,15 +17,20 @@ use crate::sample::external::places::{Place, Places, refused};
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::running_episodes::RunningEpisodes;
 use crate::sample::seats::Seats;
+use crate::sample::session::Inference;
 use crate::sample::source::{FragmentSource, TakeRows};
+use crate::sample::spec::WorkerSpec;
 use crate::settings::{ClipRewards, Common};
 use pavlov_envs::{Answer, Ask, Call, Calls, ExternalEnv, Refused, Reply, Turn};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time that the programs which have all rows of a fragment wait for one that is silent.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Number of versions that a copy of the policy may be behind, where an algorithm learns from its own actions.
+const LAG: u64 = 1;
 /// Time between two looks at episodes that are silent.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time between two notices that nobody plays.
@@ -47,6 +53,10 @@ pub(crate) struct ExternalSampler {
     /// Number of rows of one place in a fragment.
     length: usize,
     run_seed: u64,
+    /// What a copy of the policy is made from.
+    spec: WorkerSpec,
+    /// The policy of this version as ONNX, for programs that choose actions themselves.
+    copy: Option<(u64, Arc<[u8]>)>,
     /// Number of episodes that began.
     episodes: u64,
     /// Number of fragments so far, with the one that is being sampled.
@@ -69,8 +79,9 @@ impl ExternalSampler {
         env: ExternalEnv,
         common: &Common,
         (id, policy): (PolicyId, &dyn Policy),
-        run_seed: u64,
+        spec: &WorkerSpec,
     ) -> Result<Self> {
+        let run_seed = spec.seed();
         let spaces = Spaces {
             observation_space: env.observation_space().clone(),
             action_space: env.action_space().clone(),
@@ -94,6 +105,8 @@ impl ExternalSampler {
             episode_timeout,
             length,
             run_seed,
+            spec: spec.clone(),
+            copy: None,
             episodes: 0,
             version: 0,
             perf: SamplerPerf::default(),
@@ -170,13 +183,18 @@ impl ExternalSampler {
                 Ok(())
             }
             Ask::GetAction(turn) => self.turn(client, &turn, None, reply, acting),
-            Ask::LogAction { turn, action, logp } => match self.seats.given(&action, logp) {
-                Ok(given) => self.turn(client, &turn, Some((given, logp)), reply, acting),
-                Err((code, message)) => {
-                    reply.send(Err(refused(code, message)));
-                    Ok(())
+            Ask::LogAction { turn, action, logp, version } => {
+                let given = self.check_version(version).and_then(|()| {
+                    self.seats.given(&action, logp).map_err(|(code, message)| refused(code, message))
+                });
+                match given {
+                    Ok(given) => self.turn(client, &turn, Some((given, logp)), reply, acting),
+                    Err(refused) => {
+                        reply.send(Err(refused));
+                        Ok(())
+                    }
                 }
-            },
+            }
             Ask::EndEpisode { episode, obs, reward, truncated } => {
                 let step = AgentStep { reward, terminated: !truncated, truncated, acting: false };
                 let ended = match self.places.place_of(client, &episode) {
@@ -186,6 +204,10 @@ impl ExternalSampler {
                 reply.send(ended);
                 Ok(())
             }
+            Ask::GetPolicy { than } => {
+                reply.send(self.policy(than, acting.policy));
+                Ok(())
+            }
             Ask::Gone => {
                 for place in self.places.of_client(client) {
                     self.cut(place);
@@ -193,6 +215,40 @@ impl ExternalSampler {
                 Ok(())
             }
         }
+    }
+
+    /// A copy of the policy, unless the program has this version already.
+    fn policy(&mut self, than: Option<u64>, policy: &dyn Policy) -> std::result::Result<Answer, Refused> {
+        let version = self.version;
+        if than == Some(version) {
+            return Ok(Answer::Policy { version, onnx: None });
+        }
+        if let Some((_, onnx)) = self.copy.as_ref().filter(|(of, _)| *of == version) {
+            return Ok(Answer::Policy { version, onnx: Some(Arc::clone(onnx)) });
+        }
+        let filter = self.seats.filter_mut().map(|(_, filter)| filter.running().clone());
+        let filter = filter.filter(|running| running.count() > 0);
+        let rngs = vec![Stream::new(self.run_seed, "copy of the policy", 0)];
+        let desk = Inference::new(&self.spec, (self.seats.id(), policy), rngs, filter.as_ref());
+        let onnx = desk
+            .and_then(|desk| encoded(&desk, policy))
+            .map_err(|error| refused("policy", error.to_string()))?;
+        let onnx: Arc<[u8]> = onnx.into();
+        self.copy = Some((version, Arc::clone(&onnx)));
+        Ok(Answer::Policy { version, onnx: Some(onnx) })
+    }
+
+    /// Refuses an action of a copy that is too old for an algorithm that learns from its own actions.
+    fn check_version(&self, version: Option<u64>) -> std::result::Result<(), Refused> {
+        let Some(version) = version.filter(|_| self.seats.needs_logp()) else { return Ok(()) };
+        if version <= self.version && self.version - version <= LAG {
+            return Ok(());
+        }
+        let message = format!(
+            "the action is of version {version} of the policy, and the run is at {}: get the policy again",
+            self.version
+        );
+        Err(refused("stale", message))
     }
 
     /// Takes what a program saw, and the action that it chose itself if there is one. The policy's answer follows later.
@@ -369,7 +425,7 @@ fn episode_of(ask: &Ask) -> Option<&str> {
     match ask {
         Ask::GetAction(turn) | Ask::LogAction { turn, .. } => Some(&turn.episode),
         Ask::EndEpisode { episode, .. } => Some(episode),
-        Ask::StartEpisode { .. } | Ask::Gone => None,
+        Ask::StartEpisode { .. } | Ask::GetPolicy { .. } | Ask::Gone => None,
     }
 }
 
