@@ -108,8 +108,8 @@ fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut options = usvg::Options::default();
     options.fontdb_mut().load_system_fonts();
     let known =
-        |name: &str| options.fontdb().faces().any(|face| face.families.iter().any(|(own, _)| own == name));
-    let first = options.fontdb().faces().next().and_then(|face| Some(face.families.first()?.0.clone()));
+        |name: &str| options.fontdb.faces().any(|face| face.families.iter().any(|(own, _)| own == name));
+    let first = options.fontdb.faces().next().and_then(|face| Some(face.families.first()?.0.clone()));
     let Some(first) = first else {
         return Err(usage(
             "a PNG needs a font of the system for its texts, and there is none: install one, such as the package \

@@ -27,6 +27,10 @@ pub(crate) enum Shown {
 const HEIGHT: f64 = 0.48;
 /// Most points of a line.
 const POINTS: usize = 1000;
+/// Room at the left and at the right of the plots. The label of an axis may be wider than the border of its plot.
+const SIDES: (f64, f64) = (14.0, 6.0);
+/// Room above the plots, and below them.
+const ABOVE: f64 = 6.0;
 /// Room between two small plots.
 const GAP: f64 = 16.0;
 /// Fonts, the first of which is there counts.
@@ -58,6 +62,7 @@ pub(crate) fn of_runs(
             "--metric {metric} belongs to the plot `curve`: leave one of the two options out"
         ));
     }
+    let width = width - SIDES.0 - SIDES.1;
     match (shown, runs) {
         (Shown::Curve, [run]) => one_curve(run, metric, width),
         (Shown::Curve, runs) => curves(runs, metric, width),
@@ -84,8 +89,9 @@ pub(crate) fn of_sweep(
             sweep.metric
         ));
     }
+    let width = width - SIDES.0 - SIDES.1;
     let svg = sweep_page::curves(sweep, frame(width, "best"));
-    whole(&svg, width, width * HEIGHT)
+    whole(&svg, width, (width * HEIGHT).round())
 }
 
 /// The frame of a curve, with room for the longest name at the end of a line.
@@ -194,12 +200,14 @@ fn inner(svg: &str) -> Result<String, String> {
     Ok(dressed(within))
 }
 
-/// `says` is escaped already.
+/// Puts what is drawn on white paper with room around it; `says` is escaped already.
 fn picture(body: &str, width: f64, height: f64, says: &str) -> String {
+    let (left, right) = SIDES;
+    let (width, height) = (width + left + right, height + 2.0 * ABOVE);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"{FONTS}\" font-size=\"12\">\n<title>{says}</title>\n<rect width=\"{width}\" height=\"{height}\" \
-         fill=\"#ffffff\"/>\n{body}\n</svg>\n"
+         fill=\"#ffffff\"/>\n<g transform=\"translate({left} {ABOVE})\">\n{body}\n</g>\n</svg>\n"
     )
 }
 
@@ -288,7 +296,7 @@ mod tests {
         let svg = of_runs(&[run(&[result(1), result(2)])], Shown::Curve, None, 600.0).unwrap();
         check(&svg);
         assert!(
-            svg.contains("height=\"288\"") && svg.contains("stroke=\"#0072b2\" stroke-width=\"2\""),
+            svg.contains("height=\"290\"") && svg.contains("stroke=\"#0072b2\" stroke-width=\"2\""),
             "{svg}"
         );
         assert!(svg.contains("<title>mean return of an episode goes from 10 to 20"), "{svg}");
@@ -334,11 +342,11 @@ mod tests {
         let one = [run(&[with_losses])];
         let losses = of_runs(&one, Shown::Losses, None, 600.0).unwrap();
         check(&losses);
-        assert_eq!(losses.matches("<g transform").count(), 2);
+        assert_eq!(losses.matches("<g transform").count(), 3);
         assert!(losses.contains("value loss, now 2") && !losses.contains("KL"), "{losses}");
         let all = of_runs(&one, Shown::Statistics, None, 600.0).unwrap();
         check(&all);
-        assert_eq!(all.matches("<g transform").count(), 3);
+        assert_eq!(all.matches("<g transform").count(), 4);
         let none = of_runs(&[run(&[])], Shown::Losses, None, 600.0).unwrap_err();
         assert!(none.contains("no loss yet"), "{none}");
     }
