@@ -172,6 +172,7 @@ fn messages_that_do_not_fit_are_refused_and_change_nothing() {
             Ok(Answer::Action { .. }) => "action",
             Ok(Answer::Logged { .. }) => "logged",
             Ok(Answer::Ended { .. }) => "ended",
+            Ok(Answer::Policy { .. }) => "policy",
             Err(Refused { code: "action", .. }) => "action_refused",
             Err(refused) => refused.code,
         };

@@ -46,6 +46,7 @@ fn multi_agent_specs(py: Python<'_>) -> PyResult<Vec<Spec>> {
 
 #[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    pavlov::external::register();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<vector::NativeVector>()?;
     module.add_class::<agents::NativeAgents>()?;

@@ -3,25 +3,24 @@
 //! It takes the messages that wait, closes a row with the reward that comes with each, and chooses the actions for all
 //! programs that ask in one batch. A program that died loses its running episode only.
 
+mod messages;
 mod places;
 
 use crate::agents::Agent;
 use crate::base::{
     AgentReward, Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice,
 };
-use crate::export::encoded;
 use crate::policy::{Policy, PolicyMap};
-use crate::sample::agents::{AgentStep, Agents};
-use crate::sample::callbacks::{Callbacks, StepView};
-use crate::sample::external::places::{Place, Places, refused};
+use crate::sample::agents::Agents;
+use crate::sample::callbacks::Callbacks;
+use crate::sample::external::places::Places;
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::running_episodes::RunningEpisodes;
 use crate::sample::seats::Seats;
-use crate::sample::session::Inference;
 use crate::sample::source::{FragmentSource, TakeRows};
 use crate::sample::spec::WorkerSpec;
 use crate::settings::{ClipRewards, Common};
-use pavlov_envs::{Answer, Ask, Call, Calls, ExternalEnv, Refused, Reply, Turn};
+use pavlov_envs::{Answer, Ask, Call, Calls, ExternalEnv};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,8 +28,6 @@ use std::time::{Duration, Instant};
 
 /// Time that the programs which have all rows of a fragment wait for one that is silent.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Number of versions that a copy of the policy may be behind, where an algorithm learns from its own actions.
-const LAG: u64 = 1;
 /// Time between two looks at episodes that are silent.
 const LOOK: Duration = Duration::from_millis(50);
 /// Time between two notices that nobody plays.
@@ -161,212 +158,6 @@ impl ExternalSampler {
             }
         }
         Ok(())
-    }
-
-    /// Carries out a message. One that the fragment has no room for is held until the next.
-    fn handle(&mut self, call: Call, acting: &mut Acting<'_>) -> Result<()> {
-        let is_logged = matches!(call.ask, Ask::LogAction { .. });
-        let place = episode_of(&call.ask).and_then(|name| self.places.place_of(call.client, name).ok());
-        if let Some(place) = place {
-            let rows = self.seats.closed[place] + usize::from(self.seats.open[place]);
-            if self.is_held(place) || is_logged && rows == self.length {
-                self.held.push_back(call);
-                return Ok(());
-            }
-        }
-        let Call { client, ask, reply } = call;
-        match ask {
-            Ask::StartEpisode { episode } => {
-                let began = self.places.start(client, episode, self.episodes);
-                self.episodes += u64::from(began.is_ok());
-                reply.send(began.map(|episode| Answer::Started { episode }));
-                Ok(())
-            }
-            Ask::GetAction(turn) => self.turn(client, &turn, None, reply, acting),
-            Ask::LogAction { turn, action, logp, version } => {
-                let given = self.check_version(version).and_then(|()| {
-                    self.seats.given(&action, logp).map_err(|(code, message)| refused(code, message))
-                });
-                match given {
-                    Ok(given) => self.turn(client, &turn, Some((given, logp)), reply, acting),
-                    Err(refused) => {
-                        reply.send(Err(refused));
-                        Ok(())
-                    }
-                }
-            }
-            Ask::EndEpisode { episode, obs, reward, truncated } => {
-                let step = AgentStep { reward, terminated: !truncated, truncated, acting: false };
-                let ended = match self.places.place_of(client, &episode) {
-                    Ok(place) => self.end(place, &obs, step, acting)?,
-                    Err(refused) => Err(refused),
-                };
-                reply.send(ended);
-                Ok(())
-            }
-            Ask::GetPolicy { than } => {
-                reply.send(self.policy(than, acting.policy));
-                Ok(())
-            }
-            Ask::Gone => {
-                for place in self.places.of_client(client) {
-                    self.cut(place);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// A copy of the policy, unless the program has this version already.
-    fn policy(&mut self, than: Option<u64>, policy: &dyn Policy) -> std::result::Result<Answer, Refused> {
-        let version = self.version;
-        if than == Some(version) {
-            return Ok(Answer::Policy { version, onnx: None });
-        }
-        if let Some((_, onnx)) = self.copy.as_ref().filter(|(of, _)| *of == version) {
-            return Ok(Answer::Policy { version, onnx: Some(Arc::clone(onnx)) });
-        }
-        let filter = self.seats.filter_mut().map(|(_, filter)| filter.running().clone());
-        let filter = filter.filter(|running| running.count() > 0);
-        let rngs = vec![Stream::new(self.run_seed, "copy of the policy", 0)];
-        let desk = Inference::new(&self.spec, (self.seats.id(), policy), rngs, filter.as_ref());
-        let onnx = desk
-            .and_then(|desk| encoded(&desk, policy))
-            .map_err(|error| refused("policy", error.to_string()))?;
-        let onnx: Arc<[u8]> = onnx.into();
-        self.copy = Some((version, Arc::clone(&onnx)));
-        Ok(Answer::Policy { version, onnx: Some(onnx) })
-    }
-
-    /// Refuses an action of a copy that is too old for an algorithm that learns from its own actions.
-    fn check_version(&self, version: Option<u64>) -> std::result::Result<(), Refused> {
-        let Some(version) = version.filter(|_| self.seats.needs_logp()) else { return Ok(()) };
-        if version <= self.version && self.version - version <= LAG {
-            return Ok(());
-        }
-        let message = format!(
-            "the action is of version {version} of the policy, and the run is at {}: get the policy again",
-            self.version
-        );
-        Err(refused("stale", message))
-    }
-
-    /// Takes what a program saw, and the action that it chose itself if there is one. The policy's answer follows later.
-    fn turn(
-        &mut self,
-        client: u64,
-        turn: &Turn,
-        given: Option<(Vec<u8>, Option<f32>)>,
-        reply: Reply,
-        acting: &mut Acting<'_>,
-    ) -> Result<()> {
-        let place = match self.places.place_of_turn(client, turn) {
-            Ok(Place::Next(place)) => place,
-            Ok(Place::Again(place)) => {
-                if let Some(playing) = self.places.at_mut(place) {
-                    match &playing.answered {
-                        Some(answer) => reply.send(Ok(answer.clone())),
-                        None => playing.waiting.push(reply),
-                    }
-                }
-                return Ok(());
-            }
-            Err(refused) => {
-                reply.send(Err(refused));
-                return Ok(());
-            }
-        };
-        let is_first = self.places.at(place).is_some_and(|playing| playing.turns == 0);
-        let step = AgentStep { reward: turn.reward, acting: true, ..AgentStep::default() };
-        let mut seen = self.places.see(place, &turn.obs, turn.mask.as_deref(), step);
-        if is_first && turn.reward != 0.0 {
-            let message = format!("the reward before the first action is {}: it must be 0", turn.reward);
-            seen = Err(refused("reward", message));
-        }
-        if let Err(refused) = seen {
-            reply.send(Err(refused));
-            return Ok(());
-        }
-        if is_first {
-            let number = self.places.at(place).map_or(0, |playing| playing.number);
-            let stream = |_| Some(Stream::new(self.run_seed, "external action", number));
-            self.seats.begin(&self.places, (place, &self.seated), &stream)?;
-        } else {
-            self.seats.settle_slot(&self.places, place)?;
-            self.count(place, step, acting)?;
-        }
-        let version = self.version;
-        if let Some(playing) = self.places.at_mut(place) {
-            playing.turns += 1;
-            playing.answered = None;
-            if given.is_none() {
-                playing.waiting.push(reply);
-                return Ok(());
-            }
-            playing.answered = Some(Answer::Logged { version });
-            reply.send(Ok(Answer::Logged { version }));
-        }
-        if let Some((action, logp)) = given {
-            // The policy acts as well: its columns of the row are those of learning.
-            self.act(acting)?;
-            self.seats.replace_action(place, &action, logp);
-            if let Some(playing) = self.places.at_mut(place) {
-                playing.answered = Some(Answer::Logged { version });
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a step to the episode at a place.
-    fn count(&mut self, place: usize, step: AgentStep, acting: &mut Acting<'_>) -> Result<()> {
-        let AgentStep { reward, terminated, truncated, .. } = step;
-        let ended = terminated || truncated;
-        // Only callbacks read the observation.
-        let obs = if acting.callbacks.is_some() { self.seats.model_row(place, ended) } else { &[] };
-        let step = StepView { obs, reward: reward as f32, terminated, truncated };
-        let callbacks = &mut acting.callbacks;
-        self.counting.step(place, reward, step, callbacks)
-    }
-
-    fn end(
-        &mut self,
-        place: usize,
-        obs: &[u8],
-        step: AgentStep,
-        acting: &mut Acting<'_>,
-    ) -> Result<std::result::Result<Answer, Refused>> {
-        let Some(playing) = self.places.at(place) else {
-            return Ok(Err(refused("unknown_episode", String::new())));
-        };
-        if !playing.waiting.is_empty() {
-            let message = "the action before is not chosen yet: wait for its answer";
-            return Ok(Err(refused("out_of_order", message.into())));
-        }
-        let Episode { total_reward, length, .. } = *self.counting.running(place);
-        let mut answer = Answer::Ended { episode_reward: total_reward, episode_len: length };
-        // An episode without an action has no rows.
-        if playing.turns > 0 {
-            if let Err(refused) = self.places.see(place, obs, None, step) {
-                return Ok(Err(refused));
-            }
-            self.seats.settle_slot(&self.places, place)?;
-            self.count(place, step, acting)?;
-            answer = Answer::Ended { episode_reward: total_reward + step.reward, episode_len: length + 1 };
-        }
-        self.places.free(place);
-        Ok(Ok(answer))
-    }
-
-    /// Cuts the episode at a place: its finished rows count, and it is in no result.
-    fn cut(&mut self, place: usize) {
-        let Some(playing) = self.places.free(place) else { return };
-        self.seats.cut(place);
-        self.counting.drop_running(place);
-        self.held.retain(|call| episode_of(&call.ask) != Some(&playing.name));
-        for reply in playing.waiting {
-            let message = "the episode was cut: start a new one".into();
-            reply.send(Err(refused("unknown_episode", message)));
-        }
     }
 
     /// Cuts the episodes that were silent for too long, and marks those for which the others have waited long enough.
