@@ -44,6 +44,9 @@ pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) 
             Some(id) => Err(Error::config("policy", id, "a packed model has one policy; leave the id out")),
         };
     }
+    // A checkpoint may be of an environment that other programs play.
+    #[cfg(feature = "serve")]
+    crate::external::register();
     let checkpoint = find_checkpoint(path)?;
     let kind = checkpoint::verify(&checkpoint, None)?.kind;
     let entry = registry::algorithm(&kind).map_err(|error| {

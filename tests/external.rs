@@ -205,21 +205,26 @@ fn logged_actions_are_learned_from_and_ppo_needs_their_probability() {
     let codes: Vec<_> = found.iter().map(|found| found.as_ref().err().map(|refused| refused.code)).collect();
     assert_eq!(codes, [None, Some("logp"), Some("not_finite"), None, None]);
 
-    let (env, to) = channel_env(spaces().0, spaces().1);
-    let mut sac = tiny_sac();
-    sac.common.num_envs_per_worker = 1;
-    sac.common.rollout_fragment_length = 3;
-    let mut worker = RolloutWorker::new(worker_spec(&sac, env).expect("a spec"), 1).expect("a worker");
-    let asks = [start(), log(0, 1.0, None), log(1, -2.0, None), log(2, 2.0, None), end("a", &[0.0; 2])];
-    let asking = to.clone();
-    let asking = std::thread::spawn(move || asks.map(|ask| asked(&asking, 1, ask)));
-    let Sampled::Sample(fragment) = worker.handle(Request::Sample { timestep: 0 }).expect("a fragment")
-    else {
-        unreachable!()
-    };
-    assert!(asking.join().expect("answers").iter().all(Result::is_ok));
-    // The policy's own form: from -1 to 1.
-    assert_eq!(numbers(&fragment.batch.policies["default_policy"], Column::ACTIONS), [0.5, -1.0, 1.0]);
+    // Fragments of one row, too: the next action closes the row, and waits for the next fragment.
+    for length in [3, 1] {
+        let (env, to) = channel_env(spaces().0, spaces().1);
+        let mut sac = tiny_sac();
+        sac.common.num_envs_per_worker = 1;
+        sac.common.rollout_fragment_length = length;
+        let mut worker = RolloutWorker::new(worker_spec(&sac, env).expect("a spec"), 1).expect("a worker");
+        let asks = [start(), log(0, 1.0, None), log(1, -2.0, None), log(2, 2.0, None), end("a", &[0.0; 2])];
+        let asking = to.clone();
+        let asking = std::thread::spawn(move || asks.map(|ask| asked(&asking, 1, ask)));
+        let mut actions = Vec::new();
+        for _ in 0..3 / length {
+            let sampled = worker.handle(Request::Sample { timestep: 0 }).expect("a fragment");
+            let Sampled::Sample(fragment) = sampled else { unreachable!() };
+            actions.extend(numbers(&fragment.batch.policies["default_policy"], Column::ACTIONS));
+        }
+        assert!(asking.join().expect("answers").iter().all(Result::is_ok));
+        // The policy's own form: from -1 to 1.
+        assert_eq!(actions, [0.5, -1.0, 1.0]);
+    }
 }
 
 #[test]
@@ -228,7 +233,9 @@ fn a_program_gets_a_copy_of_the_policy_and_an_action_of_an_old_copy_is_refused()
     let mut ppo = tiny_ppo();
     ppo.common.num_envs_per_worker = 1;
     ppo.common.rollout_fragment_length = 4;
-    let mut worker = RolloutWorker::new(worker_spec(&ppo, env).expect("a spec"), 1).expect("a worker");
+    ppo.common.train_batch_size = 4;
+    ppo.sgd_minibatch_size = 4;
+    let mut run = quiet(ppo, env).expect("a run");
     let asking = std::thread::spawn(move || {
         let Ok(Answer::Policy { version: first, onnx: Some(onnx) }) =
             asked(&to, 1, Ask::GetPolicy { than: None })
@@ -247,11 +254,11 @@ fn a_program_gets_a_copy_of_the_policy_and_an_action_of_an_old_copy_is_refused()
         };
         // Four rows are a fragment; the copy may be one behind.
         let codes: Vec<_> =
-            (0..10).map(|seq| asked(&to, 1, log(seq)).err().map(|refused| refused.code)).collect();
+            (0..9).map(|seq| asked(&to, 1, log(seq)).err().map(|refused| refused.code)).collect();
         assert_eq!(codes[..8], [None; 8]);
-        assert_eq!(codes[9], Some("stale"));
+        assert_eq!(codes[8], Some("stale"));
     });
-    while worker.handle(Request::Sample { timestep: 0 }).is_ok() {}
+    while run.train().is_ok() {}
     asking.join().expect("what a program expects");
 }
 

@@ -88,7 +88,7 @@ impl PolicyServerInput {
         }
     }
 
-    /// The environment, whose server begins to listen when the first fragment is sampled.
+    /// The environment, whose server begins to listen when a run is made.
     fn env(self) -> Result<ExternalEnv> {
         let refuse = |message: String| Error::Config { env: ID.into(), message };
         let timeout = Duration::try_from_secs_f64(self.episode_timeout_s)

@@ -147,7 +147,7 @@ fn a_run_is_exported_to_a_file_that_acts_and_other_places_are_refused() {
     assert!(onnx.exists() && dir.path().join("pole.onnx.json").exists());
     let other = dir.path().join("pole.x");
     pavlov(&["export", text(&out), "--out", text(&other)])
-        .refused("`.onnx` is ONNX, `.c` is C, `.pt` (or `.pth`, `.ts`) is TorchScript");
+        .refused("`.onnx` is ONNX, `.c` is C, `.rs` is Rust, `.pt` (or `.pth`, `.ts`) is TorchScript");
     let place = dir.path().join("none").join("pole.pt");
     pavlov(&["export", text(&out), "--out", text(&place)]).refused("there is no directory");
     pavlov(&["export", text(dir.path()), "--out", text(&file)]).refused("no whole checkpoint");

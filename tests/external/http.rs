@@ -167,7 +167,6 @@ fn requests_that_are_wrong_are_answered_and_the_run_goes_on() {
         ("/v1/else", token, "{}", 404, "path"),
         ("/v1/external/rows", token, "{}", 400, "missing"),
     ];
-    // The server listens once the first fragment is sampled.
     while TcpStream::connect(&address).is_err() {
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -144,6 +144,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("sample::masks", "legal actions"),
     ("sample::follower", "several learners"),
     ("sample::multi_agent", "several agents"),
+    ("sample::external", "episodes that other programs play"),
     ("agents::policy_assignment", "policies that take turns in the seats of a game"),
     ("replay", "replay buffers"),
     ("replay::buffer", "replay buffers"),

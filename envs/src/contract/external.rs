@@ -30,8 +30,8 @@ impl fmt::Debug for ExternalEnv {
 }
 
 impl ExternalEnv {
-    /// Describes an environment whose episodes are played elsewhere. `open` begins to take messages; it is called when the
-    /// first fragment is sampled. An episode that is silent for longer than `episode_timeout` is cut.
+    /// Describes an environment whose episodes are played elsewhere. `open` begins to take messages; it is called when a
+    /// run is made. An episode that is silent for longer than `episode_timeout` is cut.
     pub fn new(
         observation_space: Space,
         action_space: Space,

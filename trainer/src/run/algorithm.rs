@@ -3,13 +3,14 @@
 use crate::agents::{Agent, EnvInfo};
 use crate::base::{Error, Result, Stream, Weights, catch, notice, rules};
 use crate::export::PolicyFormat;
+use crate::export::encoded;
 use crate::policy::Policy;
 use crate::run::gif::write_gif;
 use crate::run::notices::{Ending, notices, refuse_illegal_moves};
 use crate::run::resolve::{resolve, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
-use crate::sample::{Code, WorkerNames};
+use crate::sample::{Code, WorkerNames, copy_policies_by};
 use crate::settings::{Common, PolicyMapping};
 use crate::workers::WorkerSet;
 use pavlov_envs::EnvCreator;
@@ -56,6 +57,7 @@ impl<T: Trainer> Algorithm<T> {
 
     /// Makes an algorithm as [`new`](Self::new) does, with the user's own callbacks, network and policy.
     pub(super) fn with_code(settings: T, env: EnvCreator, code: Code) -> Self {
+        copy_policies_by(encoded);
         Self {
             base: settings.clone(),
             trainable: Self::trainable_name(&env),

@@ -82,12 +82,7 @@ impl EnvRunner {
                 let common = self.spec.common_of(&id);
                 Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
             }
-            EnvCopies::External(env) => {
-                let id = who.of(&names.env_info.agents[0].name);
-                let policy = &**policies.get_mut(&id)?;
-                let common = self.spec.common_of(&id);
-                Box::new(ExternalSampler::new(env, common, (id, policy), &self.spec)?)
-            }
+            EnvCopies::External(env) => Box::new(ExternalSampler::new(env, &self.spec, policies)?),
             EnvCopies::MultiAgent(envs) => {
                 let who = (self.spec.agents(), who);
                 Box::new(MultiAgentSampler::new(envs, common, who, policies, self.index, seeds, callbacks)?)
@@ -106,7 +101,7 @@ impl EnvRunner {
         &mut self,
         policies: &mut PolicyMap,
         callbacks: &mut Hooks,
-        timestep: u64,
+        mut timestep: u64,
     ) -> Result<Sampled> {
         let start = Instant::now();
         let Self { spec, index, source, collectors, .. } = self;
@@ -134,10 +129,9 @@ impl EnvRunner {
             }
             Some(collectors) => {
                 let goal = spec.names.common.rollout_fragment_length * source.copies();
-                let mut now = timestep;
                 while batch.env_steps < goal as u64 {
-                    source.fill(policies, explore, now, callbacks.as_mut())?;
-                    now += spec.names.common.steps_per_round() as u64;
+                    source.fill(policies, explore, timestep, callbacks.as_mut())?;
+                    timestep += spec.names.common.steps_per_round() as u64;
                     source.lend(&mut |id, fragment| {
                         if !collectors.contains_key(id) {
                             collectors.insert(id.to_owned(), EpisodeCollector::default());

@@ -38,6 +38,7 @@ pub use callbacks::{Callbacks, RunHandle, StepView};
 pub(crate) use env_runner::{EnvRunner, Hooks};
 pub use evaluation::{Evaluation, EvaluationTask};
 pub(crate) use evaluation::{EvaluationEnd, Pictures, play};
+pub(crate) use external::copy_policies_by;
 pub(crate) use filter::saved_filters;
 pub use filter::{FilterStats, MeanStdFilter, RunningStat};
 pub use follower::Follow;

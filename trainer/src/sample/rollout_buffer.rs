@@ -69,11 +69,6 @@ impl RolloutBuffer {
         })
     }
 
-    /// Number of steps that the buffer has room for.
-    pub(crate) fn steps(&self) -> usize {
-        self.steps
-    }
-
     /// Copies the observation and mask of one copy, from row `t` to place `i` in row 0 of the buffer `to`.
     pub(crate) fn lend_seen(&mut self, (t, copy): (usize, usize), to: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;

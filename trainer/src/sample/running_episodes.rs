@@ -117,7 +117,7 @@ impl RunningEpisodes {
     }
 
     /// Starts the next episode of copy `i`; returns the episode before it.
-    fn follow(&mut self, i: usize) -> Episode {
+    pub(crate) fn follow(&mut self, i: usize) -> Episode {
         let episode = &mut self.running[i];
         let mut next = Episode {
             env_index: episode.env_index,
@@ -135,11 +135,6 @@ impl RunningEpisodes {
     /// Drops the running episode of every copy, which cannot be continued, and starts the next one.
     pub(crate) fn follow_all(&mut self) {
         (0..self.running.len()).for_each(|i| drop(self.follow(i)));
-    }
-
-    /// Drops the running episode of one copy, which cannot be continued, and starts the next one.
-    pub(crate) fn drop_running(&mut self, i: usize) {
-        drop(self.follow(i));
     }
 
     /// Returns the episodes that ended since the last call.

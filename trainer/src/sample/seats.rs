@@ -209,9 +209,9 @@ impl Seats {
     ) -> Result<()> {
         let slots = self.slots();
         self.gathered.slots.clear();
-        self.gathered
-            .slots
-            .extend((0..slots).filter(|&slot| self.due[slot] && self.closed[slot] < self.storage.steps()));
+        self.gathered.slots.extend(
+            (0..slots).filter(|&slot| self.due[slot] && self.closed[slot] + 1 < self.storage.obs.len()),
+        );
         let acting = self.gathered.slots.len();
         if acting == 0 {
             return Ok(());

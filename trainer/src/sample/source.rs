@@ -1,5 +1,4 @@
-//! [`FragmentSource`]: where fragments are sampled from: copies of a single-agent or a multi-agent environment, or
-//! episodes that other programs play.
+//! [`FragmentSource`]: copies of an environment, or episodes that other programs play, from which fragments are sampled.
 
 use crate::base::{Episode, Result, SamplerPerf, State};
 use crate::experience::Fragment;
@@ -16,7 +15,7 @@ pub(crate) type TakeRows<'a> = dyn FnMut(&str, Fragment<'_>) -> Result<()> + 'a;
 /// Copies of an environment, with the rows that were sampled from them last.
 pub(crate) trait FragmentSource: Send + Debug {
     /// Samples a fragment: steps every copy `rollout_fragment_length` times. `timestep` is the number of environment
-    /// steps before. Returns the number of environment steps of the fragment.
+    /// steps before. Returns the number of its own.
     fn fill(
         &mut self,
         policies: &mut PolicyMap,

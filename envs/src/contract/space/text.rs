@@ -67,10 +67,10 @@ fn only<T: Copy>(numbers: Vec<T>) -> Option<T> {
 fn boxed(low: &str, high: &str, shape: &str, dtype: &str) -> Option<Space> {
     let shape: Vec<usize> = numbers(shape)?;
     let dtype = match dtype {
-        "float32" => DType::F32,
-        "float64" => DType::F64,
-        "uint8" => DType::U8,
-        "int64" => DType::I64,
+        "float32" | "f32" => DType::F32,
+        "float64" | "f64" => DType::F64,
+        "uint8" | "u8" => DType::U8,
+        "int64" | "i64" => DType::I64,
         _ => return None,
     };
     let size =

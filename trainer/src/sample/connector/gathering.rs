@@ -1,6 +1,8 @@
-//! Acting in some copies while the others wait: their agents take turns, or have left the environment.
+//! Acting in some copies while the others wait: their agents take turns, or have left the environment, or another program
+//! chooses the action itself.
 
 use crate::base::Result;
+use crate::experience::Column;
 use crate::policy::{Policy, StepColumns};
 use crate::sample::acting_rows::ActingRows;
 use crate::sample::connector::Connector;
@@ -97,5 +99,16 @@ impl Connector {
     /// The actions of row `t`, converted to the environment's form.
     pub(crate) fn taken<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> &'a [u8] {
         self.to_env.apply(steps.actions.bytes_mut(t))
+    }
+
+    /// Index of one of the columns that the policy adds; `None` if it does not add this one.
+    pub(crate) fn column(&self, name: Column) -> Option<usize> {
+        self.names.iter().position(|&own| own == name)
+    }
+
+    /// Converts an action in the environment's form to the policy's form; both are bytes. Fails with a sentence if it is none
+    /// of the action space.
+    pub(crate) fn to_policy(&self, action: &[u8]) -> std::result::Result<Vec<u8>, String> {
+        self.to_env.inverse(&self.spaces.action_space, action)
     }
 }

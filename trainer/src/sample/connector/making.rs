@@ -1,7 +1,6 @@
 //! Making a connector, and access to its parts.
 
 use crate::base::{Result, Spaces, Stream};
-use crate::experience::Column;
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::connector::Connector;
@@ -109,17 +108,6 @@ impl Connector {
         let choices = self.masked.then(|| self.choices().to_vec());
         let Self { spaces, preprocess, encoding, filter, to_env, worker, .. } = self;
         ConnectorParts { spaces, preprocess, encoding, filter, to_env, choices, worker }
-    }
-
-    /// Index of one of the columns that the policy adds; `None` if it does not add this one.
-    pub(crate) fn column(&self, name: Column) -> Option<usize> {
-        self.names.iter().position(|&own| own == name)
-    }
-
-    /// Converts an action in the environment's form to the policy's form; both are bytes. Fails with a sentence if it is none
-    /// of the action space.
-    pub(crate) fn to_policy(&self, action: &[u8]) -> std::result::Result<Vec<u8>, String> {
-        self.to_env.inverse(&self.spaces.action_space, action)
     }
 
     /// Recurrent state of one copy, `[width]`.

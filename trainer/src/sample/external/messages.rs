@@ -1,10 +1,10 @@
 //! Carrying out the messages of programs that play episodes.
 
 use crate::base::{Episode, Result, Stream};
-use crate::export::encoded;
 use crate::policy::Policy;
 use crate::sample::agents::AgentStep;
 use crate::sample::callbacks::StepView;
+use crate::sample::external::copies::copied;
 use crate::sample::external::places::{Place, refused};
 use crate::sample::external::{Acting, ExternalSampler, episode_of};
 use crate::sample::session::Inference;
@@ -14,17 +14,24 @@ use std::sync::Arc;
 /// Number of versions that a copy of the policy may be behind, where an algorithm learns from its own actions.
 const LAG: u64 = 1;
 
+/// An action that a program chose itself.
+struct Given {
+    /// The action in the policy's form.
+    action: Vec<u8>,
+    logp: Option<f32>,
+    /// The action as the program sent it.
+    sent: Vec<u8>,
+    /// Version of the policy whose copy chose it.
+    version: Option<u64>,
+}
+
 impl ExternalSampler {
     /// Carries out a message. One that the fragment has no room for is held until the next.
     pub(super) fn handle(&mut self, call: Call, acting: &mut Acting<'_>) -> Result<()> {
-        let is_logged = matches!(call.ask, Ask::LogAction { .. });
         let place = episode_of(&call.ask).and_then(|name| self.places.place_of(call.client, name).ok());
-        if let Some(place) = place {
-            let rows = self.seats.closed[place] + usize::from(self.seats.open[place]);
-            if self.is_held(place) || is_logged && rows == self.length {
-                self.held.push_back(call);
-                return Ok(());
-            }
+        if place.is_some_and(|place| self.is_held(place)) {
+            self.held.push_back(call);
+            return Ok(());
         }
         let Call { client, ask, reply } = call;
         match ask {
@@ -40,7 +47,10 @@ impl ExternalSampler {
                     self.seats.given(&action, logp).map_err(|(code, message)| refused(code, message))
                 });
                 match given {
-                    Ok(given) => self.turn(client, &turn, Some((given, logp)), reply, acting),
+                    Ok(given) => {
+                        let given = Given { action: given, logp, sent: action, version };
+                        self.turn(client, &turn, Some(given), reply, acting)
+                    }
                     Err(refused) => {
                         reply.send(Err(refused));
                         Ok(())
@@ -82,9 +92,9 @@ impl ExternalSampler {
         let filter = filter.filter(|running| running.count() > 0);
         let rngs = vec![Stream::new(self.run_seed, "copy of the policy", 0)];
         let desk = Inference::new(&self.spec, (self.seats.id(), policy), rngs, filter.as_ref());
-        let onnx = desk
-            .and_then(|desk| encoded(&desk, policy))
-            .map_err(|error| refused("policy", error.to_string()))?;
+        let copy = desk.and_then(|desk| copied(&desk, policy).transpose());
+        let onnx = copy.map_err(|error| refused("policy", error.to_string()))?;
+        let onnx = onnx.ok_or_else(|| refused("policy", "this run gives no copies of its policy".into()))?;
         let onnx: Arc<[u8]> = onnx.into();
         self.copy = Some((version, Arc::clone(&onnx)));
         Ok(Answer::Policy { version, onnx: Some(onnx) })
@@ -108,7 +118,7 @@ impl ExternalSampler {
         &mut self,
         client: u64,
         turn: &Turn,
-        given: Option<(Vec<u8>, Option<f32>)>,
+        given: Option<Given>,
         reply: Reply,
         acting: &mut Acting<'_>,
     ) -> Result<()> {
@@ -128,37 +138,30 @@ impl ExternalSampler {
                 return Ok(());
             }
         };
-        let is_first = self.places.at(place).is_some_and(|playing| playing.turns == 0);
-        let step = AgentStep { reward: turn.reward, acting: true, ..AgentStep::default() };
-        let mut seen = self.places.see(place, &turn.obs, turn.mask.as_deref(), step);
-        if is_first && turn.reward != 0.0 {
-            let message = format!("the reward before the first action is {}: it must be 0", turn.reward);
-            seen = Err(refused("reward", message));
-        }
-        if let Err(refused) = seen {
+        if let Err(refused) = self.see(place, turn, acting)? {
             reply.send(Err(refused));
             return Ok(());
         }
-        if is_first {
-            let number = self.places.at(place).map_or(0, |playing| playing.number);
-            let stream = |_| Some(Stream::new(self.run_seed, "external action", number));
-            self.seats.begin(&self.places, (place, &self.seated), &stream)?;
-        } else {
-            self.seats.settle_slot(&self.places, place)?;
-            self.count(place, step, acting)?;
+        if let Some(Given { sent, logp, version, .. }) = &given
+            && self.is_full(place)
+        {
+            let (action, logp, version) = (sent.clone(), *logp, *version);
+            let ask = Ask::LogAction { turn: turn.clone(), action, logp, version };
+            self.held.push_back(Call { client, ask, reply });
+            return Ok(());
         }
         let version = self.version;
         if let Some(playing) = self.places.at_mut(place) {
+            playing.is_seen = false;
             playing.turns += 1;
             playing.answered = None;
             if given.is_none() {
                 playing.waiting.push(reply);
                 return Ok(());
             }
-            playing.answered = Some(Answer::Logged { version });
             reply.send(Ok(Answer::Logged { version }));
         }
-        if let Some((action, logp)) = given {
+        if let Some(Given { action, logp, .. }) = given {
             // The policy acts as well: its columns of the row are those of learning.
             self.act(acting)?;
             self.seats.replace_action(place, &action, logp);
@@ -167,6 +170,40 @@ impl ExternalSampler {
             }
         }
         Ok(())
+    }
+
+    /// Closes the row of the action before with the reward of a turn, and takes the turn's observation; once for each turn.
+    fn see(
+        &mut self,
+        place: usize,
+        turn: &Turn,
+        acting: &mut Acting<'_>,
+    ) -> Result<std::result::Result<(), Refused>> {
+        let Some(playing) = self.places.at(place) else { return Ok(Ok(())) };
+        if playing.is_seen {
+            return Ok(Ok(()));
+        }
+        let (is_first, number) = (playing.turns == 0, playing.number);
+        let step = AgentStep { reward: turn.reward, acting: true, ..AgentStep::default() };
+        let mut seen = self.places.see(place, &turn.obs, turn.mask.as_deref(), step);
+        if is_first && turn.reward != 0.0 {
+            let message = format!("the reward before the first action is {}: it must be 0", turn.reward);
+            seen = Err(refused("reward", message));
+        }
+        if seen.is_err() {
+            return Ok(seen);
+        }
+        if is_first {
+            let stream = |_| Some(Stream::new(self.run_seed, "external action", number));
+            self.seats.begin(&self.places, (place, &self.seated), &stream)?;
+        } else {
+            self.seats.settle_slot(&self.places, place)?;
+            self.count(place, step, acting)?;
+        }
+        if let Some(playing) = self.places.at_mut(place) {
+            playing.is_seen = true;
+        }
+        Ok(Ok(()))
     }
 
     /// Adds a step to the episode at a place.
@@ -213,7 +250,7 @@ impl ExternalSampler {
     pub(super) fn cut(&mut self, place: usize) {
         let Some(playing) = self.places.free(place) else { return };
         self.seats.cut(place);
-        self.counting.drop_running(place);
+        drop(self.counting.follow(place));
         self.held.retain(|call| episode_of(&call.ask) != Some(&playing.name));
         for reply in playing.waiting {
             let message = "the episode was cut: start a new one".into();

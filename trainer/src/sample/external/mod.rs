@@ -3,13 +3,14 @@
 //! It takes the messages that wait, closes a row with the reward that comes with each, and chooses the actions for all
 //! programs that ask in one batch. A program that died loses its running episode only.
 
+mod copies;
 mod messages;
 mod places;
 
+pub(crate) use copies::copy_policies_by;
+
 use crate::agents::Agent;
-use crate::base::{
-    AgentReward, Episode, Error, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice,
-};
+use crate::base::{AgentReward, Episode, Error, Laps, Result, SamplerPerf, Spaces, State, Stream, notice};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::agents::Agents;
 use crate::sample::callbacks::Callbacks;
@@ -19,7 +20,7 @@ use crate::sample::running_episodes::RunningEpisodes;
 use crate::sample::seats::Seats;
 use crate::sample::source::{FragmentSource, TakeRows};
 use crate::sample::spec::WorkerSpec;
-use crate::settings::{ClipRewards, Common};
+use crate::settings::ClipRewards;
 use pavlov_envs::{Answer, Ask, Call, Calls, ExternalEnv};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -72,12 +73,10 @@ struct Acting<'a> {
 
 impl ExternalSampler {
     /// Begins to take messages.
-    pub(crate) fn new(
-        env: ExternalEnv,
-        common: &Common,
-        (id, policy): (PolicyId, &dyn Policy),
-        spec: &WorkerSpec,
-    ) -> Result<Self> {
+    pub(crate) fn new(env: ExternalEnv, spec: &WorkerSpec, policies: &mut PolicyMap) -> Result<Self> {
+        let id = spec.policies.of(&spec.agents()[0].name);
+        let policy = &**policies.get_mut(&id)?;
+        let common = spec.common_of(&id);
         let run_seed = spec.seed();
         let spaces = Spaces {
             observation_space: env.observation_space().clone(),

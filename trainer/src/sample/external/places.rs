@@ -38,6 +38,8 @@ pub(super) struct Playing {
     pub(super) number: u64,
     /// Number of actions that were asked for or logged.
     pub(super) turns: u64,
+    /// Whether the observation of the next turn was taken already, while its action is held until the next fragment.
+    pub(super) is_seen: bool,
     /// When the program last spoke of this episode.
     pub(super) heard: Instant,
     /// Whether others waited for this episode in vain; they no longer do until it is heard of.
@@ -133,6 +135,7 @@ impl Places {
             client,
             number,
             turns: 0,
+            is_seen: false,
             heard: Instant::now(),
             is_silent: false,
             answered: None,
