@@ -101,7 +101,7 @@ fn answers(
     let (env, to) = channel_env(spaces.0, spaces.1);
     let mut worker = settings_of(env);
     let asking = std::thread::spawn(move || asks.into_iter().map(|ask| asked(&to, 1, ask)).collect());
-    // It fails once nobody asks any more.
+    // It fails when the thread has asked everything and dropped its end of the channel.
     while worker.handle(Request::Sample { timestep: 0 }).is_ok() {}
     asking.join().expect("answers")
 }

@@ -159,7 +159,7 @@ impl Forged {
         *self.metadata(key) = value.to_string().into();
     }
 
-    /// The file, with a digest that is right.
+    /// The bytes of the changed file, with the digest of its new content.
     fn bytes(mut self) -> Vec<u8> {
         *self.metadata("digest") = "0".repeat(64).into();
         let header = self.header.to_string().into_bytes();

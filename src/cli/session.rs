@@ -116,9 +116,10 @@ impl Session {
         self.records.target = self.stop.limit("timesteps_total");
         let steps = self.driver.last_result().and_then(timesteps).unwrap_or(0);
         let target = self.stop.limit("timesteps_total");
-        let mut progress = match self.report.watch {
-            true => Progress::on_screen(target, steps, self.driver.logdir())?,
-            false => Progress::new(self.report.quiet, target, steps, self.first()),
+        let mut progress = if self.report.watch {
+            Progress::on_screen(target, steps, self.driver.logdir())?
+        } else {
+            Progress::new(self.report.quiet, target, steps, self.first())
         };
         let end = self.train(begin, &mut progress);
         progress.finish();

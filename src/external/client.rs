@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Error as IoError, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +15,7 @@ pub struct PolicyClient {
     name: String,
     stream: Option<BufReader<TcpStream>>,
     /// Number of actions, and the sum of rewards since the last one, of each running episode.
-    episodes: std::collections::HashMap<String, (u64, f64)>,
+    episodes: HashMap<String, (u64, f64)>,
 }
 
 /// How an episode ended.
@@ -62,7 +63,7 @@ impl PolicyClient {
     /// A client of the run that listens on `address`. `name` tells this program from others: a program that comes back
     /// under its name within two seconds keeps its episodes.
     pub fn new(address: impl Into<String>, name: impl Into<String>) -> Self {
-        let episodes = std::collections::HashMap::new();
+        let episodes = HashMap::new();
         Self { address: address.into(), token: None, name: name.into(), stream: None, episodes }
     }
 

@@ -1,6 +1,6 @@
 //! What answers the programs that play an environment: it hands their messages to the trainer.
 
-use super::wire::{Body, KINDS, Message, Spaces, answer, refusal};
+use super::wire::{KINDS, Message, Spaces, answer, refusal};
 use crate::envs::{Answer, Ask, Call, Refused, Reply};
 use crate::serve::answer::{Answer as Sent, JSON, answer as response, body};
 use crate::serve::guard::{Token, check_host};
@@ -8,7 +8,7 @@ use crate::serve::limits::Limits;
 use crate::serve::listen::{HttpRequest, Site};
 use crate::serve::memory::Budget;
 use crate::serve::refusal::Refusal;
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use hyper::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -125,7 +125,7 @@ impl Front {
         drop(lock(&self.trainer).send(call));
     }
 
-    /// The number of the program that asks.
+    /// The number by which the trainer tells the program of this name from others.
     fn client(&self, name: Option<String>, visit: &Visit) -> Result<u64, Refusal> {
         let Some(name) = name else { return Ok(visit.number) };
         if name.is_empty() || name.len() > 64 {
@@ -200,7 +200,7 @@ impl Front {
             return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", message));
         }
         let (bytes, held) = body(request, &self.limits, &self.memory).await?;
-        let mut message = Body::read(&bytes)?;
+        let mut message = Message::read(&bytes)?;
         drop(bytes);
         let client = self.client(message.client.take(), visit)?;
         let kind = &path[PATH.len()..];
@@ -215,7 +215,7 @@ impl Front {
                     format!("the message {kind} takes no `rows`: send them to {PATH}rows"),
                 ));
             }
-            (kind, None) if KINDS.contains(&kind) => self.one(client, message.message(kind)).await?,
+            (kind, None) if KINDS.contains(&kind) => self.one(client, kind, message).await?,
             (kind, None) => {
                 let message = format!("there is no message {kind:?}, but {} and rows", KINDS.join(", "));
                 return Err(Refusal::new(StatusCode::NOT_FOUND, "path", message));
@@ -244,8 +244,8 @@ impl Front {
     }
 
     /// Carries out one message.
-    async fn one(&self, client: u64, message: Message) -> Result<Value, Refusal> {
-        let answered = self.send(client, message.ask(&self.spaces)?)?;
+    async fn one(&self, client: u64, kind: &str, message: Message) -> Result<Value, Refusal> {
+        let answered = self.send(client, message.ask(kind, &self.spaces)?)?;
         self.answered(answered.await)
     }
 
@@ -262,7 +262,7 @@ impl Front {
         // All are sent before the first answer is waited for, so that those of several episodes are one batch.
         let sent: Vec<_> = rows
             .into_iter()
-            .map(|row| row.ask(&self.spaces).and_then(|ask| self.send(client, ask)))
+            .map(|row| row.ask_of_row(&self.spaces).and_then(|ask| self.send(client, ask)))
             .collect();
         let mut all = Vec::with_capacity(sent.len());
         for sent in sent {
@@ -316,10 +316,6 @@ impl Site for Front {
     }
 
     async fn answer(self: Arc<Self>, request: HttpRequest, visit: &Visit) -> Response<Sent> {
-        let mut response = self.route(request, visit).await.unwrap_or_else(Response::from);
-        if *self.ending.borrow() {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        response
+        self.route(request, visit).await.unwrap_or_else(Response::from)
     }
 }

@@ -6,7 +6,7 @@ use crate::serve::json::Flags;
 use crate::serve::numbers::Numbers;
 use crate::serve::refusal::Refusal;
 use hyper::StatusCode;
-use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use std::fmt;
@@ -21,43 +21,19 @@ pub(super) struct Spaces {
     pub(super) action_space: Space,
 }
 
-/// The body of a request: one message, or several.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Body {
-    /// Name of the program; without one each connection is a program of its own.
-    #[serde(default)]
-    pub(super) client: Option<String>,
-    /// The messages of a request to `rows`.
-    #[serde(default)]
-    pub(super) rows: Option<Vec<Message>>,
-    #[serde(default)]
-    episode: Option<String>,
-    #[serde(default)]
-    seq: Option<u64>,
-    #[serde(default)]
-    obs: Option<Flat>,
-    #[serde(default)]
-    mask: Option<Flags>,
-    #[serde(default)]
-    reward: f64,
-    #[serde(default)]
-    action: Option<Flat>,
-    #[serde(default)]
-    logp: Option<f32>,
-    #[serde(default)]
-    version: Option<u64>,
-    #[serde(default)]
-    truncated: bool,
-}
-
-/// One message.
+/// A message: the body of a request, or an entry of its `rows`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Message {
-    /// The kind of the message; the path says it where a request has one message only.
+    /// Name of the program; without one each connection is a program of its own.
     #[serde(default)]
-    pub(super) message: String,
+    pub(super) client: Option<String>,
+    /// The messages of a request that has several.
+    #[serde(default)]
+    pub(super) rows: Option<Vec<Message>>,
+    /// The kind of the message, in `rows`; the path of the request says it where there is one message.
+    #[serde(default, rename = "message")]
+    kind: Option<String>,
     #[serde(default)]
     episode: Option<String>,
     #[serde(default)]
@@ -78,7 +54,7 @@ pub(super) struct Message {
     truncated: bool,
 }
 
-impl Body {
+impl Message {
     /// Reads the body of a request.
     pub(super) fn read(body: &[u8]) -> Result<Self, Refusal> {
         serde_json::from_slice(body).map_err(|error| {
@@ -89,19 +65,25 @@ impl Body {
         })
     }
 
-    /// The only message of the body, which is of this kind.
-    pub(super) fn message(self, kind: &str) -> Message {
-        let Self { episode, seq, obs, mask, reward, action, logp, version, truncated, .. } = self;
-        Message { message: kind.into(), episode, seq, obs, mask, reward, action, logp, version, truncated }
+    /// What an entry of `rows` asks.
+    pub(super) fn ask_of_row(mut self, spaces: &Spaces) -> Result<Ask, Refusal> {
+        if self.client.is_some() || self.rows.is_some() {
+            let message = "an entry of `rows` has no `client` and no `rows`: `client` stands beside the list";
+            return Err(Refusal::bad("message", message));
+        }
+        let missing =
+            || Refusal::bad("missing", "an entry of `rows` needs `message`, the name of the message");
+        let kind = self.kind.take().ok_or_else(missing)?;
+        self.ask(&kind, spaces)
     }
-}
 
-impl Message {
-    /// What the message asks.
-    pub(super) fn ask(self, spaces: &Spaces) -> Result<Ask, Refusal> {
-        let Self { message: kind, episode, seq, obs, mask, reward, action, logp, version, truncated } = self;
+    /// What the message asks, if it is one of this kind.
+    pub(super) fn ask(self, kind: &str, spaces: &Spaces) -> Result<Ask, Refusal> {
+        let Self { kind: named, episode, seq, obs, mask, reward, action, logp, version, truncated, .. } =
+            self;
         let missing = |key: &str| Refusal::bad("missing", format!("the message {kind} needs `{key}`"));
         let given = [
+            ("message", named.is_some()),
             ("seq", seq.is_some()),
             ("obs", obs.is_some()),
             ("mask", mask.is_some()),
@@ -111,7 +93,7 @@ impl Message {
             ("version", version.is_some()),
             ("truncated", truncated),
         ];
-        let taken: &[&str] = match kind.as_str() {
+        let taken: &[&str] = match kind {
             "start_episode" => &[],
             "get_action" => &["seq", "obs", "mask", "reward"],
             "log_action" => &["seq", "obs", "mask", "reward", "action", "logp", "version"],
@@ -165,71 +147,56 @@ impl Flat {
 
 impl<'de> Deserialize<'de> for Flat {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Numbers;
-        impl<'de> Visitor<'de> for Numbers {
-            type Value = Vec<f64>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number or a list of numbers")
-            }
-            fn visit_f64<E>(self, number: f64) -> Result<Vec<f64>, E> {
-                Ok(vec![number])
-            }
-            fn visit_i64<E>(self, number: i64) -> Result<Vec<f64>, E> {
-                Ok(vec![number as f64])
-            }
-            fn visit_u64<E>(self, number: u64) -> Result<Vec<f64>, E> {
-                Ok(vec![number as f64])
-            }
-            fn visit_bool<E>(self, flag: bool) -> Result<Vec<f64>, E> {
-                Ok(vec![f64::from(u8::from(flag))])
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<f64>, A::Error> {
-                let mut all = Vec::new();
-                while let Some(part) = seq.next_element::<Part>()? {
-                    match part {
-                        Part::One(number) => all.push(number),
-                        Part::Many(Flat(numbers)) => all.extend(numbers),
-                    }
-                }
-                Ok(all)
-            }
-        }
-        source.deserialize_any(Numbers).map(Flat)
+        let mut all = Vec::new();
+        AddTo(&mut all).deserialize(source)?;
+        Ok(Self(all))
     }
 }
 
-/// An entry of a list of numbers.
-enum Part {
-    One(f64),
-    Many(Flat),
+/// Adds a number, or all numbers of a list, to those before.
+struct AddTo<'a>(&'a mut Vec<f64>);
+
+impl AddTo<'_> {
+    fn add<E>(self, number: f64) -> Result<(), E> {
+        self.0.push(number);
+        Ok(())
+    }
 }
 
-impl<'de> Deserialize<'de> for Part {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Entry;
-        impl<'de> Visitor<'de> for Entry {
-            type Value = Part;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number or a list of numbers")
-            }
-            fn visit_f64<E>(self, number: f64) -> Result<Part, E> {
-                Ok(Part::One(number))
-            }
-            fn visit_i64<E>(self, number: i64) -> Result<Part, E> {
-                Ok(Part::One(number as f64))
-            }
-            fn visit_u64<E>(self, number: u64) -> Result<Part, E> {
-                Ok(Part::One(number as f64))
-            }
-            fn visit_bool<E>(self, flag: bool) -> Result<Part, E> {
-                Ok(Part::One(f64::from(u8::from(flag))))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Part, A::Error> {
-                let list = Flat::deserialize(serde::de::value::SeqAccessDeserializer::new(seq));
-                list.map(Part::Many).map_err(A::Error::custom)
-            }
-        }
-        source.deserialize_any(Entry)
+impl<'de> DeserializeSeed<'de> for AddTo<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<(), D::Error> {
+        source.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AddTo<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a list of numbers")
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<(), E> {
+        self.add(number)
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<(), E> {
+        self.add(number as f64)
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<(), E> {
+        self.add(number as f64)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<(), E> {
+        self.add(f64::from(u8::from(flag)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(AddTo(&mut *self.0))?.is_some() {}
+        Ok(())
     }
 }
 

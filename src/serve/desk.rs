@@ -13,7 +13,7 @@ use super::request::Request;
 use super::sessions::{Lease, Sessions};
 use super::{json, rows};
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use pavlov_trainer::rng::Stream;
 use serde_json::json;
@@ -66,11 +66,8 @@ impl Site for Desk {
     }
 
     async fn answer(self: Arc<Self>, request: HttpRequest, (): &()) -> Response<Answer> {
-        let mut response = self.route(request).await.unwrap_or_else(Response::from);
+        let response = self.route(request).await.unwrap_or_else(Response::from);
         self.metrics.answer(response.status().as_u16());
-        if *self.ending.borrow() {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
         response
     }
 }

@@ -7,6 +7,7 @@ use super::refusal::Refusal;
 use super::stream::{Phase, Timed};
 use hyper::Response;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use std::convert::Infallible;
@@ -122,7 +123,10 @@ async fn serve<S: Site>(stream: TcpStream, site: Arc<S>, _held: Held) {
         let visit = &visit;
         async move {
             phase.enter();
-            let response = site.answer(request, visit).await;
+            let mut response = Arc::clone(&site).answer(request, visit).await;
+            if *site.ending().borrow() {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             phase.leave();
             Ok::<_, Infallible>(response)
         }

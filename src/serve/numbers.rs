@@ -68,8 +68,7 @@ impl Numbers {
             if number.fract() == 0.0 && (low..=high).contains(&number) {
                 return Ok(());
             }
-            let message =
-                format!("an observation has {number}, but this policy takes integers from {low} to {high}");
+            let message = format!("{number} is given where the space takes integers from {low} to {high}");
             Err(Refusal::bad("rows", message))
         };
         match self {

@@ -3,36 +3,30 @@
 use super::answer::{Answer, answer};
 use super::guard::other_name;
 use super::limits::Limits;
-use super::memory::{Budget, Held};
-use super::stream::{Phase, Timed};
-use hyper::body::{Bytes, Incoming};
+use super::listen::{HttpRequest, Site, answer_all};
+use super::memory::Budget;
+use hyper::body::Bytes;
 use hyper::header::{ALLOW, CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_NONE_MATCH};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use std::convert::Infallible;
+use hyper::{Method, Response, StatusCode};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{Error, ErrorKind, Result};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
 
 /// Number of open connections.
 const CONNECTIONS: usize = 64;
-/// Largest number of bytes of a request's header.
-const HEADER: usize = 16 << 10;
 /// Least time between two pages.
 const LEAST: Duration = Duration::from_secs(1);
 /// A page that takes long is made less often: at most this share of the time is spent on it.
 const SHARE: u32 = 4;
 /// Time that answers under way have when the server ends.
-const END: Duration = Duration::from_millis(500);
+const END: Duration = Duration::from_secs(1);
 /// What a browser may do with the page of a report, and what the served one may do: ask for its own version.
 const ALONE: &str = "default-src 'none';";
 const SERVED: &str = "default-src 'none'; connect-src 'self';";
@@ -60,7 +54,9 @@ struct Desk {
     source: Source,
     say: fn(&str),
     made: Mutex<Made>,
+    limits: Limits,
     connections: Budget,
+    ending: watch::Sender<bool>,
 }
 
 /// The newest page.
@@ -89,8 +85,10 @@ impl PageServer {
             .map_err(|error| Error::new(error.kind(), format!("cannot listen on {addr}: {error}")))?;
         listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
-        let connections = Budget::new(CONNECTIONS);
-        let desk = Arc::new(Desk { source, say, made: Mutex::new(made), connections });
+        let limits = Limits { max_connections: CONNECTIONS, end_timeout: END, ..Limits::default() };
+        let connections = Budget::new(limits.max_connections);
+        let ending = watch::Sender::new(false);
+        let desk = Arc::new(Desk { source, say, made: Mutex::new(made), limits, connections, ending });
         Ok(PageServer { listener, addr, desk })
     }
 
@@ -105,22 +103,15 @@ impl PageServer {
     pub(crate) fn run(self) -> Result<()> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let done = runtime.block_on(async {
-            let ended = Arc::new(Notify::new());
             for kind in [SignalKind::terminate(), SignalKind::interrupt()] {
-                let (mut signals, ended) = (signal(kind)?, Arc::clone(&ended));
+                let mut signals = signal(kind)?;
+                let desk = Arc::clone(&self.desk);
                 tokio::spawn(async move {
                     signals.recv().await;
-                    ended.notify_one();
+                    desk.ending.send_replace(true);
                 });
             }
-            let accepting =
-                tokio::spawn(accept(TcpListener::from_std(self.listener)?, Arc::clone(&self.desk)));
-            ended.notified().await;
-            accepting.abort();
-            let started = Instant::now();
-            while self.desk.connections.used() > 0 && started.elapsed() < END {
-                sleep(Duration::from_millis(5)).await;
-            }
+            answer_all(TcpListener::from_std(self.listener)?, &self.desk).await;
             Ok(())
         });
         // A page that is being made is not waited for.
@@ -163,8 +154,26 @@ impl Desk {
         }
         (made.page.clone(), made.version.clone())
     }
+}
 
-    async fn answer(self: &Arc<Self>, request: Request<Incoming>) -> Response<Answer> {
+impl Site for Desk {
+    type Visit = ();
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn connections(&self) -> &Budget {
+        &self.connections
+    }
+
+    fn ending(&self) -> &watch::Sender<bool> {
+        &self.ending
+    }
+
+    fn visit(self: &Arc<Self>) {}
+
+    async fn answer(self: Arc<Self>, request: HttpRequest, (): &()) -> Response<Answer> {
         let sentence =
             |status, text: &str| answer(status, "text/plain; charset=utf-8", format!("{text}\n"), None);
         if let Some(called) = other_name(request.headers()) {
@@ -182,7 +191,7 @@ impl Desk {
             refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refused;
         }
-        let desk = Arc::clone(self);
+        let desk = Arc::clone(&self);
         // Reading files and playing an episode would keep other connections waiting.
         let Ok((page, version)) = spawn_blocking(move || desk.newest()).await else {
             return sentence(
@@ -214,38 +223,4 @@ fn sentence_less(status: StatusCode) -> Response<Answer> {
     let mut response = Response::new(Answer::default());
     *response.status_mut() = status;
     response
-}
-
-async fn accept(listener: TcpListener, desk: Arc<Desk>) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                // One connection too many is closed without an answer.
-                if let Some(held) = desk.connections.take(1) {
-                    tokio::spawn(serve(stream, Arc::clone(&desk), held));
-                }
-            }
-            // For instance too many open files: what is open may close.
-            Err(_) => sleep(Duration::from_millis(20)).await,
-        }
-    }
-}
-
-/// Answers the requests of one connection.
-async fn serve(stream: TcpStream, desk: Arc<Desk>, _held: Held) {
-    let phase = Arc::new(Phase::default());
-    let io = Timed::new(stream, Arc::clone(&phase), &Limits::default());
-    let service = service_fn(|request| {
-        let (phase, desk) = (&phase, &desk);
-        async move {
-            phase.enter();
-            let response = desk.answer(request).await;
-            phase.leave();
-            Ok::<_, Infallible>(response)
-        }
-    });
-    let mut http = http1::Builder::new();
-    http.header_read_timeout(None).max_buf_size(HEADER);
-    // Errors of a connection are the client's.
-    let _ = http.serve_connection(io, service).await;
 }

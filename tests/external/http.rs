@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::support::{number, quiet, refused, tiny_dqn, tiny_ppo};
 
-/// An address that nobody listens on.
+/// An address with a port that is free.
 pub(super) fn free_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").to_string()

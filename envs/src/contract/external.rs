@@ -148,7 +148,7 @@ pub enum Ask {
         /// The version of the policy whose copy chose it, from [`Answer::Policy`].
         version: Option<u64>,
     },
-    /// The episode has ended.
+    /// The program reports that its episode has ended.
     EndEpisode {
         /// Name of the episode.
         episode: String,

@@ -156,7 +156,7 @@ impl LiveRun {
         (steps > 0.0 && time > 0.0).then(|| steps / time)
     }
 
-    /// How much of the run is left.
+    /// The share of its steps that the run has done, in percent, and the time until its end.
     fn left(&self, speed: Option<f64>) -> Option<String> {
         let limit = self.run.stop.get("timesteps_total")?.as_f64().filter(|limit| *limit > 0.0)?;
         let steps = self.run.records.last("timesteps_total")?;

@@ -30,7 +30,7 @@ pub(super) struct FunctionBody {
 }
 
 impl FunctionBody {
-    /// Makes an empty body.
+    /// Makes the text of a function without statements.
     pub(super) fn new(syntax: Syntax, in_8_bits: bool) -> Self {
         Self { syntax, in_8_bits, ..Self::default() }
     }

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result};
 
-/// The language of a source file.
+/// The language that a policy is written in: C or Rust.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Syntax {
     #[default]

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Time between two looks at episodes that are silent.
 const LOOK: Duration = Duration::from_millis(50);
-/// Time between two notices that nobody plays.
+/// Time between two notices that no program plays an episode.
 const NOTICE: Duration = Duration::from_secs(60);
 
 /// Episodes that other programs play, and the rows sampled from them.
@@ -138,8 +138,8 @@ impl ExternalSampler {
             return true;
         }
         // A program that has just ended an episode is about to begin another.
-        let nobody = !self.places.is_any_playing() && silence < PATIENCE;
-        rows > 0 && !nobody && (0..self.places.len()).all(|place| !self.can_go_on(place))
+        let may_begin = !self.places.is_any_playing() && silence < PATIENCE;
+        rows > 0 && !may_begin && (0..self.places.len()).all(|place| !self.can_go_on(place))
     }
 
     /// Chooses the actions for all that ask for one and have room for a row, and answers them.

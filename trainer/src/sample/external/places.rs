@@ -42,7 +42,7 @@ pub(super) struct Playing {
     pub(super) is_seen: bool,
     /// When the program last spoke of this episode.
     pub(super) heard: Instant,
-    /// Whether others waited for this episode in vain; they no longer do until it is heard of.
+    /// Whether a fragment is ended without this episode, because its program was silent while others waited.
     pub(super) is_silent: bool,
     /// The answer to the last turn; `None` while it is owed.
     pub(super) answered: Option<Answer>,
@@ -50,7 +50,7 @@ pub(super) struct Playing {
     pub(super) waiting: Vec<Reply>,
 }
 
-/// Where a turn belongs.
+/// The place of the episode that a message is about, and whether the message is new.
 #[derive(Debug)]
 pub(super) enum Place {
     /// It is the next turn of the episode at this place.
@@ -169,7 +169,7 @@ impl Places {
         Ok(place)
     }
 
-    /// Where a turn belongs.
+    /// The place of the episode that a message is about, and whether the message is new.
     pub(super) fn place_of_turn(&mut self, client: u64, turn: &Turn) -> Result<Place, Refused> {
         let place = self.place_of(client, &turn.episode)?;
         let Some(Playing { turns, waiting, .. }) = self.at(place) else { return Ok(Place::Next(place)) };
