@@ -59,8 +59,14 @@ impl Shell {
     /// Waits until the terminal was sent this text.
     #[track_caller]
     fn wait_for(&mut self, text: &str) {
+        self.wait_behind("", text);
+    }
+
+    /// Waits until the terminal was sent this text some time after `before`.
+    #[track_caller]
+    fn wait_behind(&mut self, before: &str, text: &str) {
         let started = Instant::now();
-        while !self.text().contains(text) {
+        while !self.text().split_once(before).is_some_and(|(_, behind)| behind.contains(text)) {
             assert!(started.elapsed() < Duration::from_secs(60), "no {text:?} in {:?}", self.text());
             match self.bytes.recv_timeout(Duration::from_millis(100)) {
                 Ok(more) => self.seen.extend(more),
@@ -164,7 +170,8 @@ fn a_run_goes_on_without_its_screen_and_ctrl_c_on_the_screen_stops_it_with_a_che
     let mut shell = Shell::start(home.path(), &arguments);
     shell.wait_for("learning");
     shell.type_key("q");
-    shell.wait_for(", mean return ");
+    // A line of progress: the screen is gone, and the terminal turns Ctrl-C into a signal again.
+    shell.wait_behind(LEAVE, ", mean return ");
     // Without a screen Ctrl-C is a signal.
     shell.type_key("\u{3}");
     let shown = shell.end(home.path());
