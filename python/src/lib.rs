@@ -29,10 +29,12 @@ fn row(spec: EnvSpec) -> Spec {
     (spec.id, spec.summary, spec.max_episode_steps, spec.reward_threshold)
 }
 
-/// What is known about every environment with one agent.
+/// What is known about every environment with one agent that this process can step, so not about the one that other
+/// programs play.
 #[pyfunction]
 fn specs(py: Python<'_>) -> PyResult<Vec<Spec>> {
-    let specs = pavlov_envs::ids().into_iter().map(|id| pavlov_envs::spec(&id).map(row));
+    let ids = pavlov_envs::ids().into_iter().filter(|id| id != pavlov::external::ID);
+    let specs = ids.map(|id| pavlov_envs::spec(&id).map(row));
     specs.collect::<pavlov_envs::Result<_>>().map_err(|error| raised(py, error))
 }
 
