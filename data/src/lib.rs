@@ -33,6 +33,7 @@ mod read_parquet;
 mod schema;
 mod shuffle;
 mod source;
+mod split;
 mod transform;
 
 pub use batches::{Batches, IterBatches, Shuffle};

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::classic_control::{classic::ClassicControl, classic_vector::ClassicVector};
 use crate::{
     AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result,
-    registry::creator::{split_threads, stepped},
+    registry::common_settings::{split_threads, stepped},
     registry::env_config::decode_config,
 };
 

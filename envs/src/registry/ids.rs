@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, IntoEnvCreator, Result,
-    native, python as py, registry::creator::split_options, registry::nearest::nearest,
+    native, python as py, registry::common_settings::split_options, registry::nearest::nearest,
     running::agents::TimeLimit,
 };
 

@@ -2,7 +2,7 @@
 
 use super::cartpole::{CartPole, CartPoleConfig};
 use crate::native::entry::{Entry, limited, spec};
-use crate::registry::creator::{split_threads, stepped};
+use crate::registry::common_settings::{split_threads, stepped};
 use crate::registry::env_config::decode_config;
 use crate::{Env, EnvCreator, Result, Space, wrappers::TransformObservation};
 

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     AnyVectorEnv, Env, EnvConfig, EnvCreator, EnvSpec, Error, Frame, NpRandom, Result, Space, Step,
     native::entry::Entry,
-    registry::creator::{split_threads, stepped},
+    registry::common_settings::{split_threads, stepped},
 };
 
 /// A MiniGrid environment (`MiniGrid-*`), bit for bit equal to MiniGrid 3.2.

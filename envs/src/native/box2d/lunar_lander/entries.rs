@@ -5,7 +5,7 @@ use crate::{
     EnvCreator,
     native::entry::{Entry, limited, spec},
     registry::{
-        creator::{split_threads, stepped},
+        common_settings::{split_threads, stepped},
         env_config::decode_config,
     },
 };
