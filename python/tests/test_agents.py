@@ -1,10 +1,5 @@
 """PettingZoo's own tests, and steps beside mpe2 and PettingZoo."""
 
-import os
-
-# On processors with AVX-512 numpy has an exponential function of its own, whose last bit differs from the C library's.
-os.environ["NPY_DISABLE_CPU_FEATURES"] = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
-
 import importlib
 import warnings
 
