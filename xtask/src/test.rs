@@ -45,7 +45,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     )?;
     steps.run(
         "lints of the build without libtorch",
-        &mut without_libtorch(root, &format!("clippy {LIGHT} --all-targets -- -D warnings")),
+        &mut without_libtorch(root, &format!("clippy {LIGHT} --lib --bins --test light -- -D warnings")),
     )?;
     // With the Python package, whose wheel is made of the same compiled crates.
     let tests = "test -p pavlov -p pavlov-python --no-default-features --features pavlov/cli --test light";
