@@ -159,17 +159,6 @@ fn an_exported_policy_takes_integers_as_the_environment_writes_them() {
     }
 }
 
-#[test]
-fn a_policy_with_memory_is_not_exported_and_leaves_no_file() {
-    let mut ppo = tiny_ppo();
-    ppo.common.model.use_lstm = true;
-    let home = tempfile::tempdir().expect("a directory");
-    let mut trainer = quiet(ppo, "CartPole-v1").expect("a trainer");
-    let refusal = trainer.export_model(&[ExportFormat::Model], Some(home.path()));
-    crate::support::refused(refusal, &["it remembers from step to step", "`pavlov::load`"]);
-    assert_eq!(std::fs::read_dir(home.path()).expect("the directory").count(), 0);
-}
-
 /// Reads a list of rows on standard input; prints what the module says of them.
 const READER: &str = r#"
 import json, sys, torch

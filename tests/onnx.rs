@@ -1,4 +1,4 @@
-//! Policies exported as ONNX: what ONNX Runtime says of observations is what the policy says.
+//! Policies exported as ONNX and TorchScript: what ONNX Runtime and PyTorch say of observations is what the policy says.
 
 use std::fs;
 use std::path::Path;
@@ -65,17 +65,28 @@ fn record(session: &mut Session) -> Vec<Value> {
 /// Trains, exports, and compares with ONNX Runtime if there is a Python that has it.
 #[track_caller]
 fn agrees<T: Trainer>(settings: T, env: impl IntoEnvCreator) {
+    let (common, model) = (settings.common(), &settings.common().model);
+    let recurrent_or_masked = common.mask_actions || model.use_lstm || model.use_gru;
     let home = tempfile::tempdir().expect("a directory");
     let mut trainer = quiet(settings, env).expect("a trainer");
     (0..2).for_each(|_| drop(trainer.train().expect("a result")));
     let mut session = trainer.session(COPIES).expect("a session");
     session.export(&home.path().join("best.onnx")).expect("an export");
-    let draws = session.export_drawing(&home.path().join("drawn.onnx"));
-    let has_distribution = draws.is_ok();
-    if let Err(error) = draws {
-        assert!(error.to_string().contains("no distribution"), "{error}");
+    let mut files = vec!["best.onnx"];
+    match session.export_drawing(&home.path().join("drawn.onnx")) {
+        Ok(_) => {
+            session.export_drawing(&home.path().join("drawn.pt")).expect("an export");
+            files.extend(["drawn.onnx", "drawn.pt"]);
+        }
+        Err(error) => assert!(error.to_string().contains("no distribution"), "{error}"),
     }
-    let recorded = json!({"copies": COPIES, "draws": has_distribution, "steps": record(&mut session)});
+    // Without masks and memory the function of TorchScript gives the network's outputs, and is compared elsewhere.
+    let described = session.export(&home.path().join("best.pt")).expect("an export");
+    if described.takes.contains("`obs`") {
+        files.push("best.pt");
+    }
+    let recorded = json!({"copies": COPIES, "files": files, "steps": record(&mut session)});
+    assert_eq!(files.contains(&"best.pt"), recurrent_or_masked, "{described:?}");
     runtime_agrees(home.path(), &recorded);
 }
 
@@ -117,7 +128,7 @@ fn masks_one_hot_and_composite_observations() {
 }
 
 #[test]
-fn memory_goes_in_and_comes_out() {
+fn recurrent_state_goes_in_and_comes_out() {
     agrees(ppo_with(|ppo| ppo.common.model.use_lstm = true), "CartPole-v1");
     agrees(ppo_with(|ppo| ppo.common.model.use_gru = true), "Pendulum-v1");
     let masked = ppo_with(|ppo| {
@@ -159,7 +170,7 @@ fn the_end_of_the_name_says_the_format() {
     let mut trainer = quiet(tiny_ppo(), "CartPole-v1").expect("a trainer");
     let mut session = trainer.session(1).expect("a session");
     refused(session.export(&home.path().join("pole.h5")), &["pole.h5", "`.onnx` is ONNX"]);
-    refused(session.export_drawing(&home.path().join("pole.pt")), &["pole.pt", "ONNX only"]);
+    refused(session.export_drawing(&home.path().join("pole.c")), &["pole.c", "`.onnx` or `.pt`"]);
     assert_eq!(fs::read_dir(home.path()).expect("the directory").count(), 0);
     session.export(&home.path().join("pole.onnx")).expect("an export");
     let described = fs::read_to_string(home.path().join("pole.onnx.json")).expect("a description");

@@ -22,7 +22,7 @@ use crate::tune::{Config, checkpoint, config::decode};
                         C (.c): one \
                         function without libraries, from an observation to the action. Rust (.rs): the same without the standard library. TorchScript (.pt): to the network's outputs \
                         (Q-values, logits of the actions, or means and logarithms of deviations), of SAC on a box, TD3 and \
-                        DDPG to actions. One-hot coding and the observation filter are part of the file. FILE.json says what \
+                        DDPG to actions; with masks or recurrent layers it takes and gives what ONNX does. One-hot coding and the observation filter are part of the file. FILE.json says what \
                         goes in and comes out. The file is compared with the policy before it is written.")]
 pub(super) struct ExportArgs {
     /// A checkpoint or a run directory (its newest checkpoint), the URL of one, or a packed model
@@ -34,7 +34,7 @@ pub(super) struct ExportArgs {
     /// Id of the policy, if the run has several
     #[arg(long, value_name = "ID")]
     policy: Option<String>,
-    /// Draw actions from the policy's distribution by an input of random numbers, instead of taking the best (ONNX only)
+    /// Draw actions from the policy's distribution by an input of random numbers, instead of taking the best (ONNX and TorchScript)
     #[arg(long)]
     sample: bool,
     /// Bits of a weight in a C or Rust file: 32, or 8 for a smaller file that acts nearly as the policy does
@@ -66,7 +66,9 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
         )));
     }
     if args.bits == 8 && args.sample {
-        return Err(usage("--sample is for ONNX and --bits 8 for C and Rust: leave one of them out"));
+        return Err(usage(
+            "--sample is for ONNX and TorchScript, --bits 8 for C and Rust: leave one of them out",
+        ));
     }
     let checkpoint = find_policy(&args.checkpoint)?;
     let mut policy = load_policy(&checkpoint, args.policy.as_deref(), 1)?;
@@ -88,7 +90,6 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
         format!("gives:     {}", signature.gives),
     ];
     lines.extend(agreement.map(|agreement| format!("8 bits:    {agreement}")));
-    lines.extend(signature.left_out.map(|what| format!("left out:  {what}")));
     lines.push(match format {
         PolicyFormat::C | PolicyFormat::Rust => "its first lines say how it is called".into(),
         _ => format!("written down in {shown}.json"),

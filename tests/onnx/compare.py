@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime
+import torch
 
 
 def close(found, wanted, what):
@@ -50,24 +51,40 @@ def check_draws(found, values, step):
         assert np.all(np.isfinite(found["logp"])) and found["logp"].shape == (len(head),)
 
 
-home = pathlib.Path(sys.argv[1])
-recorded = json.loads((home / "recorded.json").read_text())
-random = np.random.default_rng(0)
-for name in ["best", "drawn"] if recorded["draws"] else ["best"]:
-    path = home / f"{name}.onnx"
+def onnx_runtime(path, description):
+    """The file as a function from arrays by name to arrays."""
     onnx.checker.check_model(str(path), full_check=True)
-    description = json.loads((home / f"{name}.onnx.json").read_text())
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for port, of in [("inputs", session.get_inputs()), ("outputs", session.get_outputs())]:
         assert [p["name"] for p in description[port]] == [p.name for p in of], (port, of)
         assert [p["shape"] for p in description[port]] == [p.shape for p in of], (port, of)
+    return lambda values: session.run(None, values)
+
+
+def torchscript(path, description):
+    """The same of a file of TorchScript, which takes its arguments in the order of the description."""
+    module = torch.jit.load(str(path))
+    names = [port["name"] for port in description["inputs"]]
+    return lambda values: [out.numpy() for out in module(*(torch.from_numpy(values[name]) for name in names))]
+
+
+home = pathlib.Path(sys.argv[1])
+recorded = json.loads((home / "recorded.json").read_text())
+random = np.random.default_rng(0)
+for path in [home / name for name in recorded["files"]]:
+    name = path.stem
+    description = json.loads(path.with_name(path.name + ".json").read_text())
+    run = (torchscript if path.suffix == ".pt" else onnx_runtime)(path, description)
     memory = {}
     discrete = description["outputs"][0]["dtype"] == "int64"
     draw = random.random if discrete else random.standard_normal
     for step in recorded["steps"]:
         values = feed(description, recorded["copies"], step, memory, draw)
         names = [port["name"] for port in description["outputs"]]
-        found = dict(zip(names, session.run(None, values)))
+        found = dict(zip(names, run(values)))
+        for port in description["outputs"]:
+            assert str(found[port["name"]].dtype) == port["dtype"], port
+            assert list(found[port["name"]].shape) == [recorded["copies"], *port["shape"][1:]], port
         memory = {key[: -len("_next")]: found[key] for key in found if key.endswith("_next")}
         if name == "drawn":
             check_draws(found, values, step)

@@ -33,7 +33,8 @@ pub enum PolicyFormat {
     /// raw observation and gives the action.
     Rust,
     /// TorchScript, for files that end in `.pt`, `.pth` or `.ts`; needs libtorch. The function takes raw observations and gives the
-    /// network's outputs, or for SAC, TD3 and DDPG on a box actions.
+    /// network's outputs, or for SAC, TD3 and DDPG on a box actions; with masks or recurrent layers it takes and gives what the
+    /// ONNX model does.
     TorchScript,
 }
 
@@ -85,33 +86,35 @@ impl Session {
     /// **Rust** (`.rs`): one function, `act`, as in C. The file needs no crate, not even the standard library.
     ///
     /// **TorchScript** (`.pt`): a function from raw observations `[rows, ...]` to the outputs of the policy, or to actions,
-    /// scaled to the bounds, if the policy has [`Policy::best_actions`](crate::policy::Policy::best_actions).
+    /// scaled to the bounds, if the policy has [`Policy::best_actions`](crate::policy::Policy::best_actions). A policy with
+    /// masks or recurrent layers takes the inputs of ONNX as arguments and gives its outputs as a tuple, in the same order.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the end of the name says no format, [`Error::NeedsTorch`] for TorchScript in a build
-    /// without libtorch, and [`Error::State`] if the policy has no network, its network does what the format cannot hold
-    /// (TorchScript: recurrent layers), the file differs from the policy, or it cannot be written.
+    /// without libtorch, and [`Error::State`] if the policy has no network, its network does what the format cannot hold,
+    /// the file differs from the policy, or it cannot be written.
     pub fn export(&mut self, file: &Path) -> Result<Signature> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, false),
             PolicyFormat::C => self.export_c(file),
             PolicyFormat::Rust => self.export_rust(file),
-            PolicyFormat::TorchScript => self.export_torchscript(file),
+            PolicyFormat::TorchScript => self.export_torchscript(file, false),
         }
     }
 
-    /// Writes the policy as ONNX like [`export`](Self::export), but its `action` is drawn from the distribution. The input
+    /// Writes the policy as ONNX or TorchScript like [`export`](Self::export), but its `action` is drawn from the distribution. The input
     /// `noise` decides which: one uniform number in [0, 1) for each discrete choice, one standard normal number for each
     /// component of a continuous action. The output `logp` is the logarithm of the action's probability or density.
     ///
     /// # Errors
-    /// Fails like [`export`](Self::export). Returns [`Error::Config`] if the file's name does not end in `.onnx`, and
+    /// Fails like [`export`](Self::export). Returns [`Error::Config`] if the file's name ends otherwise, and
     /// [`Error::State`] if the policy has no distribution (DQN, TD3, DDPG).
     pub fn export_drawing(&mut self, file: &Path) -> Result<Signature> {
         match PolicyFormat::of(file)? {
             PolicyFormat::Onnx => self.export_onnx(file, true),
-            PolicyFormat::C | PolicyFormat::Rust | PolicyFormat::TorchScript => {
-                let rule = "actions are drawn in ONNX only: let the name end in `.onnx`";
+            PolicyFormat::TorchScript => self.export_torchscript(file, true),
+            PolicyFormat::C | PolicyFormat::Rust => {
+                let rule = "C and Rust files have no random numbers: let the name end in `.onnx` or `.pt`";
                 Err(Error::config("file", file.display(), rule))
             }
         }

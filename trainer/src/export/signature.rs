@@ -11,8 +11,6 @@ pub struct Signature {
     pub takes: String,
     /// The rows that it gives, and how an action is made of them.
     pub gives: String,
-    /// What is not part of the function; `None` if nothing is left to the caller.
-    pub left_out: Option<String>,
 }
 
 /// What is to be known of a policy for its [`Signature`].
@@ -24,13 +22,11 @@ pub(crate) struct Outputs<'a> {
     pub(crate) columns: usize,
     /// Whether the outputs are actions as the environment takes them.
     pub(crate) are_actions: bool,
-    /// Whether the policy obeys masks of legal actions.
-    pub(crate) is_masked: bool,
 }
 
 impl Signature {
     pub(crate) fn of(outputs: &Outputs<'_>) -> Signature {
-        let Outputs { observation_space, action_space, columns, are_actions, is_masked } = outputs;
+        let Outputs { observation_space, action_space, columns, are_actions } = outputs;
         let shape = match observation_space {
             Space::Box { shape, .. } => shape.clone(),
             other => vec![other.width()],
@@ -63,13 +59,7 @@ impl Signature {
                  stretched to the bounds of {other}, are the best action"
             ),
         };
-        let masked = "the mask of legal actions: set the columns of illegal actions to minus infinity before the highest \
-                      is taken";
-        Signature {
-            takes,
-            gives: format!("float32 [rows, {columns}], {meaning}"),
-            left_out: is_masked.then(|| masked.to_owned()),
-        }
+        Signature { takes, gives: format!("float32 [rows, {columns}], {meaning}") }
     }
 
     /// The text of the file that stands beside an exported function.
@@ -78,7 +68,6 @@ impl Signature {
         let all = json!({
             "takes": self.takes,
             "gives": self.gives,
-            "left_out": self.left_out,
             "observation_space": observation_space.to_string(),
             "action_space": action_space.to_string(),
             "columns": columns,
@@ -91,26 +80,22 @@ impl Signature {
 mod tests {
     use super::*;
 
-    fn of(action_space: &Space, columns: usize, are_actions: bool, is_masked: bool) -> Signature {
+    fn of(action_space: &Space, columns: usize, are_actions: bool) -> Signature {
         let observation_space = &Space::real(&[4]);
-        Signature::of(&Outputs { observation_space, action_space, columns, are_actions, is_masked })
+        Signature::of(&Outputs { observation_space, action_space, columns, are_actions })
     }
 
     #[test]
-    fn each_kind_of_policy_says_what_its_columns_are_and_a_masked_one_what_is_left_out() {
-        let choices = of(&Space::discrete(2), 2, false, true);
+    fn each_kind_of_policy_says_what_its_columns_are() {
+        let choices = of(&Space::discrete(2), 2, false);
         assert!(choices.takes.starts_with("float32 [rows, 4], observations of Box("), "{}", choices.takes);
         assert!(
             choices.gives.starts_with("float32 [rows, 2], a logit or a Q-value of each action"),
             "{}",
             choices.gives
         );
-        assert!(choices.left_out.is_some_and(|text| text.contains("minus infinity")));
         let torques = Space::boxed(-2.0, 2.0, &[1]);
-        assert!(
-            of(&torques, 2, false, false).gives.contains("the mean of each component, then the logarithms")
-        );
-        assert!(of(&torques, 1, true, false).gives.ends_with("actions, as the environment takes them"));
-        assert_eq!(of(&torques, 1, true, false).left_out, None);
+        assert!(of(&torques, 2, false).gives.contains("the mean of each component, then the logarithms"));
+        assert!(of(&torques, 1, true).gives.ends_with("actions, as the environment takes them"));
     }
 }

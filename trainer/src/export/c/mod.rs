@@ -79,7 +79,7 @@ impl Session {
         write_whole(file, |path| Ok(fs::write(path, text).map_err(tune::Error::io("write", path))?))?;
         let space = self.desk.pilot.action_space();
         let gives = format!("`action`, the best action as the environment takes it: {space}");
-        Ok(Signature { takes, gives, left_out: None })
+        Ok(Signature { takes, gives })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Comparison of a model with the policy that it was made of, on random observations.
 
 use crate::base::{Error, Result};
-use crate::export::onnx::evaluate::{Values, evaluate};
+use crate::export::onnx::evaluate::Values;
 use crate::export::onnx::model::{Model, Port};
 use crate::export::spaces::{draw, tame};
 use crate::policy::Policy;
@@ -15,18 +15,22 @@ const STEPS: usize = 64;
 /// Largest difference of a number, relative to 1 and the largest number of its row.
 const TOLERANCE: f64 = 1e-5;
 
-/// Returns an error if the model's outputs differ from the policy's on random observations, masks and recurrent states.
-/// Recurrent states and masks are afterwards what they were before.
-pub(super) fn compare(
+/// Computes the outputs of an exported model from its inputs; `None` if it cannot.
+pub(in crate::export) type Run<'a> = dyn Fn(Values) -> Option<Values> + 'a;
+
+/// Returns an error if the outputs of the model, which `run` computes, differ from the policy's on random observations,
+/// masks and recurrent states. Recurrent states and masks are afterwards what they were before.
+pub(in crate::export) fn compare(
     model: &Model,
     desk: &mut Inference,
     policy: &mut dyn Policy,
     sample: bool,
+    run: &Run<'_>,
 ) -> Result<()> {
     let before = desk.pilot.running();
     let masks = desk.storage.masks.as_mut().map(|masks| masks.row(0).to_vec());
     (0..desk.copies()).for_each(|copy| desk.pilot.begin(copy, None));
-    let compared = act_side_by_side(model, desk, policy, sample);
+    let compared = act_side_by_side(model, desk, policy, sample, run);
     desk.pilot.set_running(before);
     if let (Some(own), Some(before)) = (&mut desk.storage.masks, masks) {
         own.row(0).copy_from_slice(&before);
@@ -39,6 +43,7 @@ fn act_side_by_side(
     desk: &mut Inference,
     policy: &mut dyn Policy,
     sample: bool,
+    run: &Run<'_>,
 ) -> Result<()> {
     let mut random = NpRandom::new(0);
     let tame = tame(&desk.space);
@@ -48,7 +53,7 @@ fn act_side_by_side(
             desk.pilot.draw_masks(masks.row(0), &mut random);
         }
         let inputs = inputs(model, desk, &mut random);
-        let values = evaluate(model, inputs).ok_or_else(|| differs("it cannot be run"))?;
+        let values = run(inputs).ok_or_else(|| differs("it cannot be run"))?;
         desk.pilot.observe(&mut desk.storage, 0, false)?;
         let (head, memory) = desk.pilot.outputs(policy, &mut desk.storage)?;
         same_numbers(

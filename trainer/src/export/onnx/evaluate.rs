@@ -2,12 +2,12 @@
 //!
 //! This is no runtime: it knows the operators that the writer uses, and how the writer uses them.
 
-use crate::export::onnx::model::{Attribute, Data, ElemType, Model, Node};
+use crate::export::onnx::model::{Data, ElemType, Model, Node};
 use ndarray::{ArrayD, Axis, Ix2, IxDyn, Slice, Zip, concatenate};
 use std::collections::HashMap;
 
 /// Values by name.
-pub(super) type Values = HashMap<String, ArrayD<f64>>;
+pub(in crate::export) type Values = HashMap<String, ArrayD<f64>>;
 
 /// Computes all values of a model from its inputs, in double precision; `None` if an operator is unknown or shapes do not
 /// fit.
@@ -32,7 +32,7 @@ fn apply(node: &Node, inputs: &[&ArrayD<f64>]) -> Option<ArrayD<f64>> {
     let other = || inputs.get(1).copied();
     Some(match node.op {
         "Identity" => x.clone(),
-        "Cast" => match int(node, "to")? {
+        "Cast" => match node.int("to")? {
             to if to == ElemType::Bool.code() as i64 => x.mapv(|x| f64::from(u8::from(x != 0.0))),
             to if to == ElemType::I64.code() as i64 => x.mapv(f64::trunc),
             _ => x.clone(),
@@ -69,7 +69,7 @@ fn apply(node: &Node, inputs: &[&ArrayD<f64>]) -> Option<ArrayD<f64>> {
         "Conv" => convolution(node, x, other()?, inputs.get(2)?)?,
         "Reshape" => reshape(x, other()?)?,
         "Transpose" => {
-            let axes: Vec<usize> = ints(node, "perm")?.iter().map(|&axis| axis as usize).collect();
+            let axes: Vec<usize> = node.ints("perm")?.iter().map(|&axis| axis as usize).collect();
             x.view().permuted_axes(IxDyn(&axes)).as_standard_layout().into_owned()
         }
         "Shape" => {
@@ -82,7 +82,7 @@ fn apply(node: &Node, inputs: &[&ArrayD<f64>]) -> Option<ArrayD<f64>> {
         }
         "Concat" => {
             let parts: Vec<_> = inputs.iter().map(|part| part.view()).collect();
-            concatenate(Axis(int(node, "axis")? as usize), &parts).ok()?
+            concatenate(Axis(node.int("axis")? as usize), &parts).ok()?
         }
         "Expand" => {
             let shape: Vec<usize> = other()?.iter().map(|&n| n as usize).collect();
@@ -109,20 +109,6 @@ fn apply(node: &Node, inputs: &[&ArrayD<f64>]) -> Option<ArrayD<f64>> {
             Zip::indexed(&index).map_collect(|(row, _), &column| x[[row, column as usize]]).into_dyn()
         }
         _ => return None,
-    })
-}
-
-fn int(node: &Node, name: &str) -> Option<i64> {
-    node.attributes.iter().find_map(|(key, value)| match value {
-        Attribute::Int(number) if *key == name => Some(*number),
-        _ => None,
-    })
-}
-
-fn ints<'a>(node: &'a Node, name: &str) -> Option<&'a [i64]> {
-    node.attributes.iter().find_map(|(key, value)| match value {
-        Attribute::Ints(numbers) if *key == name => Some(numbers.as_slice()),
-        _ => None,
     })
 }
 
@@ -163,7 +149,7 @@ fn convolution(
     weight: &ArrayD<f64>,
     bias: &ArrayD<f64>,
 ) -> Option<ArrayD<f64>> {
-    let [strides, pads] = [ints(node, "strides")?, ints(node, "pads")?];
+    let [strides, pads] = [node.ints("strides")?, node.ints("pads")?];
     let &[rows, channels, height, width] = x.shape() else { return None };
     let &[out, _, high, wide] = weight.shape() else { return None };
     let along = |size: usize, pads: i64, kernel: usize, stride: i64| {

@@ -1,15 +1,17 @@
 //! Export of a policy as ONNX.
 
 mod actions;
-mod compare;
-mod evaluate;
-mod model;
+pub(super) mod compare;
+pub(super) mod evaluate;
+pub(super) mod model;
 mod network;
 mod observations;
 mod proto;
 
 use crate::base::Result;
 use crate::export::onnx::actions::{Choosing, actions};
+use crate::export::onnx::compare::compare;
+use crate::export::onnx::evaluate::evaluate;
 use crate::export::onnx::model::{ElemType, Model, Port};
 use crate::export::onnx::network::network;
 use crate::export::onnx::observations::observations;
@@ -39,13 +41,20 @@ impl Session {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
         let model = model_of(desk, policy, sample)?;
-        compare::compare(&model, desk, policy, sample)?;
+        compare(&model, desk, policy, sample, &|inputs| evaluate(&model, inputs))?;
         let bytes = proto::encode(&model);
-        let described = format!("{:#}\n", description(&model, file, bytes.len()));
+        let mut described = description(&model, file, bytes.len(), "onnx");
+        described["opset"] = json!(proto::OPSET);
+        let described = format!("{described:#}\n");
         write_whole(file, |path| Ok(fs::write(path, bytes).map_err(tune::Error::io("write", path))?))?;
         write_description(file, &described)?;
-        Ok(Signature { takes: ports(&model.inputs), gives: ports(&model.outputs), left_out: None })
+        Ok(signature(&model))
     }
+}
+
+/// What a model takes and gives.
+pub(super) fn signature(model: &Model) -> Signature {
+    Signature { takes: ports(&model.inputs), gives: ports(&model.outputs) }
 }
 
 /// The policy as ONNX: with actions that are drawn if it has a distribution, otherwise with its best actions.
@@ -66,11 +75,11 @@ fn ports(ports: &[Port]) -> String {
 /// Returns an error unless the policy's recorded network computes what the policy does.
 pub(super) fn check(desk: &mut Inference, policy: &mut dyn Policy) -> Result<()> {
     let model = model_of(desk, policy, false)?;
-    compare::compare(&model, desk, policy, false)
+    compare(&model, desk, policy, false, &|inputs| evaluate(&model, inputs))
 }
 
 /// Makes the model of a policy, with what turns raw observations into its input and its outputs into actions.
-fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> Result<Model> {
+pub(super) fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> Result<Model> {
     let options = desk.pilot.mask_width();
     let recording = policy.recording(options)?;
     let mut model = Model::default();
@@ -99,7 +108,8 @@ fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> Result<Model
     Ok(model)
 }
 
-fn description(model: &Model, file: &Path, bytes: usize) -> Value {
+/// What stands in the file beside an exported model.
+pub(super) fn description(model: &Model, file: &Path, bytes: usize, format: &str) -> Value {
     let port = |port: &Port| {
         let shape = std::iter::once(json!("batch")).chain(port.shape.iter().map(|n| json!(n)));
         json!({
@@ -108,8 +118,7 @@ fn description(model: &Model, file: &Path, bytes: usize) -> Value {
     };
     json!({
         "file": file.file_name().map(|name| name.to_string_lossy()),
-        "format": "onnx",
-        "opset": proto::OPSET,
+        "format": format,
         "bytes": bytes,
         "pavlov": env!("CARGO_PKG_VERSION"),
         "inputs": model.inputs.iter().map(port).collect::<Vec<_>>(),

@@ -2,7 +2,7 @@
 
 /// Type of the elements of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ElemType {
+pub(in crate::export) enum ElemType {
     F32,
     F64,
     I64,
@@ -12,7 +12,7 @@ pub(super) enum ElemType {
 
 impl ElemType {
     /// The number that ONNX gives the type.
-    pub(super) fn code(self) -> u64 {
+    pub(in crate::export) fn code(self) -> u64 {
         match self {
             Self::F32 => 1,
             Self::U8 => 2,
@@ -36,7 +36,7 @@ impl ElemType {
 
 /// The elements of a constant.
 #[derive(Clone, Debug)]
-pub(super) enum Data {
+pub(in crate::export) enum Data {
     F32(Vec<f32>),
     I64(Vec<i64>),
 }
@@ -52,51 +52,69 @@ impl Data {
 
 /// A constant.
 #[derive(Clone, Debug)]
-pub(super) struct Constant {
-    pub(super) shape: Vec<usize>,
-    pub(super) data: Data,
+pub(in crate::export) struct Constant {
+    pub(in crate::export) shape: Vec<usize>,
+    pub(in crate::export) data: Data,
 }
 
 /// A setting of an operator.
 #[derive(Clone, Debug)]
-pub(super) enum Attribute {
+pub(in crate::export) enum Attribute {
     Int(i64),
     Ints(Vec<i64>),
 }
 
 /// An operator applied to values, which have names.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) op: &'static str,
-    pub(super) inputs: Vec<String>,
-    pub(super) output: String,
-    pub(super) attributes: Vec<(&'static str, Attribute)>,
+pub(in crate::export) struct Node {
+    pub(in crate::export) op: &'static str,
+    pub(in crate::export) inputs: Vec<String>,
+    pub(in crate::export) output: String,
+    pub(in crate::export) attributes: Vec<(&'static str, Attribute)>,
+}
+
+impl Node {
+    /// The setting `name`, if it is an integer.
+    pub(in crate::export) fn int(&self, name: &str) -> Option<i64> {
+        self.attributes.iter().find_map(|(key, value)| match value {
+            Attribute::Int(number) if *key == name => Some(*number),
+            _ => None,
+        })
+    }
+
+    /// The setting `name`, if it is a list of integers.
+    pub(in crate::export) fn ints(&self, name: &str) -> Option<&[i64]> {
+        self.attributes.iter().find_map(|(key, value)| match value {
+            Attribute::Ints(numbers) if *key == name => Some(numbers.as_slice()),
+            _ => None,
+        })
+    }
 }
 
 /// An input or output of the model, `[batch, shape...]`.
 #[derive(Clone, Debug)]
-pub(super) struct Port {
-    pub(super) name: String,
-    pub(super) kind: ElemType,
-    pub(super) shape: Vec<usize>,
+pub(in crate::export) struct Port {
+    pub(in crate::export) name: String,
+    pub(in crate::export) kind: ElemType,
+    pub(in crate::export) shape: Vec<usize>,
     /// What the values are, for the description beside the file.
     pub(super) meaning: String,
 }
 
 impl Port {
     /// Number of scalars of a row.
-    pub(super) fn width(&self) -> usize {
+    pub(in crate::export) fn width(&self) -> usize {
         self.shape.iter().product()
     }
 }
 
 /// A model: operators in the order in which they run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Model {
-    pub(super) nodes: Vec<Node>,
-    pub(super) constants: Vec<(String, Constant)>,
-    pub(super) inputs: Vec<Port>,
-    pub(super) outputs: Vec<Port>,
+pub(in crate::export) struct Model {
+    pub(in crate::export) nodes: Vec<Node>,
+    pub(in crate::export) constants: Vec<(String, Constant)>,
+    pub(in crate::export) inputs: Vec<Port>,
+    pub(in crate::export) outputs: Vec<Port>,
 }
 
 impl Model {

@@ -1,5 +1,9 @@
-//! Export of a policy as TorchScript: a function from raw observations to the network's outputs, or to actions in the
-//! environment's form. The observation filter is part of the function.
+//! Export of a policy as TorchScript. A policy without masks and recurrent layers is traced as it is: a function from raw
+//! observations to the network's outputs, or to actions in the environment's form. A policy with either, and one whose
+//! actions are drawn, becomes what it is as ONNX, computed by libtorch. The observation filter is part of both.
+
+mod operators;
+mod recorded;
 
 use crate::base::{Error, Result};
 use crate::export::signature::{Outputs, Signature};
@@ -20,15 +24,13 @@ use tch::{CModule, Device, Kind, Tensor};
 const COMPARISONS: usize = 8;
 
 impl Session {
-    pub(super) fn export_torchscript(&mut self, file: &Path) -> Result<Signature> {
+    pub(super) fn export_torchscript(&mut self, file: &Path, sample: bool) -> Result<Signature> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
-        if policy.memory_width() > 0 {
-            let reason = "it remembers from step to step, which the exported function could not; act with \
-                          `pavlov::load` instead";
-            return Err(Error::state(format!("the policy `{id}`"), reason));
-        }
         let _guard = tch::no_grad_guard();
+        if sample || policy.memory_width() > 0 || desk.storage.masks.is_some() {
+            return recorded::export(file, desk, policy, sample);
+        }
         let traced = trace(policy, &Entrance::of(desk), &desk.space, desk.pilot.action_space())?;
         let room = 2 * policy.get_weights().bytes() + (1 << 20);
         write_whole(file, |unfinished| {
@@ -43,7 +45,6 @@ impl Session {
             action_space: desk.pilot.action_space(),
             columns: CModule::load(file)?.forward_ts(&[row])?.size().get(1).copied().unwrap_or(1) as usize,
             are_actions: !desk.pilot.is_discrete() && has_best_actions(desk, policy)?,
-            is_masked: desk.storage.masks.is_some(),
         };
         let signature = Signature::of(&outputs);
         write_description(file, &signature.to_json(&outputs))?;
