@@ -18,6 +18,16 @@ events.Reload()
 print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}))
 "#;
 
+const HISTOGRAM_READER: &str = r#"
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator(sys.argv[1], size_guidance={"histograms": 0})
+events.Reload()
+shown = lambda h: [h.num, h.min, h.max, h.sum, h.sum_squares, list(h.bucket_limit), list(h.bucket)]
+tags = events.Tags()["histograms"]
+print(json.dumps({tag: [[e.step, *shown(e.histogram_value)] for e in events.Histograms(tag)] for tag in tags}))
+"#;
+
 const HPARAMS_READER: &str = r#"
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -118,6 +128,18 @@ impl Message {
         }
     }
 
+    fn double(&self, number: u64) -> f64 {
+        match self.field(number) {
+            Some(Field::Fixed64(bits)) => f64::from_bits(*bits),
+            _ => 0.0,
+        }
+    }
+
+    fn doubles(&self, number: u64) -> Vec<f64> {
+        let Some(Field::Bytes(bytes)) = self.field(number) else { return Vec::new() };
+        bytes.chunks_exact(8).map(|eight| f64::from_le_bytes(eight.try_into().unwrap())).collect()
+    }
+
     fn text(&self, number: u64) -> String {
         match self.field(number) {
             Some(Field::Bytes(bytes)) => String::from_utf8(bytes.clone()).unwrap(),
@@ -210,6 +232,52 @@ fn tensorboard_reads_the_scalars_in_groups_at_their_steps() {
             "time/timesteps_total": [[300, 300.0], [600, 600.0], [900, 900.0]],
         })
     );
+}
+
+#[test]
+fn lists_of_numbers_are_histograms_with_one_bar_per_number_and_at_most_thirty() {
+    let home = tempfile::tempdir().unwrap();
+    let mut logger = TensorBoardLogger::open(home.path()).unwrap();
+    let ramp: Vec<f64> = (0..=60).map(f64::from).collect();
+    let result = json!({
+        "hist_stats": {"episode_reward": [1.0, 2, 9.0], "same": [4.0, 4.0], "ramp": ramp, "none": [], "mixed": [1, "a"]},
+        "training_iteration": 4,
+    });
+    logger.on_result(&object(result)).unwrap();
+    logger.close().unwrap();
+    // num, min, max, sum, sum of squares, upper bounds of the bars, numbers in each bar.
+    let read: BTreeMap<String, Vec<Vec<Value>>> = events(home.path())
+        .iter()
+        .flat_map(|event| event.message(5).into_iter().flat_map(|summary| summary.messages(1)))
+        .filter_map(|value| Some((value.text(1), value.message(5)?)))
+        .map(|(tag, histogram)| {
+            let of = |at: u64| json!(histogram.double(at));
+            let row = vec![
+                json!(4),
+                of(3),
+                of(1),
+                of(2),
+                of(4),
+                of(5),
+                json!(histogram.doubles(6)),
+                json!(histogram.doubles(7)),
+            ];
+            (tag, vec![row])
+        })
+        .collect();
+    let [reward, same, ramp] =
+        ["episode_reward", "same", "ramp"].map(|name| &read[&format!("rollout/hist_stats/{name}")][0]);
+    assert_eq!(read.len(), 3, "{read:?}");
+    let third = |part: f64| 1.0 + 8.0 / 3.0 * part;
+    assert_eq!(
+        json!(reward),
+        json!([4, 3.0, 1.0, 9.0, 12.0, 86.0, [third(1.0), third(2.0), 9.0], [2.0, 0.0, 1.0]])
+    );
+    assert_eq!(json!(same), json!([4, 2.0, 4.0, 4.0, 8.0, 32.0, [4.0], [2.0]]));
+    assert_eq!(ramp[7], json!([vec![2.0; 29], vec![3.0]].concat()));
+    if let Some(tensorboards) = read_with(HISTOGRAM_READER, home.path()) {
+        assert_eq!(tensorboards, json!(read));
+    }
 }
 
 #[test]

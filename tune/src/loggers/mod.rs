@@ -8,6 +8,7 @@ use crate::{Config, Metrics, Result, TrialContext};
 
 mod csv;
 mod from_end;
+mod histogram;
 mod json;
 mod mlflow;
 mod params;

@@ -33,6 +33,12 @@ impl Message {
         self.0.extend(number.to_le_bytes());
     }
 
+    /// Appends a packed list.
+    pub(super) fn doubles(&mut self, field: u32, numbers: &[f64]) {
+        let packed: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        self.bytes(field, &packed);
+    }
+
     pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
         self.tag(field, 2);
         self.number(bytes.len() as u64);

@@ -3,7 +3,7 @@
 //! ```text
 //! frame:   u64 length, u32 masked CRC-32C of the length, content, u32 masked CRC-32C of the content
 //! Event:   1 wall_time: double, 2 step: int64, 3 file_version: string, 5 summary, 7 session_log
-//! Summary: 1 repeated Value { 1 tag: string, 2 simple_value: float, 4 image }
+//! Summary: 1 repeated Value { 1 tag: string, 2 simple_value: float, 4 image, 5 histo }
 //! Image:   1 height, 2 width, 3 colorspace (3 = RGB), 4 encoded_image_string: bytes
 //! SessionLog: 1 status (START = 1)
 //! ```
@@ -18,6 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
+use super::histogram::histogram;
 use super::protobuf::Message;
 use super::{Logger, flatten, tags::tag};
 use crate::{Config, Error, Metrics, Result, node, read_file};
@@ -25,8 +26,9 @@ use crate::{Config, Error, Metrics, Result, node, read_file};
 /// Writes results as TensorBoard scalars, with grouped tags: `rollout/episode_reward_mean`, `train/kl`,
 /// `eval/episode_reward_mean`, `time/timesteps_total`.
 ///
-/// Any other key of a trainable is its own tag, with nested keys joined by `/`. Each number appears once. A string that
-/// names a GIF in the run directory is shown as an image. The step is `timesteps_total`, or the iteration if timesteps
+/// Any other key of a trainable is its own tag, with nested keys joined by `/`. Each number appears once. A list of numbers
+/// is shown as a histogram: `rollout/hist_stats/episode_reward`. A string that names a GIF in the run directory is shown as
+/// an image. The step is `timesteps_total`, or the iteration if timesteps
 /// are not counted.
 #[derive(Debug)]
 pub struct TensorBoardLogger {
@@ -145,10 +147,14 @@ impl Logger for TensorBoardLogger {
             let Some(tag) = tag(&key) else { continue };
             let mut shown = Message::default();
             shown.bytes(1, tag.as_bytes());
-            match (value.as_f64(), value.as_str()) {
-                (Some(number), _) => shown.fixed32(2, number as f32),
-                (None, Some(file)) if file.ends_with(".gif") => match self.animation(file) {
+            match value {
+                Value::Number(number) => shown.fixed32(2, number.as_f64().unwrap_or(f64::NAN) as f32),
+                Value::String(file) if file.ends_with(".gif") => match self.animation(file) {
                     Some(image) => shown.message(4, &image),
+                    None => continue,
+                },
+                Value::Array(list) => match histogram(list) {
+                    Some(histogram) => shown.message(5, &histogram),
                     None => continue,
                 },
                 _ => continue,
