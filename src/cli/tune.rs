@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::exit::usage;
 use super::lines::Lines;
-use super::loggers::LoggerArgs;
+use super::loggers::{self, LoggerArgs};
 use super::output::{print, print_json, program, quoted};
 use super::returns::Summary;
 use super::run_dir::SWEEP;
@@ -55,6 +55,8 @@ pub(super) struct TuneArgs {
     /// Maximum number of trials that run at the same time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<usize>,
+    #[command(flatten)]
+    loggers: LoggerArgs,
     #[command(flatten)]
     trust: TrustArgs,
     /// Print one JSON object per trial on standard output, and nothing else there
@@ -118,7 +120,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let settings: Config = serde_json::from_value(serde_json::to_value(&sweep)?)?;
     let named = trust::named(&settings);
     let flag = if named.is_empty() { "" } else { " --trust" };
-    let trainable = entry.as_trainable(env, base);
+    let trainable =
+        loggers::of_trials(entry.as_trainable(env, base), &args.loggers.loggers, &mut sweep.loggers)?;
     // In the process of a trial this call trains the trial and does not return.
     child_main(&[&trainable]);
     if args.sweep.is_none() {

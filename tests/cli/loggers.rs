@@ -43,6 +43,56 @@ fn a_resumed_run_goes_on_under_the_same_id_with_the_loggers_that_it_had() {
 }
 
 #[test]
+fn the_trials_of_a_sweep_are_an_experiment_of_mlflow_and_a_group_of_wandb_also_after_a_resume() {
+    let (home, out) = scratch();
+    let file = home.path().join("sweep.toml");
+    let sweep = "algorithm = \"PPO\"\nenv = \"CartPole-v1\"\nexecutor = \"processes\"\nnum_samples = 2\n\
+                 [stop]\ntraining_iteration = 2\n[space]\nnum_workers = 0\ntrain_batch_size = 64\n\
+                 sgd_minibatch_size = 32\nnum_sgd_iter = 1\nlr = { loguniform = [1e-4, 1e-2] }\n";
+    fs::write(&file, sweep).expect("a file");
+    let mut first =
+        command(["tune", text(&file), "--out", text(&out), "--logger", "mlflow,wandb", "--quiet"]);
+    run(first.env_remove("MLFLOW_TRACKING_URI").env_remove("WANDB_PROJECT")).ok();
+    let kept = fs::read_to_string(out.join("sweep.toml")).expect("the sweep's file");
+    assert!(kept.contains("loggers = [\"mlflow\", \"wandb\"]"), "{kept}");
+    let mut more = command(["tune", text(&file), "--resume", text(&out), "--num-samples", "3", "--quiet"]);
+    more.args(["--logger", "mlflow,wandb"]);
+    run(more.env_remove("MLFLOW_TRACKING_URI").env_remove("WANDB_PROJECT")).ok();
+
+    let experiments = folders(&out.join("mlruns"));
+    assert_eq!(experiments.len(), 1, "{experiments:?}");
+    let name = out.file_name().and_then(|name| name.to_str()).expect("a name");
+    let meta = fs::read_to_string(experiments[0].join("meta.yaml")).expect("the experiment's file");
+    assert!(meta.contains(&format!("name: \"{name}\"")), "{meta}");
+    let runs = folders(&experiments[0]);
+    assert_eq!(runs.len(), 3, "{runs:?}");
+    for run in runs {
+        let kl = fs::read_to_string(run.join("metrics/train/kl")).expect("a number of each result");
+        assert_eq!(kl.lines().count(), 2, "{kl}");
+    }
+    let trials = folders(&out).into_iter().filter(|dir| dir.join("wandb").is_dir());
+    let offline: Vec<PathBuf> = trials.flat_map(|dir| folders(&dir.join("wandb"))).collect();
+    assert_eq!(offline.len(), 3, "{offline:?}");
+    for run in offline {
+        let file = fs::read_dir(&run).unwrap().flatten().find(|entry| entry.path().is_file()).unwrap();
+        let content = fs::read(file.path()).unwrap();
+        // Field 6 of the record of the run: its group.
+        let group = [&[6 << 3 | 2, name.len() as u8], name.as_bytes()].concat();
+        assert!(content.windows(group.len()).any(|part| part == group), "{}", run.display());
+    }
+}
+
+#[test]
+fn a_sweep_file_with_an_unknown_logger_is_refused() {
+    let (home, out) = scratch();
+    let file = home.path().join("sweep.toml");
+    fs::write(&file, "algorithm = \"PPO\"\nenv = \"CartPole-v1\"\nloggers = [\"comet\"]\n").expect("a file");
+    pavlov(&["tune", text(&file), "--out", text(&out)])
+        .refused("`loggers` has \"comet\", but it takes mlflow and wandb");
+    assert!(!out.exists());
+}
+
+#[test]
 fn an_unknown_logger_and_a_store_that_is_no_directory_are_refused_before_a_run_begins() {
     let (_home, out) = scratch();
     pavlov(&["train", "PPO", "--env", "CartPole-v1", "--out", text(&out), "--logger", "comet"])

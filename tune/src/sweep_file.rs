@@ -85,6 +85,9 @@ pub struct SweepFile {
     pub checkpoint: CheckpointConfig,
     /// Settings for what happens when a trial fails.
     pub failure: FailureConfig,
+    /// Names of the programs for which the trials' results are also written. The caller of [`tuner`](SweepFile::tuner) gives
+    /// the trainable these loggers.
+    pub loggers: Vec<String>,
     /// Resources of one trial, e.g. `{ CPU = 2, GPU = 0.5 }`. Default: the resources that the trainable asks for.
     pub resources: Option<Bundle>,
     /// Total resources for all trials. Default: the cores and GPUs of this machine, or the resources of the Ray cluster.
@@ -125,6 +128,7 @@ impl Default for SweepFile {
             search: Config::new(),
             checkpoint: CheckpointConfig::default(),
             failure: FailureConfig::default(),
+            loggers: Vec::new(),
             resources: None,
             total_resources: None,
         }

@@ -17,7 +17,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Logger, flatten, tags::tag};
+use super::{Logger, flatten, folder_of, tags::tag};
 use crate::{Config, Error, Metrics, Result, TrialContext, files, read_file, replace_file};
 
 /// Name of the file in the run directory that holds the run's id, under which it is continued.
@@ -44,7 +44,8 @@ const FINISHED: u8 = 3;
 pub struct MlflowLogger {
     /// `None` stands for `mlruns` beside the run directory.
     store: Option<PathBuf>,
-    experiment: String,
+    /// `None` stands for the name of the sweep's directory.
+    experiment: Option<String>,
     run: Option<Run>,
 }
 
@@ -65,18 +66,24 @@ struct Run {
 impl MlflowLogger {
     /// Makes a logger for the store in the directory `store`. The run becomes part of the experiment of this name.
     pub fn new(store: impl Into<PathBuf>, experiment: impl Into<String>) -> Self {
-        MlflowLogger { store: Some(store.into()), experiment: experiment.into(), run: None }
+        MlflowLogger { store: Some(store.into()), experiment: Some(experiment.into()), run: None }
     }
 
     /// Makes a logger for the store `mlruns` beside the run directory, which the runs beside it share.
     pub fn beside_run(experiment: impl Into<String>) -> Self {
-        MlflowLogger { store: None, experiment: experiment.into(), run: None }
+        MlflowLogger { store: None, experiment: Some(experiment.into()), run: None }
+    }
+
+    /// Makes a logger for the trials of a sweep, which form an experiment that is named after the sweep's directory. Without a
+    /// `store` it is `mlruns` in that directory.
+    pub fn of_sweep(store: Option<PathBuf>) -> Self {
+        MlflowLogger { store, experiment: None, run: None }
     }
 
     /// Creates the experiment unless it is there, and returns its id. The id follows from the name, so that two processes
     /// agree on it.
-    fn experiment(&self, store: &Path) -> Result<String> {
-        let hash = Sha256::digest(self.experiment.as_bytes());
+    fn experiment(name: &str, store: &Path) -> Result<String> {
+        let hash = Sha256::digest(name.as_bytes());
         let bytes: [u8; 8] = std::array::from_fn(|i| hash[i]);
         // MLflow's own ids have 18 digits.
         let id =
@@ -92,7 +99,7 @@ impl MlflowLogger {
                 ("experiment_id", json!(id)),
                 ("last_update_time", json!(now)),
                 ("lifecycle_stage", json!("active")),
-                ("name", json!(self.experiment)),
+                ("name", json!(name)),
             ];
             write_yaml(&meta, &lines)?;
         }
@@ -105,7 +112,8 @@ impl Logger for MlflowLogger {
         let beside = || trial.logdir.parent().unwrap_or(&trial.logdir).join("mlruns");
         let store = self.store.clone().unwrap_or_else(beside);
         let store = std::path::absolute(&store).map_err(Error::io("find the absolute path of", &store))?;
-        let experiment_id = self.experiment(&store)?;
+        let sweep = || folder_of(trial.logdir.parent()).unwrap_or_else(|| "pavlov".into());
+        let experiment_id = Self::experiment(&self.experiment.clone().unwrap_or_else(sweep), &store)?;
         let kept = trial.logdir.join(ID);
         let id = match known_id(&kept) {
             Some(id) => id,
@@ -119,8 +127,7 @@ impl Logger for MlflowLogger {
         for inner in ["artifacts", "metrics", "params", "tags"] {
             make_dir(&dir.join(inner))?;
         }
-        let folder = trial.logdir.file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = folder.unwrap_or_else(|| trial.trial_id.clone());
+        let name = folder_of(Some(&trial.logdir)).unwrap_or_else(|| trial.trial_id.clone());
         let started = started(&dir.join("meta.yaml")).unwrap_or_else(now);
         let run = Run { dir, id, name, experiment_id, started, is_fresh: true, written: BTreeSet::new() };
         run.write_meta(RUNNING, None)?;

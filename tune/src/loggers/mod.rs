@@ -131,6 +131,11 @@ pub fn flatten(object: &Map<String, Value>) -> Vec<(String, &Value)> {
     flat
 }
 
+/// Name of the folder at the end of a path.
+fn folder_of(path: Option<&std::path::Path>) -> Option<String> {
+    Some(path?.file_name()?.to_string_lossy().into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

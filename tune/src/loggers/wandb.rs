@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Map, Value, json};
 
 use super::protobuf::{Message, Wire, field};
-use super::{Logger, flatten, tags::tag};
+use super::{Logger, flatten, folder_of, tags::tag};
 use crate::{Config, Error, Metrics, Result, TrialContext, files, node, read_file, replace_file};
 
 /// Name of the file in the run directory that holds the run's id, under which it is continued.
@@ -52,6 +52,8 @@ const HEADER: u32 = 21;
 #[derive(Debug)]
 pub struct WandbLogger {
     project: String,
+    /// Whether the runs of one directory form a group.
+    is_grouped: bool,
     run: Option<Run>,
 }
 
@@ -73,7 +75,13 @@ struct Run {
 impl WandbLogger {
     /// Makes a logger; the run becomes part of the project of this name.
     pub fn new(project: impl Into<String>) -> Self {
-        WandbLogger { project: project.into(), run: None }
+        WandbLogger { project: project.into(), is_grouped: false, run: None }
+    }
+
+    /// Makes the runs a group that is named after the directory around theirs: the trials of a sweep.
+    #[must_use]
+    pub fn grouped(self) -> Self {
+        WandbLogger { is_grouped: true, ..self }
     }
 }
 
@@ -93,7 +101,8 @@ impl Logger for WandbLogger {
         let file = files::append(&path)?;
         let mut run = Run { path, file, length: kept.length, num: kept.records, started, is_fresh: true };
         if kept.records == 0 {
-            run.begin(&id, &self.project, config, trial)?;
+            let group = self.is_grouped.then(|| folder_of(trial.logdir.parent())).flatten();
+            run.begin(&id, (&self.project, group.as_deref()), config, trial)?;
         }
         self.run = Some(run);
         Ok(())
@@ -152,7 +161,13 @@ impl Logger for WandbLogger {
 
 impl Run {
     /// Writes what stands before the first result.
-    fn begin(&mut self, id: &str, project: &str, config: &Config, trial: &TrialContext) -> Result<()> {
+    fn begin(
+        &mut self,
+        id: &str,
+        (project, group): (&str, Option<&str>),
+        config: &Config,
+        trial: &TrialContext,
+    ) -> Result<()> {
         self.append(&BEGIN)?;
         let mut version = Message::default();
         version.bytes(1, format!("pavlov {}", env!("CARGO_PKG_VERSION")).as_bytes());
@@ -165,11 +180,14 @@ impl Run {
         let mut start = Message::default();
         start.varint(1, self.started / 1000);
         start.varint(2, self.started % 1000 * 1_000_000);
-        let name = trial.logdir.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = folder_of(Some(&trial.logdir));
         let mut run = Message::default();
         run.bytes(1, id.as_bytes());
         run.bytes(3, project.as_bytes());
         run.message(4, &settings);
+        if let Some(group) = group {
+            run.bytes(6, group.as_bytes());
+        }
         run.bytes(8, name.as_deref().unwrap_or(&trial.trial_id).as_bytes());
         run.bytes(13, node::hostname().as_bytes());
         run.message(17, &start);
