@@ -1,8 +1,10 @@
 """Opens pages of `pavlov report` in Qt's browser and uses them as a reader does; needs `pip install PyQt6-WebEngine`.
 
     report_in_browser.py PAGE.html [PICTURE.png [WIDTH [light|dark]]]
+    report_in_browser.py ADDRESS TEXT
 
-Prints one JSON object: messages of the console, requests that left the page, and what was seen. Runs without a screen.
+Prints one JSON object: messages of the console, requests that left the page, and what was seen. Runs without a screen. With an
+address it prints `loaded` when the page is there, and then waits until the page has loaded itself again and shows the text.
 """
 
 import json
@@ -121,9 +123,22 @@ def main():
 
     loaded = []
     view.loadFinished.connect(lambda ok: loaded.append(ok))
-    view.load(QUrl.fromLocalFile(os.path.abspath(page_path)))
+    served = page_path.startswith("http://")
+    view.load(QUrl(page_path) if served else QUrl.fromLocalFile(os.path.abspath(page_path)))
     while not loaded:
         app.processEvents()
+    if served:
+        print("loaded", flush=True)
+        shown = False
+        for _ in range(240):
+            wait(lambda done: QTimer.singleShot(250, done))
+            text = wait(lambda done: page.runJavaScript("document.body.innerText", done)) or ""
+            shown = sys.argv[2] in text
+            if shown:
+                break
+        print(json.dumps({"loads": len(loaded), "shown": shown, "console": messages}))
+        view.close()
+        return
     wait(lambda done: QTimer.singleShot(500, done))
     seen = wait(lambda done: page.runJavaScript(USE, done))
     if picture:

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -122,6 +122,32 @@ fn the_page_is_the_same_until_a_result_is_added() {
     assert!(line.starts_with("the page stays as it is: "), "{line}");
     signal(&server.child, "TERM");
     assert!(server.child.wait().expect("a child").success());
+}
+
+#[test]
+#[ignore = "needs a browser: PAVLOV_TEST_BROWSER_PYTHON names a Python with PyQt6-WebEngine"]
+fn a_page_loads_itself_again_in_a_browser_when_a_result_is_added() {
+    let python = std::env::var_os("PAVLOV_TEST_BROWSER_PYTHON").expect("a Python with PyQt6-WebEngine");
+    let (_home, out) = written();
+    let server = Running::of(&out);
+    let mut browser = Command::new(python)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/report_in_browser.py"))
+        .args([&format!("http://{}/", server.addr), "after 200 steps"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python");
+    let mut said = BufReader::new(browser.stdout.take().expect("piped"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("a line");
+    assert_eq!(line, "loaded\n");
+    add(&out, 2);
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).expect("an object");
+    assert!(browser.wait().expect("a child").success());
+    let seen: serde_json::Value = serde_json::from_str(&rest).expect("JSON");
+    assert_eq!(seen, json!({"loads": 2, "shown": true, "console": []}));
+    signal(&server.child, "TERM");
+    finish(server.child).ok();
 }
 
 #[test]

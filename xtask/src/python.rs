@@ -18,6 +18,8 @@ pub(crate) struct Pythons {
     pub(crate) ray: Making,
     /// What builds the Python package and what its tests compare with.
     pub(crate) wheel: Making,
+    /// Qt's browser.
+    pub(crate) browser: Making,
 }
 
 impl Pythons {
@@ -25,6 +27,7 @@ impl Pythons {
     pub(crate) fn start(root: &Path, with_ray: bool) -> Self {
         Self {
             wheel: Making::start(root, wheel_python),
+            browser: Making::start(root, browser_python),
             test: Making::start(root, test_python),
             ray: if with_ray { Making::start(root, ray_python) } else { Making(None) },
         }
@@ -73,6 +76,11 @@ fn ray_python(root: &Path) -> Result<PathBuf> {
         return Ok(python.into());
     }
     python_with(&root.join(".ci/ray-requirements.txt"), &steps::built("ray-venv", "")?, venv)
+}
+
+/// The Python of `target/browser-venv`, made as `.ci/browser-requirements.txt` says.
+fn browser_python(root: &Path) -> Result<PathBuf> {
+    python_with(&root.join(".ci/browser-requirements.txt"), &steps::built("browser-venv", "")?, venv)
 }
 
 /// Returns the command that makes an empty virtual environment of Python in `directory`.

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::bench::stems;
 use crate::demo;
 use crate::outside::{COMMAND, outside};
-use crate::python::Pythons;
+use crate::python::{Making, Pythons};
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command};
 use crate::vector_code::no_masked_stores;
@@ -68,6 +68,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
         }
         Ok(())
     })?;
+    steps.step("pages in a browser", || pages_in_browser(root, pythons.browser))?;
     if with_ray {
         let python = steps.step("Python with Ray", || pythons.ray.made())?;
         // A cluster takes seconds of the whole machine.
@@ -126,6 +127,29 @@ fn format(root: &Path) -> Result<()> {
         steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
     }
     Ok(())
+}
+
+/// Opens pages of reports in Qt's browser. A machine without the libraries that Qt needs leaves it out.
+fn pages_in_browser(root: &Path, python: Making) -> Result<()> {
+    let starts = |python: &PathBuf| {
+        let mut probe = Command::new(python);
+        probe.args([
+            "-c",
+            "from PyQt6.QtWidgets import QApplication; import PyQt6.QtWebEngineWidgets; QApplication([])",
+        ]);
+        steps::output_of(probe.env("QT_QPA_PLATFORM", "offscreen")).map(drop)
+    };
+    let ready = python.made().and_then(|python| starts(&python).map(|()| python));
+    let python = match ready {
+        Ok(python) => python,
+        Err(error) => {
+            println!("== LEFT OUT: pages in a browser, since Qt's does not start here: {error}");
+            return Ok(());
+        }
+    };
+    let mut test = Command::new(test_program(root, "", "tests")?);
+    test.args(["--ignored", "in_a_browser"]).env("PAVLOV_TEST_BROWSER_PYTHON", python);
+    steps::run(test.current_dir(root))
 }
 
 /// Runs every example to its end, two at a time: most of them use one core.
