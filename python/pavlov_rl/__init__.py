@@ -17,6 +17,7 @@ Importing this module registers every native environment with Gymnasium under it
 """
 
 from ._native import __version__
+from .acting import LoadedPolicy, load_policy
 from .algorithms import A2C, DDPG, DQN, IMPALA, PPO, SAC, TD3, TQC, MaskablePPO, RecurrentPPO, load
 from .envs import Env, VectorEnv, ids, multi_agent_ids, parallel_env, register_envs
 from .errors import (
@@ -49,6 +50,7 @@ __all__ = [
     "ForkError",
     "IMPALA",
     "InternalError",
+    "LoadedPolicy",
     "MaskablePPO",
     "NeedsTorchError",
     "NotFoundError",
@@ -66,6 +68,7 @@ __all__ = [
     "__version__",
     "ids",
     "load",
+    "load_policy",
     "multi_agent_ids",
     "parallel_env",
 ]

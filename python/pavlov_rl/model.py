@@ -16,7 +16,7 @@ from .common.vec_env import VecEnvWrapper, VecNormalize
 from .errors import BusyError, ConfigError
 from .learning import Learning
 from .schedules import is_schedule
-from .spaces import Space, encode, row_dtype, width, write_row
+from .spaces import Space, encode, rows_of
 from .training_env import TrainingEnv, resolve
 from .translate import Settings, convolutions, merge, refuse_unknown, refuse_without_effect
 
@@ -231,7 +231,7 @@ class BaseAlgorithm:
         `state` is None unless the policy is recurrent: then None begins an episode in every copy, and `episode_start` says
         in which copies one begins.
         """
-        rows, is_many = self._rows(observation)
+        rows, is_many = rows_of(self.observation_space, observation)
         copies = len(rows)
         starts: list[bool] | None = None
         if self._remembers():
@@ -253,27 +253,6 @@ class BaseAlgorithm:
     def _remembers(self) -> bool:
         model = self.own_settings.get("model", {})
         return self.is_recurrent or "Lstm" in self.policy_name or bool(model.get("use_lstm") or model.get("use_gru"))
-
-    def _rows(self, observation: Any) -> tuple[np.ndarray[Any, Any], bool]:
-        """Observations as rows, and whether they are several."""
-        space = self.observation_space
-        if isinstance(space, spaces.Dict):
-            name, part = next(iter(space.items()))
-            is_many = np.asarray(observation[name]).ndim > len(part.shape or ())
-            copies = len(observation[name]) if is_many else 1
-            each = [{key: observation[key][copy] for key in space} for copy in range(copies)] if is_many else [observation]
-        elif isinstance(observation, dict):
-            raise ValueError(f"the observation is a dictionary, but it must be in {space}")
-        else:
-            array = np.asarray(observation)
-            is_many = array.ndim > len(space.shape or ())
-            if array.shape[is_many:] != (space.shape or ()):
-                raise ValueError(f"the observation has shape {array.shape}, but it must be {space.shape}, or have one axis more")
-            each = list(array) if is_many else [array]
-        rows = np.empty((len(each), width(space)), row_dtype(space))
-        for row, one in zip(rows, each):
-            write_row(space, one, row)
-        return rows, is_many
 
     # Parameters.
 

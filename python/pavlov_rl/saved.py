@@ -168,7 +168,8 @@ def about_of(path: Any) -> dict[str, Any]:
             about: dict[str, Any] = json.loads(archive.read(ABOUT))
             return about
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise CheckpointError(f"{name} is no model that pavlov_rl saved: {error}") from error
+        way = f"; if it is a packed model, which only acts, use load_policy({text!r})"
+        raise CheckpointError(f"{name} is no model that pavlov_rl saved: {error}{way}") from error
 
 
 def from_bytes(

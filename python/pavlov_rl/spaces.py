@@ -200,3 +200,24 @@ def member(space: Space, row: Array) -> Any:
             at += width(part)
         return found
     return one(space, row)
+
+
+def rows_of(space: Space, observation: Any) -> tuple[Array, bool]:
+    """Observations as rows, and whether they are several."""
+    if isinstance(space, spaces.Dict):
+        name, part = next(iter(space.items()))
+        is_many = np.asarray(observation[name]).ndim > len(part.shape or ())
+        copies = len(observation[name]) if is_many else 1
+        each = [{key: observation[key][copy] for key in space} for copy in range(copies)] if is_many else [observation]
+    elif isinstance(observation, dict):
+        raise ValueError(f"the observation is a dictionary, but it must be in {space}")
+    else:
+        array = np.asarray(observation)
+        is_many = array.ndim > len(space.shape or ())
+        if array.shape[is_many:] != (space.shape or ()):
+            raise ValueError(f"the observation has shape {array.shape}, but it must be {space.shape}, or have one axis more")
+        each = list(array) if is_many else [array]
+    rows = np.empty((len(each), width(space)), row_dtype(space))
+    for row, member in zip(rows, each):
+        write_row(space, member, row)
+    return rows, is_many

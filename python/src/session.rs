@@ -88,24 +88,32 @@ pub(crate) fn actions_array(py: Python<'_>, actions: Vec<Action>) -> PyResult<Bo
     Ok(PyArray1::from_vec(py, integers).reshape([copies, width])?.into_any())
 }
 
-/// The policy of a checkpoint, which acts without an environment.
+/// A saved policy, which acts without an environment.
 #[pyclass(frozen, module = "pavlov_rl._native")]
 pub(crate) struct NativePolicy {
     session: std::sync::Mutex<Session>,
     copies: usize,
+    /// The spaces as JSON.
     #[pyo3(get)]
     observation_space: String,
+    #[pyo3(get)]
+    action_space: String,
+    /// Whether the policy remembers from one call to the next.
+    #[pyo3(get)]
+    is_recurrent: bool,
 }
 
 #[pymethods]
 impl NativePolicy {
-    /// Loads the policy of a checkpoint, or of the newest checkpoint of a run directory.
+    /// Loads the policy of a packed model, of a checkpoint, or of the newest checkpoint of a run directory.
     #[new]
     fn new(py: Python<'_>, path: std::path::PathBuf, copies: usize) -> PyResult<Self> {
         let loaded = py.detach(|| guarded(|| Ok(pavlov::load_policy(path, None, copies)?)));
-        let session = loaded.map_err(|fault| raised(py, fault))?;
+        let mut session = loaded.map_err(|fault| raised(py, fault))?;
         let observation_space = crate::vector::json(py, session.observation_space())?;
-        Ok(Self { session: session.into(), copies, observation_space })
+        let action_space = crate::vector::json(py, session.action_space())?;
+        let is_recurrent = session.is_recurrent().map_err(|error| raised(py, error))?;
+        Ok(Self { session: session.into(), copies, observation_space, action_space, is_recurrent })
     }
 
     /// Chooses an action for each row of `obs`.

@@ -81,6 +81,19 @@ impl Session {
         &self.desk.space
     }
 
+    /// The environment's action space.
+    pub fn action_space(&self) -> &Space {
+        self.desk.pilot.action_space()
+    }
+
+    /// Whether the policy keeps a recurrent state from one call to the next.
+    ///
+    /// # Errors
+    /// Never fails today.
+    pub fn is_recurrent(&mut self) -> Result<bool> {
+        Ok(self.policies.get_mut(&self.id)?.memory_width() > 0)
+    }
+
     /// Returns one action per copy; `obs` has one raw observation per copy, in the order of the copies. Observations
     /// are preprocessed and filtered as in training. Without `explore` the best known actions are chosen.
     ///
