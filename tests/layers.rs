@@ -200,7 +200,6 @@ const NAME_LIBTORCH: [&str; 13] = [
     "trainer/src/base/libtorch.rs",
     "trainer/src/base/torch.rs",
     "trainer/src/base/unread.rs",
-    "trainer/src/export/torchscript.rs",
     "trainer/src/learn/export.rs",
     "trainer/src/learn/loss/on_libtorch.rs",
     "trainer/src/learn/params/device.rs",
@@ -226,6 +225,7 @@ fn libtorch_is_named_only_where_a_build_without_it_does_not_look() {
         let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         let may = NAME_LIBTORCH.contains(&name.as_str())
             || name.starts_with("trainer/src/learn/engines/torch/")
+            || name.starts_with("trainer/src/export/torchscript/")
             || name.starts_with("src/torch_train/");
         // A method of a trait that is there only with the feature says its types in full.
         let code = code(&text).replace("tch::Tensor", "");

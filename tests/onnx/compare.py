@@ -62,10 +62,18 @@ def onnx_runtime(path, description):
 
 
 def torchscript(path, description):
-    """The same of a file of TorchScript, which takes its arguments in the order of the description."""
+    """The same of a file of TorchScript, which takes its arguments in the order of the description and gives one tensor."""
     module = torch.jit.load(str(path))
-    names = [port["name"] for port in description["inputs"]]
-    return lambda values: [out.numpy() for out in module(*(torch.from_numpy(values[name]) for name in names))]
+
+    def run(values):
+        rows = module(*(torch.from_numpy(values[port["name"]]) for port in description["inputs"])).numpy()
+        parts = []
+        for port in description["outputs"]:
+            own = rows[:, slice(*port["columns"])]
+            parts.append(own.reshape([len(rows), *port["shape"][1:]]).astype(port["dtype"]))
+        return parts
+
+    return run
 
 
 home = pathlib.Path(sys.argv[1])

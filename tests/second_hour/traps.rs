@@ -155,7 +155,12 @@ fn an_export_is_named_by_its_format_and_says_what_it_takes_and_gives() {
     run(&mut taxi).ok();
     let said = pavlov(&["export", text(&masked), "--out", text(&place("taxi.pt"))]).ok().stdout;
     assert!(said.contains("`mask` bool [batch, 6]: which actions are legal"), "{said}");
-    assert!(said.contains("gives:     `action` int64 [batch]"), "{said}");
+    assert!(
+        said.contains(
+            "gives:     float32 [batch, 7]: `action` (column 0): actions as the environment takes them"
+        ),
+        "{said}"
+    );
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Session {
     ///
     /// **TorchScript** (`.pt`): a function from raw observations `[rows, ...]` to the outputs of the policy, or to actions,
     /// scaled to the bounds, if the policy has [`Policy::best_actions`](crate::policy::Policy::best_actions). A policy with
-    /// masks or recurrent layers takes the inputs of ONNX as arguments and gives its outputs as a tuple, in the same order.
+    /// masks or recurrent layers takes the inputs of ONNX as arguments and gives its outputs side by side as columns.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the end of the name says no format, [`Error::NeedsTorch`] for TorchScript in a build

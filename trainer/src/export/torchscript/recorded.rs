@@ -1,4 +1,5 @@
-//! A policy's recorded model, traced by libtorch: the inputs and outputs of ONNX, in the same order.
+//! A policy's recorded model, traced by libtorch: the inputs of ONNX, and its outputs side by side, since a traced function
+//! returns one tensor.
 
 use crate::base::Result;
 use crate::export::onnx::compare::compare;
@@ -12,8 +13,10 @@ use crate::policy::Policy;
 use crate::sample::Inference;
 use ndarray::{ArrayD, IxDyn};
 use pavlov_tune as tune;
+use serde_json::json;
+use std::ops::Range;
 use std::path::Path;
-use tch::{CModule, Device, IValue, Kind, Tensor};
+use tch::{CModule, Device, Kind, Tensor};
 
 /// Writes the file and its description, after a comparison with the policy.
 pub(super) fn export(
@@ -33,9 +36,34 @@ pub(super) fn export(
         compare(&model, desk, policy, sample, &|inputs| answer(&module, &model, &inputs))
     })?;
     let bytes = std::fs::metadata(file).map_err(tune::Error::io("read", file))?.len() as usize;
-    let described = format!("{:#}\n", description(&model, file, bytes, "torchscript"));
-    write_description(file, &described)?;
-    Ok(signature(&model))
+    let mut described = description(&model, file, bytes, "torchscript");
+    let columns = columns(&model);
+    for (output, own) in columns.iter().enumerate() {
+        described["outputs"][output]["columns"] = json!([own.start, own.end]);
+    }
+    write_description(file, &format!("{described:#}\n"))?;
+    let width = columns.last().map_or(0, |last| last.end);
+    let output = |(port, own): (&Port, &Range<usize>)| {
+        let place = match own.len() {
+            1 => format!("column {}", own.start),
+            _ => format!("columns {} to {}", own.start, own.end - 1),
+        };
+        format!("`{}` ({place}): {}", port.name, port.meaning)
+    };
+    let outputs: Vec<String> = model.outputs.iter().zip(&columns).map(output).collect();
+    let gives = format!("float32 [batch, {width}]: {}", outputs.join("; "));
+    Ok(Signature { gives, ..signature(&model) })
+}
+
+/// The columns of each output.
+fn columns(model: &Model) -> Vec<Range<usize>> {
+    let mut columns = Vec::new();
+    let mut next = 0;
+    for port in &model.outputs {
+        columns.push(next..next + port.width());
+        next += port.width();
+    }
+    columns
 }
 
 /// Traces the model on two rows.
@@ -45,32 +73,37 @@ fn trace(model: &Model) -> Result<CModule> {
     let examples: Vec<Tensor> = model.inputs.iter().map(example).collect();
     let mut failed = None;
     let mut forward = |inputs: &[Tensor]| {
-        run(model, &constants, inputs).unwrap_or_else(|error| {
+        let outputs = run(model, &constants, inputs).unwrap_or_else(|error| {
             failed = Some(error);
             vec![inputs[0].shallow_clone()]
-        })
+        });
+        let side_by_side: Vec<Tensor> = outputs
+            .iter()
+            .zip(&model.outputs)
+            .map(|(output, port)| output.reshape([-1, port.width() as i64]).to_kind(Kind::Float))
+            .collect();
+        vec![Tensor::cat(&side_by_side, 1)]
     };
     let module = CModule::create_by_tracing("Policy", "forward", &examples, &mut forward)?;
     failed.map_or(Ok(module), Err)
 }
 
-/// The module's outputs by name; `None` if it fails or has other outputs.
+/// The module's outputs by name; `None` if it fails.
 fn answer(module: &CModule, model: &Model, inputs: &Values) -> Option<Values> {
     let tensor = |port: &Port| {
         let numbers: Vec<f64> = inputs.get(&port.name)?.iter().copied().collect();
         let rows = numbers.len() / port.width().max(1);
-        Some(IValue::Tensor(Tensor::from_slice(&numbers).reshape(sizes(port, rows)).to_kind(kind(port.kind))))
+        Some(Tensor::from_slice(&numbers).reshape(sizes(port, rows)).to_kind(kind(port.kind)))
     };
-    let inputs: Vec<IValue> = model.inputs.iter().map(tensor).collect::<Option<_>>()?;
-    let IValue::Tuple(outputs) = module.forward_is(&inputs).ok()? else { return None };
-    let array = |(port, output): (&Port, &IValue)| {
-        let IValue::Tensor(output) = output else { return None };
-        let shape: Vec<usize> = output.size().iter().map(|&n| n as usize).collect();
-        let numbers = Vec::<f64>::try_from(output.to_kind(Kind::Double).flatten(0, -1)).ok()?;
+    let inputs: Vec<Tensor> = model.inputs.iter().map(tensor).collect::<Option<_>>()?;
+    let rows = module.forward_ts(&inputs).ok()?.to_kind(Kind::Double);
+    let array = |(port, columns): (&Port, Range<usize>)| {
+        let own = rows.narrow(1, columns.start as i64, columns.len() as i64);
+        let numbers = Vec::<f64>::try_from(own.flatten(0, -1)).ok()?;
+        let shape: Vec<usize> = sizes(port, rows.size()[0] as usize).iter().map(|&n| n as usize).collect();
         Some((port.name.clone(), ArrayD::from_shape_vec(IxDyn(&shape), numbers).ok()?))
     };
-    (outputs.len() == model.outputs.len()).then_some(())?;
-    model.outputs.iter().zip(&outputs).map(array).collect()
+    model.outputs.iter().zip(columns(model)).map(array).collect()
 }
 
 /// Shape of `rows` rows of an input.
