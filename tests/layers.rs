@@ -194,7 +194,7 @@ fn no_crate_depends_on_one_above_it() {
 
 /// The files that may name libtorch, besides those in `trainer/src/learn/engines/torch` and `src/torch_train`: a build
 /// without the feature `torch` compiles none of them, or only their names.
-const NAME_LIBTORCH: [&str; 13] = [
+const NAME_LIBTORCH: [&str; 12] = [
     "src/cli/doctor/torch.rs",
     "src/lib.rs",
     "trainer/src/base/libtorch.rs",

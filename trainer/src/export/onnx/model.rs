@@ -98,7 +98,7 @@ pub(in crate::export) struct Port {
     pub(in crate::export) kind: ElemType,
     pub(in crate::export) shape: Vec<usize>,
     /// What the values are, for the description beside the file.
-    pub(super) meaning: String,
+    pub(in crate::export) meaning: String,
 }
 
 impl Port {
