@@ -32,6 +32,28 @@ pub(super) fn range<'a>(values: impl IntoIterator<Item = &'a f64>) -> Option<(f6
     })
 }
 
+/// Whether the numbers of the range differ too little to be drawn apart.
+fn is_constant((low, high): (f64, f64)) -> bool {
+    high / 2.0 - low / 2.0 < f64::MIN_POSITIVE
+}
+
+/// The range with `share` of its length more at both ends. A single number gets a twentieth of itself, and 0 gets 0.05, so that it
+/// lies in the middle. The ends are finite.
+pub(super) fn widened((low, high): (f64, f64), share: f64) -> (f64, f64) {
+    let more = match is_constant((low, high)) {
+        true if low.abs() < f64::MIN_POSITIVE / f64::EPSILON => 0.05,
+        true => 0.05 * low.abs(),
+        // The length itself may be too large for a number.
+        false => 2.0 * share * (high / 2.0 - low / 2.0),
+    };
+    ((low - more).max(f64::MIN), (high + more).min(f64::MAX))
+}
+
+/// Where `at` lies in the range: 0 at its lower end, 1 at its upper end. Halves, because the length itself may be too large for a number.
+fn share_of(at: f64, (low, high): (f64, f64)) -> f64 {
+    (at / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)
+}
+
 /// Reduces a line to at most about `most` points: of each piece it keeps the smallest and the largest, so that no spike is
 /// lost, and a gap stays a gap.
 pub(super) fn thinned(xs: &[f64], ys: &[f64], most: usize) -> Vec<(f64, f64)> {
@@ -112,12 +134,8 @@ struct End {
 impl Plot {
     /// Begins a plot over these ranges.
     pub(super) fn new(frame: Frame, x: (f64, f64), y: (f64, f64), x_name: &str, y_name: &str) -> Plot {
-        let widened = |(low, high): (f64, f64), share: f64| {
-            let span = if high > low { high - low } else { low.abs().max(1.0) * 0.1 };
-            (low - share * span, high + share * span)
-        };
-        let x = if x.1 > x.0 { x } else { widened(x, 0.5) };
-        let y = if y.1 > y.0 { widened(y, 0.04) } else { widened(y, 0.5) };
+        let x = if is_constant(x) { widened(x, 0.0) } else { x };
+        let y = widened(y, 0.04);
         Plot {
             frame,
             x,
@@ -131,12 +149,12 @@ impl Plot {
 
     fn px(&self, x: f64) -> f64 {
         let Frame { left, right, width, .. } = self.frame;
-        left + (x - self.x.0) / (self.x.1 - self.x.0) * (width - left - right)
+        left + share_of(x, self.x) * (width - left - right)
     }
 
     fn py(&self, y: f64) -> f64 {
         let Frame { top, bottom, height, .. } = self.frame;
-        height - bottom - (y - self.y.0) / (self.y.1 - self.y.0) * (height - top - bottom)
+        height - bottom - share_of(y, self.y) * (height - top - bottom)
     }
 
     fn path(&self, points: &[(f64, f64)]) -> String {
@@ -316,6 +334,21 @@ mod tests {
         assert_eq!(ticks(-0.03, 0.01, 2), [-0.02, 0.0]);
         assert_eq!(ticks(3.0, 3.0, 5).len(), 6);
         assert!(ticks(f64::NAN, 1.0, 5).is_empty());
+    }
+
+    #[test]
+    fn a_single_number_of_any_size_lies_in_the_middle_of_its_range_and_every_end_is_finite() {
+        for number in [0.0, 5e-324, 1e-300, 3e-7, -2e-5, 1.0, -40.0, 1e300, f64::MAX] {
+            let (low, high) = widened((number, number), 0.04);
+            assert!(low.is_finite() && high.is_finite() && high > low, "{number}: {low} to {high}");
+            let share = share_of(number, (low, high));
+            assert!((share - 0.5).abs() < 1e-9 || number == f64::MAX, "{number}: {share}");
+            // Not a thousand times as wide as the number itself, but for 0.
+            assert!(number.abs() < 1e-200 || high - low <= 0.11 * number.abs(), "{number}: {low} to {high}");
+        }
+        assert_eq!(widened((0.0, 100.0), 0.04), (-4.0, 104.0));
+        let all = widened((f64::MIN, f64::MAX), 0.04);
+        assert_eq!([f64::MIN, 0.0, f64::MAX].map(|x| share_of(x, all)), [0.0, 0.5, 1.0]);
     }
 
     #[test]

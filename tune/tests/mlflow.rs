@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Barrier;
 
 use pavlov_tune::TrialContext;
 use pavlov_tune::loggers::{Logger, MlflowLogger};
@@ -76,6 +77,31 @@ fn meta(home: &Path) -> BTreeMap<String, Value> {
         (key.to_owned(), serde_json::from_str(value).unwrap())
     };
     text.lines().map(pair).collect()
+}
+
+#[test]
+fn runs_that_begin_at_the_same_moment_share_an_experiment() {
+    for _ in 0..20 {
+        let home = tempfile::tempdir().unwrap();
+        let ready = Barrier::new(8);
+        let begin = &|i: usize| {
+            let logdir = home.path().join(format!("run {i}"));
+            fs::create_dir_all(&logdir).unwrap();
+            let trial = TrialContext { logdir, ..trial(home.path()) };
+            ready.wait();
+            MlflowLogger::beside_run("pole").setup(json!({"lr": 0.001}).as_object().unwrap(), &trial)
+        };
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..8).map(|i| scope.spawn(move || begin(i))).collect();
+            runs.into_iter().for_each(|run| run.join().unwrap().unwrap());
+        });
+        let experiments: Vec<PathBuf> =
+            fs::read_dir(home.path().join("mlruns")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(experiments.len(), 1, "{experiments:?}");
+        let files = fs::read_dir(&experiments[0]).unwrap().map(|entry| entry.unwrap().path());
+        let files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
+        assert_eq!(files, [experiments[0].join("meta.yaml")]);
+    }
 }
 
 #[test]

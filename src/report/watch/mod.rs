@@ -1,5 +1,7 @@
 //! What `pavlov watch` shows of a run or a sweep. It reads files and nothing else.
 
+#[cfg(test)]
+mod damaged;
 mod held;
 mod parts;
 mod run;

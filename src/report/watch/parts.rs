@@ -7,7 +7,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::Line;
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Paragraph};
 
-use super::super::plot::{range, thinned};
+use super::super::plot::{range, thinned, widened};
 use super::super::text::{count, short};
 
 /// A line or dots of a chart.
@@ -29,8 +29,7 @@ pub(super) fn chart(frame: &mut Frame<'_>, area: Rect, title: Line<'_>, x_name: 
         return;
     };
     let x = if x.1 > x.0 { (x.0.min(0.0).max(x.0 - x.1), x.1) } else { (x.0 - 1.0, x.1 + 1.0) };
-    let margin = if y.1 > y.0 { 0.05 * (y.1 - y.0) } else { y.0.abs().max(1.0) * 0.1 };
-    let y = (y.0 - margin, y.1 + margin);
+    let y = widened(y, 0.05);
     // A column of the terminal has two columns of braille dots.
     let most = usize::from(below.width).max(10) * 4;
     let drawn: Vec<Drawn> = curves.iter().flat_map(|curve| pieces(curve, most)).collect();

@@ -91,7 +91,7 @@ impl LiveRun {
 
         let columns = if area.width >= WIDE { 2 } else { 1 };
         let statistics = self.statistics();
-        let wanted = statistics.len().div_ceil(columns) as u16;
+        let wanted = u16::try_from(statistics.len().div_ceil(columns)).unwrap_or(u16::MAX);
         let chart_rows = area.height.saturating_sub(wanted).max(area.height / 2).max(area.height.min(8));
         let [area, below] = rows(area, chart_rows);
         self.curve(frame, area);

@@ -66,7 +66,7 @@ impl LiveSweep {
         frame.render_widget(Paragraph::new(foot).fg(Color::DarkGray), below);
 
         let order = self.order();
-        let wanted = order.len() as u16 + 1;
+        let wanted = u16::try_from(order.len() + 1).unwrap_or(u16::MAX);
         let chart_rows = area.height.saturating_sub(wanted).max(area.height / 2).max(area.height.min(6));
         let [area, below] = rows(area, chart_rows);
         self.curves(frame, area, &order);

@@ -13,7 +13,7 @@ use super::super::tests::{result, write};
 use super::{Move, Watched};
 
 /// The screen as lines of text.
-fn drawn(watched: &mut Watched, width: u16, height: u16) -> Vec<String> {
+pub(super) fn drawn(watched: &mut Watched, width: u16, height: u16) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| watched.draw(frame, "q leaves")).unwrap();
     let buffer = terminal.backend().buffer();

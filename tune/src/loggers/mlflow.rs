@@ -101,7 +101,10 @@ impl MlflowLogger {
                 ("lifecycle_stage", json!("active")),
                 ("name", json!(name)),
             ];
-            write_yaml(&meta, &lines)?;
+            // Several processes may begin the experiment at once, so each writes a file of its own and gives it the name.
+            let own = dir.join(format!("meta.{:016x}.yaml", rand::random::<u64>()));
+            write_yaml(&own, &lines)?;
+            fs::rename(&own, &meta).map_err(Error::io("write", &meta))?;
         }
         Ok(id)
     }
