@@ -49,9 +49,11 @@ pub(super) fn widened((low, high): (f64, f64), share: f64) -> (f64, f64) {
     ((low - more).max(f64::MIN), (high + more).min(f64::MAX))
 }
 
-/// Where `at` lies in the range: 0 at its lower end, 1 at its upper end. Halves, because the length itself may be too large for a number.
-fn share_of(at: f64, (low, high): (f64, f64)) -> f64 {
-    (at / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)
+/// Where `at` lies in the range: 0 at its lower end, 1 at its upper end, and 0.5 in a range without length. Halves, because
+/// the length itself may be too large for a number.
+pub(super) fn share_of(at: f64, (low, high): (f64, f64)) -> f64 {
+    let share = (at / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+    if share.is_finite() { share } else { 0.5 }
 }
 
 /// Reduces a line to at most about `most` points: of each piece it keeps the smallest and the largest, so that no spike is

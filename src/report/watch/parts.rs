@@ -7,7 +7,7 @@ use ratatui::symbols::Marker;
 use ratatui::text::Line;
 use ratatui::widgets::{Axis, Chart, Dataset, GraphType, Paragraph};
 
-use super::super::plot::{range, thinned, widened};
+use super::super::plot::{range, share_of, thinned, widened};
 use super::super::text::{count, short};
 
 /// A line or dots of a chart.
@@ -28,11 +28,15 @@ pub(super) fn chart(frame: &mut Frame<'_>, area: Rect, title: Line<'_>, x_name: 
         frame.render_widget(Paragraph::new("no number yet"), below);
         return;
     };
-    let x = if x.1 > x.0 { (x.0.min(0.0).max(x.0 - x.1), x.1) } else { (x.0 - 1.0, x.1 + 1.0) };
+    let x = if x.1 > x.0 { (x.0.min(0.0).max(x.0 - x.1), x.1) } else { widened(x, 0.0) };
     let y = widened(y, 0.05);
     // A column of the terminal has two columns of braille dots.
     let most = usize::from(below.width).max(10) * 4;
-    let drawn: Vec<Drawn> = curves.iter().flat_map(|curve| pieces(curve, most)).collect();
+    let mut drawn: Vec<Drawn> = curves.iter().flat_map(|curve| pieces(curve, most)).collect();
+    // Shares of the ranges: with coordinates near 1e308 the chart would compute without end.
+    for (px, py) in drawn.iter_mut().flat_map(|piece| &mut piece.points) {
+        (*px, *py) = (share_of(*px, x), share_of(*py, y));
+    }
     let sets = drawn.iter().map(|Drawn { points, colour, is_dots }| {
         let (marker, kind) = match is_dots {
             true => (Marker::Dot, GraphType::Scatter),
@@ -42,10 +46,10 @@ pub(super) fn chart(frame: &mut Frame<'_>, area: Rect, title: Line<'_>, x_name: 
     });
     let grey = Style::new().fg(Color::DarkGray);
     let (left, right) = (short(x.0.max(0.0)), format!("{} {x_name}", short(x.1)));
-    let x_axis = Axis::default().bounds([x.0, x.1]).labels([left, right]).style(grey);
+    let x_axis = Axis::default().bounds([0.0, 1.0]).labels([left, right]).style(grey);
     let middle = f64::midpoint(y.0, y.1);
     let y_axis = Axis::default()
-        .bounds([y.0, y.1])
+        .bounds([0.0, 1.0])
         .labels([y.0, middle, y.1].map(|y| format!("{:>7}", short(y))))
         .style(grey);
     frame
