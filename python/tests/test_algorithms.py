@@ -224,6 +224,8 @@ def test_the_command_is_in_the_package():
 
 
 def test_ctrl_c_ends_learn_and_the_model_counts_on_and_is_saved(tmp_path):
+    # A shell that starts the tests in the background has switched Ctrl-C off.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     model = SAC("MlpPolicy", "Pendulum-v1", learning_starts=50, buffer_size=1000, batch_size=16, seed=0)
 
     sent = []
