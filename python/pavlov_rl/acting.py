@@ -6,18 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from . import _native
+from .saved import SavedPolicy
 from .spaces import decode, rows_of
+
+
+def flags(given: Any) -> list[bool] | None:
+    """Flags as a flat list; None stays None."""
+    return None if given is None else [bool(flag) for flag in np.ravel(np.asarray(given, bool))]
+
+
+def episode_starts(count: int, state: Any, episode_start: Any) -> list[bool]:
+    """In which of `count` rows an episode begins: in all of them without a state, else as `episode_start` says."""
+    return [True] * count if state is None else flags(episode_start) or [False] * count
 
 
 class LoadedPolicy:
     """A saved policy that acts without an environment. It is what `load_policy` returns."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = os.fspath(path)
-        first = _native.NativePolicy(self._path, 1)
-        # One policy for each number of rows, since a recurrent one remembers each of them.
-        self._of_rows = {1: first}
+        self._saved = SavedPolicy(os.fspath(path), None, 1)
+        first = self._saved.policy(1)
         self.observation_space = decode(json.loads(first.observation_space))
         self.action_space = decode(json.loads(first.action_space))
         self.is_recurrent = first.is_recurrent
@@ -37,15 +45,9 @@ class LoadedPolicy:
         """
         rows, is_many = rows_of(self.observation_space, observation)
         count = len(rows)
-        if count not in self._of_rows:
-            self._of_rows[count] = _native.NativePolicy(self._path, count)
-        starts: list[bool] | None = None
-        if self.is_recurrent:
-            flags = np.zeros(count, bool) if episode_start is None else np.ravel(np.asarray(episode_start, bool))
-            starts = [True] * count if state is None else [bool(flag) for flag in flags]
-        masks = None if action_masks is None else [bool(flag) for flag in np.ravel(np.asarray(action_masks, bool))]
+        starts = episode_starts(count, state, episode_start) if self.is_recurrent else None
         flat = np.ascontiguousarray(rows).ravel()
-        actions = self._of_rows[count].predict(flat, not deterministic, starts, masks)
+        actions = self._saved.predict(flat, count, not deterministic, starts, flags(action_masks))
         space = self.action_space
         shaped = actions.reshape(count, *(space.shape or ())).astype(space.dtype, copy=False)
         return (shaped if is_many else shaped.squeeze(axis=0)), (("remembered",) if self.is_recurrent else None)

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from . import _native, saved
+from .acting import episode_starts, flags
 from .common.logger import Logger, configure_of_model
 from .common.vec_env import VecEnvWrapper, VecNormalize
 from .errors import BusyError, ConfigError
@@ -233,11 +234,8 @@ class BaseAlgorithm:
         """
         rows, is_many = rows_of(self.observation_space, observation)
         copies = len(rows)
-        starts: list[bool] | None = None
-        if self._remembers():
-            flags = np.zeros(copies, bool) if episode_start is None else np.ravel(np.asarray(episode_start, bool))
-            starts = [True] * copies if state is None else [bool(flag) for flag in flags]
-        masks = None if action_masks is None else [bool(flag) for flag in np.ravel(np.asarray(action_masks, bool))]
+        starts = episode_starts(copies, state, episode_start) if self._remembers() else None
+        masks = flags(action_masks)
         flat = np.ascontiguousarray(rows).ravel()
         if _is_image(self.observation_space) and self.policy_name.startswith("Mlp"):
             # The wrappers of `_settings` make numbers in 0..=1 of bytes.

@@ -32,11 +32,15 @@ class SavedPolicy:
         self._keeps = keeps
         self._policies: dict[int, _native.NativePolicy] = {}
 
-    def predict(self, obs: Any, copies: int, explore: bool, starts: Any, masks: Any) -> Any:
-        """An action for each row."""
+    def policy(self, copies: int) -> _native.NativePolicy:
+        """The policy for that many rows: a recurrent one remembers each of them."""
         if copies not in self._policies:
             self._policies[copies] = _native.NativePolicy(self.checkpoint, copies)
-        return self._policies[copies].predict(obs, explore, starts, masks)
+        return self._policies[copies]
+
+    def predict(self, obs: Any, copies: int, explore: bool, starts: Any, masks: Any) -> Any:
+        """An action for each row."""
+        return self.policy(copies).predict(obs, explore, starts, masks)
 
     def weights(self) -> dict[str, Any]:
         """The weights by name."""

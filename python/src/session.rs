@@ -93,9 +93,10 @@ pub(crate) fn actions_array(py: Python<'_>, actions: Vec<Action>) -> PyResult<Bo
 pub(crate) struct NativePolicy {
     session: std::sync::Mutex<Session>,
     copies: usize,
-    /// The spaces as JSON.
+    /// The observation space as JSON.
     #[pyo3(get)]
     observation_space: String,
+    /// The action space as JSON.
     #[pyo3(get)]
     action_space: String,
     /// Whether the policy remembers from one call to the next.

@@ -85,8 +85,8 @@ pub struct SweepFile {
     pub checkpoint: CheckpointConfig,
     /// Settings for what happens when a trial fails.
     pub failure: FailureConfig,
-    /// Names of the programs for which the trials' results are also written. The caller of [`tuner`](SweepFile::tuner) gives
-    /// the trainable these loggers.
+    /// Names of programs that also get the results of the trials, such as `mlflow`. [`tuner`](SweepFile::tuner) does not read
+    /// them: its caller adds the loggers to the trainable.
     pub loggers: Vec<String>,
     /// Resources of one trial, e.g. `{ CPU = 2, GPU = 0.5 }`. Default: the resources that the trainable asks for.
     pub resources: Option<Bundle>,

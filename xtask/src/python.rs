@@ -78,7 +78,7 @@ fn ray_python(root: &Path) -> Result<PathBuf> {
     python_with(&root.join(".ci/ray-requirements.txt"), &steps::built("ray-venv", "")?, venv)
 }
 
-/// The Python of `target/browser-venv`, made as `.ci/browser-requirements.txt` says.
+/// Makes the virtual environment `target/browser-venv` with the packages of `.ci/browser-requirements.txt`; returns its Python.
 fn browser_python(root: &Path) -> Result<PathBuf> {
     python_with(&root.join(".ci/browser-requirements.txt"), &steps::built("browser-venv", "")?, venv)
 }

@@ -107,7 +107,7 @@ impl Session {
     /// component of a continuous action. The output `logp` is the logarithm of the action's probability or density.
     ///
     /// # Errors
-    /// Fails like [`export`](Self::export). Returns [`Error::Config`] if the file's name ends otherwise, and
+    /// Fails like [`export`](Self::export). Returns [`Error::Config`] if the file's name says neither ONNX nor TorchScript, and
     /// [`Error::State`] if the policy has no distribution (DQN, TD3, DDPG).
     pub fn export_drawing(&mut self, file: &Path) -> Result<Signature> {
         match PolicyFormat::of(file)? {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::protobuf::Message;
 
-/// Maximum number of bars of equal width.
+/// Maximum number of bars of a histogram; all of them are equally wide.
 const BARS: usize = 30;
 
 /// Makes the histogram of a list of numbers; `None` if the list is empty or holds anything but numbers.

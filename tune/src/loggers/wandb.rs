@@ -78,7 +78,7 @@ impl WandbLogger {
         WandbLogger { project: project.into(), is_grouped: false, run: None }
     }
 
-    /// Makes the runs a group that is named after the directory around theirs: the trials of a sweep.
+    /// Lets Weights & Biases show the trials of a sweep as one group, with the name of the sweep's directory.
     #[must_use]
     pub fn grouped(self) -> Self {
         WandbLogger { is_grouped: true, ..self }

@@ -15,7 +15,7 @@ const STEPS: usize = 64;
 /// Largest difference of a number, relative to 1 and the largest number of its row.
 const TOLERANCE: f64 = 1e-5;
 
-/// Computes the outputs of an exported model from its inputs; `None` if it cannot.
+/// Function from the inputs of an exported model to its outputs; `None` if the model cannot be run.
 pub(in crate::export) type Run<'a> = dyn Fn(Values) -> Option<Values> + 'a;
 
 /// Returns an error if the outputs of the model, which `run` computes, differ from the policy's on random observations,
