@@ -103,6 +103,7 @@
 pub use pavlov_algorithms as algorithms;
 pub use pavlov_data as data;
 pub use pavlov_envs as envs;
+pub use pavlov_processes as processes;
 pub use pavlov_train as train;
 pub use pavlov_trainer as trainer;
 pub use pavlov_tune as tune;

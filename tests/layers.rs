@@ -18,6 +18,7 @@ pub(crate) type Edges = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Source folders of the workspace.
 const CRATES: &[&str] = &[
+    "processes/src",
     "tune/src",
     "data/src",
     "train/src",
@@ -112,6 +113,21 @@ fn room_of(file: &[String]) -> Option<usize> {
 #[test]
 fn no_crate_depends_on_one_above_it() {
     for (folder, refused) in [
+        (
+            "processes",
+            &[
+                "tch",
+                "torch-sys",
+                "pavlov-data",
+                "pavlov-envs",
+                "pavlov-storage",
+                "pavlov-train",
+                "pavlov-tune",
+                "pavlov-trainer",
+                "pavlov-algorithms",
+                "pavlov",
+            ][..],
+        ),
         (
             "tune",
             &[

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::bounded;
-use pavlov_tune::processes::panic_text;
+use pavlov_processes::panic_text;
 use pavlov_tune::{Error, Result};
 
 use crate::block::Block;

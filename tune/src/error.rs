@@ -289,6 +289,18 @@ impl Error {
     }
 }
 
+impl From<pavlov_processes::Error> for Error {
+    fn from(error: pavlov_processes::Error) -> Self {
+        use pavlov_processes::Error as Process;
+        match error {
+            Process::Config { key, value, rule } => Error::Config { key, value, rule },
+            Process::Io { path, action, source } => Error::Io { path, action, source },
+            Process::Other(source) => Error::Trainable { source },
+            other => Error::other(other),
+        }
+    }
+}
+
 /// Returns advice to append to a message if the file system is full or read-only; else an empty text.
 pub(crate) fn room(kind: io::ErrorKind) -> &'static str {
     match kind {

@@ -5,7 +5,7 @@
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,6 @@ use crate::{Error, Result};
 /// Maximum size in bytes (256 MiB) of a file of a run, sweep or checkpoint that is read as a whole. Real ones are far
 /// smaller: a result with images in it has some megabytes.
 pub const LARGEST_FILE: u64 = 1 << 28;
-/// Maximum length in bytes of a line in a log or in a message from another process.
-pub(crate) const LONGEST_LINE: u64 = LARGEST_FILE;
 
 /// Opens a plain file for reading. Anything else is refused, since reading a pipe could block forever.
 ///
@@ -80,26 +78,6 @@ pub(crate) fn refuse_too_large(content: &[u8]) -> io::Result<()> {
          pictures, out of results and settings"
     );
     Err(io::Error::new(ErrorKind::FileTooLarge, reason))
-}
-
-/// Replaces `line` by the next line of `reader`, line feed included, and returns its length; 0 at the end.
-///
-/// # Errors
-/// Returns the errors of `reader`, and [`ErrorKind::InvalidData`] for a line longer than [`LONGEST_LINE`].
-pub(crate) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
-    line.clear();
-    let length = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', line)?;
-    refuse_too_long(length)?;
-    Ok(length)
-}
-
-/// Refuses a line whose `length` in bytes is above [`LONGEST_LINE`].
-pub(crate) fn refuse_too_long(length: usize) -> io::Result<()> {
-    if length as u64 <= LONGEST_LINE {
-        return Ok(());
-    }
-    let reason = format!("a line has {length} bytes or more, but pavlov reads {LONGEST_LINE} at most");
-    Err(io::Error::new(ErrorKind::InvalidData, reason))
 }
 
 /// Replaces the file at `path` by what `fill` writes, by way of a hidden temporary file and a rename. A power cut may

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::executor::{self, panic_text};
+use crate::executor;
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
 
@@ -179,7 +179,7 @@ impl FunctionTrainable {
             });
             let outcome = catch_unwind(AssertUnwindSafe(|| function.run(&config)));
             let outcome = outcome.unwrap_or_else(|panic| {
-                Err(Error::other(format!("the function panicked: {}", panic_text(&*panic))))
+                Err(Error::other(format!("the function panicked: {}", pavlov_processes::panic_text(&*panic))))
             });
             // If the trial was told to end, the channel is closed and the send fails.
             let _ = ends.send(Message::End(outcome));

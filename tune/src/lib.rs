@@ -147,7 +147,6 @@ mod factory;
 mod files;
 mod function;
 mod gpu;
-mod held_folder;
 mod limit;
 pub mod loggers;
 mod metric;

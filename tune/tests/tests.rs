@@ -3,7 +3,7 @@
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
 //! `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
-//! trainable that most of them use. `ray_script`: the script between a run and Ray.
+//! trainable that most of them use.
 
 mod checkpoints;
 mod child;
@@ -15,7 +15,6 @@ mod lifecycle;
 mod logging;
 mod mlflow;
 mod processes;
-mod ray_script;
 mod remote;
 mod restores;
 mod schedulers;

@@ -139,6 +139,12 @@ impl Error {
     }
 }
 
+impl From<pavlov_processes::Error> for Error {
+    fn from(error: pavlov_processes::Error) -> Self {
+        Error::Tune(error.into())
+    }
+}
+
 impl From<Error> for tune::Error {
     fn from(error: Error) -> Self {
         match error {

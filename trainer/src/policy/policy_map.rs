@@ -2,7 +2,7 @@
 
 use crate::base::{Error, PolicyId, Result, State, Weights};
 use crate::policy::Policy;
-use pavlov_tune::processes::HeldFolder;
+use pavlov_processes::HeldFolder;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

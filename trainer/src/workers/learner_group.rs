@@ -12,8 +12,8 @@ use crate::policy::{Learned, Policy, PolicyMap};
 use crate::sample::{Follow, Reply, Request, WorkerNames, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::{Asked, Completion, ProcessPool, RayPool, WorkerPool};
+use pavlov_processes::{listen, listen_here, meet};
 use pavlov_train::SocketCollective;
-use pavlov_tune::processes::{listen, listen_here, meet};
 use pavlov_tune::{WorkerTransport, Workers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -271,7 +271,7 @@ impl LearnerGroup {
 
     /// Connects the learners and the trainer with each other.
     fn meet(&mut self) -> Result<(), (usize, String)> {
-        let here = |error: pavlov_tune::Error| (0, error.to_string());
+        let here = |error: pavlov_processes::Error| (0, error.to_string());
         let (listener, own) = self.node.as_deref().map_or_else(listen_here, listen).map_err(here)?;
         let asked = self.ask(|_| Follow::Listen)?;
         let mut addresses = vec![own; self.pool.len() + 1];

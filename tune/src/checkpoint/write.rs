@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use super::state_hash::StateHash;
 use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint, list, read_manifest};
 use crate::files::{parent, sync_dir};
-use crate::held_folder::{lock_abandoned, locked_dir};
 use crate::{Error, Result, write_file};
+use pavlov_processes::{lock_abandoned, locked_dir};
 
 /// Name prefix of hidden directories: checkpoints being written, and checkpoints being deleted.
 const UNFINISHED: &str = ".pavlov-unfinished-";

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Report, Request, SavedCheckpoint, Start};
-use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files};
+use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files, in_words};
 
 /// Answers requests until the actor is told to stop, a request fails, or there are no more requests.
 pub(super) fn serve(
@@ -20,8 +20,10 @@ pub(super) fn serve(
         let answer = catch_unwind(AssertUnwindSafe(|| actor.answer(request)));
         let answer = match answer {
             Ok(Ok(report)) => report,
-            Ok(Err(error)) => Report::Failed { message: in_full(&error) },
-            Err(panic) => Report::Failed { message: format!("panicked: {}", panic_text(&*panic)) },
+            Ok(Err(error)) => Report::Failed { message: in_words(&error) },
+            Err(panic) => {
+                Report::Failed { message: format!("panicked: {}", pavlov_processes::panic_text(&*panic)) }
+            }
         };
         let ends = matches!(answer, Report::CannotReset | Report::Stopped { .. } | Report::Failed { .. });
         if ends {
@@ -66,7 +68,7 @@ impl Actor<'_> {
             }
             Request::Stop => {
                 let outcome = self.driver.take().map_or(Ok(()), |mut driver| driver.stop());
-                Ok(Report::Stopped { error: outcome.err().map(|error| in_full(&error)) })
+                Ok(Report::Stopped { error: outcome.err().map(|error| in_words(&error)) })
             }
         }
     }
@@ -139,24 +141,4 @@ fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
 /// Returns the total size in bytes of the files that a checkpoint's manifest lists.
 fn size(checkpoint: &Path) -> Result<u64> {
     Ok(checkpoint::read_manifest(checkpoint)?.files.iter().map(|file| file.bytes).sum())
-}
-
-/// Formats an error with those of its causes that the message does not contain yet.
-pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text += &format!(": {next}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// Returns the message of a panic.
-pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }

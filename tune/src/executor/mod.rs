@@ -11,25 +11,17 @@ use serde::{Deserialize, Serialize};
 use crate::{Bundle, Config, Metrics, Resources, Result};
 
 mod actor;
-mod child;
-mod lines;
-mod local;
-mod meeting;
 mod processes;
-mod ray;
+mod roles;
 mod rollout;
 mod threads;
 mod worker;
 mod worker_group;
 
-pub(crate) use actor::in_full;
-pub use actor::panic_text;
-pub use child::{Body, ChildCommand, experiment_of_trial, set_child_command};
-pub use meeting::{Secret, listen, listen_here, meet};
 pub(crate) use processes::ProcessExecutor;
 pub use processes::{child_main, rollout_main};
 pub(crate) use processes::{has_rollout_workers, is_known_to_children};
-pub use ray::{RayActor, RayEngine};
+pub use roles::experiment_of_trial;
 pub use rollout::{RolloutProcess, rollout_command};
 pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;

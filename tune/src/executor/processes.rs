@@ -20,10 +20,11 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use serde_json::json;
 
-use super::child::{self, Body, ChildCommand, EXPERIMENT, ROLES, ROLLOUT, TRIAL, WORKER};
-use super::lines::lines;
-use super::local::LocalProcess;
-use super::ray::RayEngine;
+use pavlov_processes::{
+    ChildCommand, ChildHandle, LocalProcess, RayEngine, end_with_parent, lines, take_socket,
+};
+
+use super::roles::{self, EXPERIMENT, ROLES, ROLLOUT, TRIAL, WORKER};
 use super::{ActorId, Executor, Report, Request, Start, actor};
 use crate::{Bundle, Error, PlacementStrategy, Result, TrainableFactory, files};
 
@@ -72,9 +73,12 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
     let trainable = trainables.iter().find(|trainable| trainable.name() == name);
     let served = match (role, trainable) {
         (_, None) => Err(Error::config(role, &name, "`child_main` was given no trainable of that name")),
-        (WORKER, Some(trainable)) => child::socket().and_then(|socket| trainable.work(socket)),
-        (ROLLOUT, Some(trainable)) => child::end_with_parent()
-            .and_then(|()| child::socket())
+        (WORKER, Some(trainable)) => {
+            take_socket().map_err(Error::from).and_then(|socket| trainable.work(socket))
+        }
+        (ROLLOUT, Some(trainable)) => end_with_parent()
+            .and_then(|()| take_socket())
+            .map_err(Error::from)
             .and_then(|socket| trainable.sample(socket)),
         (_, Some(trainable)) => serve(trainable),
     };
@@ -109,7 +113,7 @@ pub(crate) fn is_known_to_children(name: &str) -> bool {
 
 /// Runs a trial process: answers requests from the socket until it is closed.
 fn serve(factory: &TrainableFactory) -> Result<()> {
-    let socket = child::socket()?;
+    let socket = take_socket()?;
     let mut reports = socket.try_clone().map_err(Error::other)?;
     let (sender, requests) = bounded::<Request>(1);
     let listen = move || {
@@ -191,7 +195,7 @@ impl ProcessExecutor {
     /// Makes an executor; refuses a trainable that the child processes would not find.
     fn known(factory: &TrainableFactory, executor: &str, place: &str) -> Result<Self> {
         let name = factory.name();
-        if child::is_child() || !is_known_to_children(name) {
+        if roles::is_child() || !is_known_to_children(name) {
             let rule = format!(
                 "trials run {place} only if `main` first calls `child_main` with the trainable `{name}`"
             );
@@ -202,10 +206,10 @@ impl ProcessExecutor {
     }
 
     /// Starts a trial's process on this machine.
-    fn start_process(&self, start: &Start) -> Result<(Box<dyn Body>, UnixStream)> {
+    fn start_process(&self, start: &Start) -> Result<(Box<dyn ChildHandle>, UnixStream)> {
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
         let gpus: Vec<String> = start.gpus.iter().map(usize::to_string).collect();
-        let mut command = child::command(TRIAL, &self.name, theirs, start.resources.num_threads())?;
+        let mut command = roles::command(TRIAL, &self.name, theirs, start.resources.num_threads())?;
         command.stdout(output(&start.logdir, "stdout")?).stderr(output(&start.logdir, "stderr")?);
         if start.resources.total("GPU") > 0.0 {
             command.env("CUDA_VISIBLE_DEVICES", gpus.join(","));
@@ -216,10 +220,10 @@ impl ProcessExecutor {
     }
 
     /// Starts a trial's actor on the cluster. It waits there for free resources, and Ray chooses its GPUs.
-    fn start_on(&self, engine: &Arc<RayEngine>, start: &Start) -> Result<(Box<dyn Body>, UnixStream)> {
+    fn start_on(&self, engine: &Arc<RayEngine>, start: &Start) -> Result<(Box<dyn ChildHandle>, UnixStream)> {
         // Each machine checks for this directory to learn whether it shares the file system.
         fs::create_dir_all(&start.logdir).map_err(Error::io("create", &start.logdir))?;
-        let mut command = child::command_anywhere(TRIAL, &self.name, start.resources.num_threads())?;
+        let mut command = roles::command_anywhere(TRIAL, &self.name, start.resources.num_threads())?;
         command.env(EXPERIMENT, files::parent(&start.logdir));
         // Without a strategy, the trial's workers run on the trial's own machine.
         let (bundles, strategy) = match start.resources.strategy() {
@@ -277,7 +281,7 @@ impl Executor for ProcessExecutor {
     }
 
     fn alive(&self) -> Result<()> {
-        self.ray.as_ref().map_or(Ok(()), |engine| engine.alive("executor"))
+        self.ray.as_ref().map_or(Ok(()), |engine| Ok(engine.alive("executor")?))
     }
 }
 
@@ -295,7 +299,12 @@ impl Drop for ProcessExecutor {
 }
 
 /// Forwards a child's reports to the sweep; the end of its process becomes a report as well.
-fn listen(actor: ActorId, mut body: Box<dyn Body>, incoming: UnixStream, report: &Sender<(ActorId, Report)>) {
+fn listen(
+    actor: ActorId,
+    mut body: Box<dyn ChildHandle>,
+    incoming: UnixStream,
+    report: &Sender<(ActorId, Report)>,
+) {
     for line in lines(BufReader::new(&incoming)) {
         let line = match line {
             Err(error) if error.kind() == ErrorKind::InvalidData => {

@@ -27,10 +27,9 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::meeting::{self, NODE, Secret};
-use super::{in_full, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
-use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
+use crate::{Config, Error, Metrics, Resources, Result, TrialContext, in_words};
+use pavlov_processes::{NODE, Secret, panic_text};
 
 /// Maximum number of sockets in one message, Linux's `SCM_MAX_FD`.
 const MOST_SOCKETS: usize = 253;
@@ -79,7 +78,7 @@ pub(super) enum WorkerMessage {
 
 impl WorkerMessage {
     fn failed(error: &Error) -> Self {
-        WorkerMessage::Failed { message: in_full(error), is_lost: is_lost(error) }
+        WorkerMessage::Failed { message: in_words(error), is_lost: is_lost(error) }
     }
 }
 
@@ -134,13 +133,13 @@ pub(crate) fn work(
     let setup: WorkerSetup = serde_json::from_str(&setup.map_err(Error::other)?).map_err(Error::other)?;
     let (peers, (local_rank, node_rank)) = match (&node, &setup.secret) {
         (Some(node), Some(secret)) => {
-            let (listener, address) = meeting::listen(node)?;
+            let (listener, address) = pavlov_processes::listen(node)?;
             send_line(&socket, &WorkerMessage::Listens(address))?;
             let Some(order) = lines.next() else { return Ok(()) };
             match serde_json::from_str(&order.map_err(Error::other)?).map_err(Error::other)? {
-                Order::Meet(all) => match meeting::meet(&listener, setup.rank, &all, secret) {
-                    Ok(peers) => (peers, meeting::place(setup.rank, &all)),
-                    Err(error) => return send_line(&socket, &WorkerMessage::failed(&error)),
+                Order::Meet(all) => match pavlov_processes::meet(&listener, setup.rank, &all, secret) {
+                    Ok(peers) => (peers, pavlov_processes::place(setup.rank, &all)),
+                    Err(error) => return send_line(&socket, &WorkerMessage::failed(&error.into())),
                 },
                 _ => return Ok(()),
             }

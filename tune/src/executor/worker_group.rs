@@ -14,12 +14,10 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde_json::json;
 
-use super::child::{self, Body, ChildCommand, WORKER};
+use pavlov_processes::{ChildCommand, ChildHandle, LocalProcess, RayEngine, Secret, lines};
+
 use super::is_known_to_children;
-use super::lines::lines;
-use super::local::LocalProcess;
-use super::meeting::Secret;
-use super::ray::RayEngine;
+use super::roles::{self, WORKER};
 use super::worker::{MOST_WORKERS, Order, WorkerMessage, WorkerSetup, send_line, send_sockets};
 use crate::session::{Checkpoint, Session};
 use crate::{Bundle, Error, Metrics, PlacementStrategy, Result};
@@ -93,7 +91,7 @@ pub struct WorkerGroup {
 #[derive(Debug)]
 struct Worker {
     socket: UnixStream,
-    body: Box<dyn Body>,
+    body: Box<dyn ChildHandle>,
     has_ended: bool,
 }
 
@@ -170,12 +168,12 @@ impl WorkerGroup {
         rank: usize,
         setup: &WorkerGroupSetup<'_>,
         session: &Session,
-    ) -> Result<(Box<dyn Body>, UnixStream)> {
+    ) -> Result<(Box<dyn ChildHandle>, UnixStream)> {
         if let (Some((engine, room)), WorkerPlace::Ray { resources, .. }) = (&self.ray, &setup.place) {
             let logdir = &session.context.logdir;
             // Each machine checks for this directory to learn whether it shares the file system.
             fs::create_dir_all(logdir).map_err(Error::io("create", logdir))?;
-            let command = child::command_anywhere(WORKER, &setup.name, setup.num_threads)?;
+            let command = roles::command_anywhere(WORKER, &setup.name, setup.num_threads)?;
             let (actor, socket) = engine.start(json!({
                 "pool": room, "worker": rank, "resources": resources, "labels": null, "trial": logdir,
                 "program": ChildCommand::of(&command),
@@ -183,7 +181,7 @@ impl WorkerGroup {
             return Ok((Box::new(actor), socket));
         }
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
-        let mut command = child::command(WORKER, &setup.name, theirs, setup.num_threads)?;
+        let mut command = roles::command(WORKER, &setup.name, theirs, setup.num_threads)?;
         if let WorkerPlace::Here { gpus: Some(gpus), .. } = &setup.place {
             command.env("CUDA_VISIBLE_DEVICES", &gpus[rank]);
         }

@@ -145,7 +145,7 @@ impl Logger for CsvLogger {
 
 /// Reads the column names of a table; `None` if its first line cannot be read.
 fn header(path: &Path) -> Option<Vec<String>> {
-    let file = files::open(path).ok()?.take(files::LONGEST_LINE);
+    let file = files::open(path).ok()?.take(pavlov_processes::LONGEST_LINE);
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(file);
     let first = reader.records().next()?.ok()?;
     Some(first.iter().map(String::from).collect())

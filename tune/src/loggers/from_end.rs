@@ -41,10 +41,11 @@ impl LinesFromEnd {
                 let line = std::mem::take(&mut self.held);
                 return Ok((!line.is_empty()).then_some((0, line)));
             }
-            files::refuse_too_long(self.held.len())?;
+            pavlov_processes::refuse_too_long(self.held.len())?;
             // The block is at least as long as the held bytes, so that a long line is not copied once per block.
             let held = self.held.len() as u64;
-            let start = self.start.saturating_sub(BLOCK.max(held).min(files::LONGEST_LINE + 1 - held));
+            let start =
+                self.start.saturating_sub(BLOCK.max(held).min(pavlov_processes::LONGEST_LINE + 1 - held));
             let mut block = vec![0; (self.start - start) as usize];
             self.file.seek(SeekFrom::Start(start))?;
             self.file.read_exact(&mut block)?;

@@ -161,7 +161,7 @@ pub(crate) fn visit_results(path: &Path, mut visit: impl FnMut(Result<Metrics>) 
     let mut reader = BufReader::new(files::open(path).map_err(Error::io("read", path))?);
     let mut line = Vec::new();
     for number in 1.. {
-        files::read_line(&mut reader, &mut line).map_err(unreadable(path))?;
+        pavlov_processes::read_line(&mut reader, &mut line).map_err(unreadable(path))?;
         if line.last() != Some(&b'\n') {
             break;
         }

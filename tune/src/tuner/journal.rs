@@ -263,7 +263,7 @@ pub(crate) fn has_begun(path: &Path) -> Result<bool> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         file => {
             let mut reader = BufReader::new(file.map_err(Error::io("read", path))?);
-            files::read_line(&mut reader, &mut line).map_err(Error::io("read", path))?;
+            pavlov_processes::read_line(&mut reader, &mut line).map_err(Error::io("read", path))?;
             Ok(line.last() == Some(&b'\n'))
         }
     }
@@ -280,12 +280,13 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
     let mut line = Vec::new();
     for number in 1.. {
         let refuse = |reason: String| Error::experiment(dir, format!("{FILE}, line {number}: {reason}"));
-        let length = files::read_line(&mut reader, &mut line).map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => refuse(format!(
-                "{error}; cut the file off before this line, or put a copy of it in its place"
-            )),
-            _ => Error::io("read", path)(error),
-        })?;
+        let length =
+            pavlov_processes::read_line(&mut reader, &mut line).map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => refuse(format!(
+                    "{error}; cut the file off before this line, or put a copy of it in its place"
+                )),
+                _ => Error::io("read", path)(error),
+            })?;
         if line.last() != Some(&b'\n') {
             break;
         }

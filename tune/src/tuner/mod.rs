@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
-use crate::metric::DEFAULT_METRIC;
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
 use crate::{Config, Error, Result, TrainableFactory, files, node, storage};
@@ -32,11 +31,12 @@ mod experiment_file;
 mod failures;
 mod fill;
 pub(crate) mod journal;
+mod life;
 mod pool;
 mod progress;
 mod remote;
-mod replay;
 mod results;
+mod resume;
 mod settings;
 mod standings;
 mod sweep;
@@ -164,59 +164,7 @@ impl Tuner {
         let mut journal = Journal::create(&dir)?;
         file.map_or(Ok(()), |file| file.write(&dir))?;
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
-        self.go(dir, header, journal, (executor, pool), remote, None)
-    }
-
-    /// Continues the sweep in `dir`, a directory or a URL. This tuner must have the settings of the one that began the
-    /// sweep. A larger number of samples and different stop conditions, limits and failure settings are allowed; settings
-    /// that would have drawn different trials are refused.
-    ///
-    /// Unfinished trials get the resources that their trainable asks for now, unless a scheduler changed them.
-    ///
-    /// If `dir` is a URL, the files on the storage are sufficient. If the local working directory still exists and has later
-    /// results, these are used and uploaded. `dir` may also be that working directory, with the same effect. Checkpoints are
-    /// downloaded when their trials start from them.
-    ///
-    /// # Errors
-    /// Returns [`Error::Experiment`] if `dir` is not a sweep, if another process runs it, if its journal is damaged, or if
-    /// the sweep would continue differently than it began. Otherwise fails in the same cases as [`fit`](Tuner::fit).
-    pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
-        self.restore_with(dir.as_ref(), which, None)
-    }
-
-    /// Does the same as [`restore`](Tuner::restore), and writes `file` beside the journal after it has checked that this
-    /// tuner fits the sweep.
-    ///
-    /// # Errors
-    /// Fails in the same cases as [`restore`](Tuner::restore).
-    pub fn restore_with(
-        self,
-        place: &Path,
-        which: Restore,
-        file: Option<ExperimentFile>,
-    ) -> Result<ResultGrid> {
-        self.check()?;
-        let (dir, remote) = match remote::origin(place) {
-            Some(url) => {
-                let dir = match storage::scheme(place) {
-                    Some(_) => storage::work_dir(&url)?,
-                    None => remote::work_dir_of(&url, &absolute(place)?)?,
-                };
-                let remote = Remote::resume(&url, &dir, &self.run_config.sync_config)?;
-                (dir, Some(remote))
-            }
-            None => (absolute(place)?, None),
-        };
-        let (journal, header, events) = Journal::restore(&dir)?;
-        replay::check_trial_id(&dir, &format!("{}_00000", header.prefix))?;
-        self.refuse_other_sweep(&dir, &header)?;
-        if self.run_config.log_results && remote.as_ref().is_some_and(|remote| remote.is_fresh) {
-            fill::fill(&dir, &events)?;
-        }
-        file.map_or(Ok(()), |file| file.write(&dir))?;
-        let executor = self.new_executor()?;
-        let pool = self.pool(&*executor)?;
-        self.go(dir, header, journal, (executor, pool), remote, Some((events, which)))
+        self.run_sweep(dir, header, journal, (executor, pool), remote, None)
     }
 
     /// Checks that `dir`, a directory or a URL, has a sweep to [`restore`](Tuner::restore).
@@ -272,30 +220,7 @@ impl Tuner {
         Pool::new(self.tune_config.total_resources.clone().or_else(|| executor.total_resources()))
     }
 
-    fn refuse_other_sweep(&self, dir: &Path, header: &Header) -> Result<()> {
-        let none = || "none".to_string();
-        let now = self.tune_config.objective.as_ref();
-        let now_metric = now.map(|objective| objective.metric.clone());
-        let now_mode = now.map(|objective| objective.mode);
-        // Earlier versions wrote a mode without a metric, or a metric without a mode.
-        let metric = header.metric.clone().or_else(|| header.mode.map(|_| DEFAULT_METRIC.into()));
-        let mode = header.mode.or(now_mode.filter(|_| metric.is_some()));
-        let mode_name = |mode: Option<crate::Mode>| mode.map_or_else(none, |mode| mode.name().into());
-        let compared = [
-            ("trainable", header.trainable.clone(), self.trainable.name().to_string()),
-            ("metric", metric.unwrap_or_else(none), now_metric.unwrap_or_else(none)),
-            ("mode", mode_name(mode), mode_name(now_mode)),
-        ];
-        for (what, before, after) in compared {
-            if before != after {
-                let reason = format!("its {what} is {before}, but it is to be restored with {after}");
-                return Err(Error::experiment(dir, reason));
-            }
-        }
-        Ok(())
-    }
-
-    fn go(
+    fn run_sweep(
         self,
         dir: PathBuf,
         header: Header,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, Event};
-use super::replay::check_trial_id;
+use super::resume::check_trial_id;
 use crate::{Error, Metrics, Objective, Result, metric};
 
 /// Summary of a sweep's trials, read from its directory.

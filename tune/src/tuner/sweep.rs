@@ -4,7 +4,7 @@
 //! restoring. The same calls bring the searcher, scheduler and stopper of a restored sweep to the same state.
 //!
 //! A trial that goes back to a checkpoint trains some results again. These are not reported again: the decisions about them
-//! stand. The trial does its `next` action once it has reached the iteration `seen`.
+//! stand. Once the trial has reached the iteration `seen` again, its actor does what [`Run::next`] says.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,64 +13,12 @@ use serde_json::Value;
 
 use super::checkpoints::Checkpoints;
 use super::journal::Verdict;
+use super::life::{Exploit, Run, State};
 use crate::executor::SavedCheckpoint;
-use crate::schedulers::{Order, PolicyStep, TrialScheduler};
+use crate::schedulers::{Order, TrialScheduler};
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
 use crate::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus, metric};
-
-/// Next action of a trial, once it has trained up to the last result that was decided about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Train,
-    /// Save, then release the resources.
-    Pause,
-    /// Release the resources without saving, because the state is no longer needed.
-    Leave,
-    /// Save if required, then end.
-    Stop,
-}
-
-/// Activity of a trial's actor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// The trial has no actor.
-    Idle,
-    Starting,
-    Training,
-    Saving,
-    Stopping,
-}
-
-/// State of another trial, and new settings, that a trial takes over.
-#[derive(Clone, Debug)]
-pub(super) struct Exploit {
-    pub(super) source: String,
-    /// The trial's own settings and tag, restored if the source has no state to take over.
-    own: (Config, String),
-    pub(super) log: Option<PolicyStep>,
-}
-
-/// State of a trial that the driver keeps in addition to [`Trial`].
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) dir: PathBuf,
-    pub(super) drawn: Config,
-    /// Resources that the trainable asked for; a scheduler may have assigned others.
-    pub(super) requested: Resources,
-    pub(super) stage: Stage,
-    /// Iteration of the last result that was decided about.
-    pub(super) seen: u64,
-    pub(super) next: Next,
-    /// Whether the scheduler ordered a checkpoint at iteration `seen` for other trials to start from.
-    pub(super) save: bool,
-    pub(super) checkpoints: Checkpoints,
-    pub(super) failures: u64,
-    pub(super) error: Option<String>,
-    pub(super) exploit: Option<Exploit>,
-    /// Whether nothing is left to do for the trial.
-    pub(super) completed: bool,
-}
 
 pub(super) struct Sweep {
     pub(super) dir: PathBuf,
@@ -133,10 +81,9 @@ impl Sweep {
 
     /// Resets all running trials to pending, because a new driver has no actors yet.
     pub(super) fn interrupted(&mut self) {
-        for (trial, run) in self.trials.iter_mut().zip(&mut self.runs) {
-            run.stage = Stage::Idle;
-            if trial.status == TrialStatus::Running {
-                trial.status = TrialStatus::Pending;
+        for i in 0..self.runs.len() {
+            if self.runs[i].state == State::Running {
+                self.enter(i, State::Pending);
             }
         }
     }
@@ -161,30 +108,27 @@ impl Sweep {
         };
         self.scheduler.on_trial_add(&mut trial)?;
         self.index.insert(trial_id.into(), self.trials.len());
-        self.runs.push(Run {
-            dir: self.dir.join(trial_id),
-            drawn,
-            requested: resources,
-            stage: Stage::Idle,
-            seen: 0,
-            next: Next::Train,
-            save: false,
-            checkpoints: Checkpoints::default(),
-            failures: 0,
-            error: None,
-            exploit: None,
-            completed: false,
-        });
+        self.runs.push(Run::new(self.dir.join(trial_id), drawn, resources));
         self.trials.push(trial);
         Ok(self.trials.len() - 1)
     }
 
-    /// Marks a trial as running after it got its resources.
+    /// Changes the state of a trial, and the status that others see. Nothing else changes them.
+    fn enter(&mut self, i: usize, state: State) {
+        self.runs[i].state = state;
+        self.trials[i].status = state.status();
+    }
+
+    /// Marks a trial as running after it got its resources. A trial that has ended only completes its last checkpoint.
     pub(super) fn started(&mut self, i: usize) {
-        if matches!(self.trials[i].status, TrialStatus::Pending | TrialStatus::Paused) {
-            self.trials[i].status = TrialStatus::Running;
-            self.runs[i].next = Next::Train;
+        if matches!(self.runs[i].state, State::Pending | State::Paused) {
+            self.enter(i, State::Running);
         }
+    }
+
+    /// Marks a trial as completed: it has ended, and its files are written.
+    pub(super) fn completed(&mut self, i: usize) {
+        self.enter(i, State::Completed);
     }
 
     /// Records that a trial took over another trial's state, as a checkpoint of its own.
@@ -218,9 +162,7 @@ impl Sweep {
             None => false,
         };
         let stops = recorded.map_or(is_done || stops, |verdict| verdict == Verdict::Done);
-        let run = &mut self.runs[i];
-        run.seen = iteration;
-        run.next = Next::Train;
+        self.runs[i].seen = iteration;
         let (verdict, orders) = if stops {
             (Verdict::Done, Vec::new())
         } else {
@@ -237,10 +179,7 @@ impl Sweep {
         match verdict {
             Verdict::Done => self.stop(i)?,
             Verdict::Stop => self.stop_early(i)?,
-            Verdict::Pause if self.trials[i].status == TrialStatus::Running => {
-                self.trials[i].status = TrialStatus::Paused;
-                self.runs[i].next = Next::Pause;
-            }
+            Verdict::Pause if self.runs[i].state == State::Running => self.enter(i, State::Paused),
             Verdict::Pause | Verdict::Continue | Verdict::Noop => {}
         }
         Ok(verdict)
@@ -290,17 +229,17 @@ impl Sweep {
         let run = &mut self.runs[i];
         run.failures += 1;
         run.error = Some(message);
-        if self.trials[i].status == TrialStatus::Running {
-            self.trials[i].status = TrialStatus::Pending;
+        if run.state == State::Running {
+            self.enter(i, State::Pending);
         }
     }
 
     /// Ends a trial that failed more often than allowed.
     pub(super) fn given_up(&mut self, i: usize) -> Result<()> {
-        self.runs[i].completed = true;
         self.runs[i].save = false;
-        let was = std::mem::replace(&mut self.trials[i].status, TrialStatus::Error);
-        if was.is_finished() {
+        let had_ended = self.trials[i].status.is_finished();
+        self.enter(i, State::Failed { had_ended });
+        if had_ended {
             return Ok(());
         }
         let orders = self.scheduler.on_trial_error(&self.trials[i], &self.trials)?;
@@ -313,21 +252,18 @@ impl Sweep {
     pub(super) fn retried(&mut self, i: usize, from_scratch: bool) {
         self.stop_all = None;
         let run = &mut self.runs[i];
-        run.completed = false;
         run.failures = 0;
         run.error = None;
         if from_scratch {
             run.checkpoints = Checkpoints::default();
         }
         // A trial that failed in its last save, after it was stopped, needs only that save and no further result.
-        let owes_its_end = !from_scratch && matches!(run.next, Next::Stop);
-        self.trials[i].status = if owes_its_end {
-            TrialStatus::Terminated
+        if run.state == (State::Failed { had_ended: true }) && !from_scratch {
+            self.enter(i, State::Ending);
         } else {
-            run.next = Next::Train;
             self.trials[i].stopped_early = false;
-            TrialStatus::Pending
-        };
+            self.enter(i, State::Pending);
+        }
         self.first_open = self.first_open.min(i);
     }
 
@@ -337,9 +273,8 @@ impl Sweep {
         if status.is_finished() {
             return Ok(());
         }
-        self.runs[i].next = Next::Stop;
         self.runs[i].exploit = None;
-        if self.runs[i].stage == Stage::Idle {
+        if self.runs[i].actor.is_none() {
             self.released.push(i);
         }
         let trial = &self.trials[i];
@@ -350,7 +285,7 @@ impl Sweep {
             _ => (self.scheduler.on_trial_remove(trial, &self.trials)?, None),
         };
         self.searcher.on_trial_complete(&trial.trial_id, last)?;
-        self.trials[i].status = TrialStatus::Terminated;
+        self.enter(i, State::Ending);
         self.apply_orders(orders)
     }
 
@@ -370,15 +305,14 @@ impl Sweep {
                 }
                 Order::Unpause(trial_id) => {
                     let i = self.find(&trial_id)?;
-                    if self.trials[i].status == TrialStatus::Paused {
-                        self.trials[i].status = TrialStatus::Pending;
+                    if self.runs[i].state == State::Paused {
+                        self.enter(i, State::Pending);
                     }
                 }
                 Order::Save(trial_id) => {
                     let i = self.find(&trial_id)?;
                     let run = &mut self.runs[i];
-                    let has_it = self.trials[i].status == TrialStatus::Paused
-                        && run.checkpoints.newest() == Some(run.seen);
+                    let has_it = run.state == State::Paused && run.checkpoints.newest() == Some(run.seen);
                     if has_it {
                         run.checkpoints.keep(run.seen);
                     } else {
@@ -397,17 +331,14 @@ impl Sweep {
                     };
                     trial.config = config;
                     trial.experiment_tag = experiment_tag;
-                    trial.status = TrialStatus::Paused;
                     self.runs[i].exploit = Some(Exploit { source, own, log });
-                    self.runs[i].next = Next::Leave;
+                    self.enter(i, State::Paused);
                 }
                 Order::SetResources(trial_id, resources) => {
                     let i = self.find(&trial_id)?;
-                    let trial = &mut self.trials[i];
-                    trial.resources = resources;
-                    if trial.status == TrialStatus::Running {
-                        trial.status = TrialStatus::Paused;
-                        self.runs[i].next = Next::Pause;
+                    self.trials[i].resources = resources;
+                    if self.runs[i].state == State::Running {
+                        self.enter(i, State::Paused);
                     }
                 }
             }

@@ -10,7 +10,7 @@ use crate::workers::transport::pool::{Completion, Fault};
 use crate::workers::wire;
 use crate::workers::wire::{Message, Op};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pavlov_tune::processes::Body;
+use pavlov_processes::ChildHandle;
 use std::collections::VecDeque;
 use std::io;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
@@ -72,7 +72,7 @@ enum Outgoing {
 struct Shared {
     socket: UnixStream,
     /// The process, to kill it or to wait for its end.
-    process: Mutex<Box<dyn Body>>,
+    process: Mutex<Box<dyn ChildHandle>>,
     /// The unanswered requests.
     owed: Mutex<PendingRequest>,
 }
@@ -92,7 +92,7 @@ impl Connection {
     /// Starts the threads of the connection, and sends the worker number and settings to the process at the other end
     /// of the socket. When the process is ready, it answers the request with number `start`.
     pub(super) fn start(
-        process: Box<dyn Body>,
+        process: Box<dyn ChildHandle>,
         socket: UnixStream,
         spec: &Arc<WorkerSpec>,
         place: WorkerAddress,

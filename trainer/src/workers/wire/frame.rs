@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn the_process_that_reaches_ray_knows_the_numbers_of_operations() {
-        let script = include_str!("../../../../tune/src/executor/ray.py");
+        let script = include_str!("../../../../processes/src/ray.py");
         for (name, op) in [("SET_WEIGHTS", Op::SetWeights), ("PROBE", Op::Probe), ("FOLLOW", Op::Follow)] {
             assert!(script.contains(&format!("\n{name} = {}\n", op as u16)), "{name}");
         }

@@ -1,10 +1,8 @@
 //! Deletion of surplus checkpoints, locally and on the storage, and the queueing of uploads.
 
-use std::collections::BTreeSet;
 
 use super::Control;
 use crate::tuner::progress;
-use crate::tuner::sweep::Stage;
 use crate::tuner::table::Columns;
 use crate::{Result, checkpoint, files};
 
@@ -12,7 +10,7 @@ use crate::{Result, checkpoint, files};
 const RESULTS: &str = "results.csv";
 
 impl Control {
-    pub(super) fn delete_surplus(&mut self, i: usize) -> Result<()> {
+    pub(in crate::tuner) fn delete_surplus(&mut self, i: usize) -> Result<()> {
         let config = &self.run_config.checkpoint_config;
         if let Some(num_to_keep) = config.num_to_keep {
             let by_score = config.score.is_some();
@@ -32,7 +30,7 @@ impl Control {
         Ok(())
     }
 
-    fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
+    pub(in crate::tuner) fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
         let run = &mut self.sweep.runs[i];
         let forgotten = run.checkpoints.forget(iteration);
         self.unsaved.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
@@ -81,7 +79,7 @@ impl Control {
     pub(super) fn drop_local_surplus(&mut self, i: usize) -> Result<()> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
         let run = &self.sweep.runs[i];
-        if run.stage == Stage::Starting || self.run_config.sync_config.keep_local_checkpoints {
+        if run.is_starting() || self.run_config.sync_config.keep_local_checkpoints {
             return Ok(());
         }
         for iteration in remote.surplus(i, |iteration| !run.checkpoints.is_needed(iteration)) {
@@ -90,53 +88,6 @@ impl Control {
                 checkpoint::remove(&path)?;
             }
         }
-        Ok(())
-    }
-
-    /// Brings a trial's checkpoints in line with the files, after a replay. Forgets checkpoints that exist neither locally
-    /// nor on the storage. If only some checkpoints are kept, deletes those that the journal does not mention: they were
-    /// written just before the driver was killed, and no trial starts from them. `there` has the iterations of the trial's
-    /// checkpoints on the storage.
-    pub(super) fn restore_checkpoints(&mut self, i: usize, there: &[u64]) -> Result<()> {
-        let run = &mut self.sweep.runs[i];
-        let dir = run.dir.clone();
-        let is_gone = |path: &std::path::Path| {
-            !path.is_dir() && !self.remote.as_ref().is_some_and(|remote| remote.has(path))
-        };
-        let gone: Vec<u64> = run
-            .checkpoints
-            .iter()
-            .map(|saved| saved.iteration)
-            .filter(|iteration| is_gone(&dir.join(checkpoint::name(*iteration))))
-            .collect();
-        for iteration in gone {
-            run.checkpoints.forget(iteration);
-        }
-        let config = &self.run_config.checkpoint_config;
-        if config.num_to_keep.is_none() && config.max_bytes.is_none() {
-            return Ok(());
-        }
-        let here = checkpoint::list(&dir)?.into_iter().filter(|(_, path)| checkpoint::is_checkpoint(path));
-        let mut found: BTreeSet<u64> = here.map(|(iteration, _)| iteration).collect();
-        found.extend(there);
-        for saved in run.checkpoints.iter() {
-            found.remove(&saved.iteration);
-        }
-        found.into_iter().try_for_each(|iteration| self.delete(i, iteration))
-    }
-
-    /// Queues uploads after a replay: first local checkpoints that the storage may lack, then the other files and the
-    /// journal.
-    pub(super) fn restore_uploads(&mut self) -> Result<()> {
-        let Some(remote) = &self.remote else { return Ok(()) };
-        if !remote.is_fresh {
-            for run in &self.sweep.runs {
-                let paths =
-                    run.checkpoints.iter().map(|saved| run.dir.join(checkpoint::name(saved.iteration)));
-                paths.filter(|path| path.is_dir()).for_each(|path| remote.mirror.save(&path, 0));
-            }
-        }
-        remote.mirror.sync(&self.sweep.dir, self.journal.length());
         Ok(())
     }
 

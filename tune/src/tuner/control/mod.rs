@@ -8,10 +8,10 @@ use super::journal::{Event, Journal};
 use super::pool::Pool;
 use super::progress::Progress;
 use super::remote::Remote;
-use super::settings::{Restore, RunConfig};
-use super::sweep::{Stage, Sweep};
+use super::settings::RunConfig;
+use super::sweep::Sweep;
 use crate::executor::{ActorId, Executor};
-use crate::{Resources, Result, TrainableFactory, TrialStatus, checkpoint};
+use crate::{Resources, Result, TrainableFactory};
 
 mod checkpoints;
 mod reports;
@@ -50,17 +50,10 @@ pub(super) struct Unsaved {
     started: Option<Instant>,
     elapsed_before: f64,
     next_actor: ActorId,
-    /// Running actors, with the index of each one's trial.
-    actors: HashMap<ActorId, usize>,
-    of_trial: HashMap<usize, ActorId>,
-    /// Actors without a trial, kept for reuse, with their resources and GPUs.
-    parked: Vec<(ActorId, Resources, Vec<usize>)>,
-    gpus: HashMap<ActorId, Vec<usize>>,
-    /// Progress of each trial that has an actor.
-    at: HashMap<usize, TrialProgress>,
-    /// Checkpoints of other trials from which trials are starting: index of the starting trial, then index of the other
-    /// trial and iteration.
-    holds: HashMap<usize, (usize, u64)>,
+    /// Index of the trial that each running actor works for; the actor itself is in [`Run::actor`](super::life::Run::actor).
+    trial_of: HashMap<ActorId, usize>,
+    /// Actors without a trial, kept for reuse.
+    parked: Vec<ParkedActor>,
     /// Trials that were stopped before a restore without their last checkpoint; they are trained up to that point again and
     /// saved.
     to_finish: Vec<usize>,
@@ -72,14 +65,15 @@ pub(super) struct Unsaved {
     interrupted: bool,
     /// Whether the user was told that trials share the cores.
     told_of_cores: bool,
-    bytes: u64,
+    /// Size of all checkpoints of the sweep.
+    pub(super) bytes: u64,
 }
 
-#[derive(Clone, Copy)]
-struct TrialProgress {
-    iteration: u64,
-    should_checkpoint: bool,
-    score: Option<f64>,
+/// An actor without a trial. It keeps its resources, and runs the next trial that needs the same.
+struct ParkedActor {
+    id: ActorId,
+    resources: Resources,
+    gpus: Vec<usize>,
 }
 
 impl Control {
@@ -90,7 +84,7 @@ impl Control {
         for callback in &mut self.run_config.callbacks {
             callback.setup(&self.sweep.dir, self.num_samples)?;
         }
-        self.restore_progress()?;
+        self.complete_what_was_decided()?;
         loop {
             for callback in &mut self.run_config.callbacks {
                 callback.on_step_begin(&self.sweep.trials)?;
@@ -99,7 +93,7 @@ impl Control {
             self.check_end_of_all()?;
             self.follow_executor();
             while self.start_one()? {}
-            if self.unsaved.actors.is_empty() {
+            if self.unsaved.trial_of.is_empty() {
                 if self.unsaved.interrupted || !self.ask_idle_scheduler()? {
                     break;
                 }
@@ -129,56 +123,7 @@ impl Control {
         }
     }
 
-    /// Decides, after a replay, which of the failed trials and which of the unfinished ones continue.
-    pub(super) fn choose_what_goes_on(&mut self, which: Restore) -> Result<()> {
-        // If the whole sweep would stop again at once, failed trials are not retried.
-        let retries = (which.resume_errored || which.restart_errored)
-            && (self.sweep.stop_all.is_none() || self.reason_to_stop_all(self.sweep.elapsed).is_none());
-        for i in 0..self.sweep.trials.len() {
-            let trial_id = self.id(i);
-            match self.sweep.trials[i].status {
-                TrialStatus::Error if retries => {
-                    let from_scratch = which.restart_errored;
-                    self.log(&Event::Retried { trial_id: trial_id.into(), from_scratch })?;
-                    self.sweep.retried(i, from_scratch);
-                }
-                TrialStatus::Pending | TrialStatus::Running | TrialStatus::Paused
-                    if !which.resume_unfinished =>
-                {
-                    self.log(&Event::Stopped { trial_id: trial_id.into() })?;
-                    self.sweep.stop(i)?;
-                }
-                _ => {}
-            }
-            self.ask_again(i)?;
-        }
-        Ok(())
-    }
-
-    /// Completes, after a replay, what was decided but not yet done.
-    fn restore_progress(&mut self) -> Result<()> {
-        if self.sweep.stop_all.is_some() {
-            self.stop_open_trials()?;
-        }
-        self.sweep.released.clear();
-        let mut there = self.remote.as_ref().map(Remote::iterations_there).unwrap_or_default();
-        for i in 0..self.sweep.trials.len() {
-            let there = there.remove(&self.sweep.runs[i].dir).unwrap_or_default();
-            // A later save would delete unfinished files, but a trial that has ended does not save again.
-            checkpoint::clean_up(&self.sweep.runs[i].dir);
-            self.restore_checkpoints(i, &there)?;
-            self.unsaved.bytes += self.sweep.runs[i].checkpoints.bytes();
-            if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
-                self.sweep.released.push(i);
-            }
-        }
-        for i in 0..self.sweep.trials.len() {
-            self.delete_surplus(i)?;
-        }
-        self.restore_uploads()
-    }
-
-    fn log(&mut self, event: &Event<'_>) -> Result<()> {
+    pub(super) fn log(&mut self, event: &Event<'_>) -> Result<()> {
         self.journal.append(event)?;
         if let Some(remote) = &self.remote {
             remote.mirror.note(self.journal.length());
@@ -186,7 +131,7 @@ impl Control {
         Ok(())
     }
 
-    fn id(&self, i: usize) -> String {
+    pub(super) fn id(&self, i: usize) -> String {
         self.sweep.trials[i].trial_id.clone()
     }
 
@@ -194,7 +139,7 @@ impl Control {
     fn settle_released(&mut self) -> Result<()> {
         while let Some(i) = self.sweep.released.pop() {
             let run = &self.sweep.runs[i];
-            if run.stage != Stage::Idle || run.completed {
+            if run.actor.is_some() || run.state.is_over() {
                 continue;
             }
             let unsaved = run.checkpoints.newest() != Some(run.seen);
@@ -233,7 +178,7 @@ impl Control {
     }
 
     /// Returns the reason to stop all trials once the sweep has run for `elapsed` seconds, if there is one.
-    fn reason_to_stop_all(&self, elapsed: f64) -> Option<&'static str> {
+    pub(super) fn reason_to_stop_all(&self, elapsed: f64) -> Option<&'static str> {
         let stopper = self.sweep.stopper.as_ref();
         if stopper.is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed))) {
             return Some("a stop condition of the experiment is met");
@@ -250,7 +195,7 @@ impl Control {
     }
 
     /// Stops all trials that have not ended. If the driver is killed halfway, the next one stops the rest.
-    fn stop_open_trials(&mut self) -> Result<()> {
+    pub(super) fn stop_open_trials(&mut self) -> Result<()> {
         for i in 0..self.sweep.trials.len() {
             if !self.sweep.trials[i].status.is_finished() {
                 let trial_id = self.id(i);

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Control, TrialProgress};
+use super::{Control, ParkedActor};
 use crate::executor::{ActorId, Report, Request, SavedCheckpoint};
 use crate::tuner::failures;
 use crate::tuner::journal::{Event, Verdict};
+use crate::tuner::life::{Actor, Next, Progress, State};
 use crate::tuner::settings::FailFast;
-use crate::tuner::sweep::{Next, Stage};
-use crate::{Error, Metrics, Result, TrialStatus, checkpoint};
+use crate::{Error, Metrics, Result, checkpoint};
 
 impl Control {
     pub(super) fn on_report(&mut self, actor: ActorId, report: Report) -> Result<()> {
         // The report comes from an actor that was dismissed.
-        let Some(&i) = self.unsaved.actors.get(&actor) else { return Ok(()) };
+        let Some(&i) = self.unsaved.trial_of.get(&actor) else { return Ok(()) };
         if matches!(report, Report::Failed { .. }) {
             self.executor.alive()?;
         }
@@ -25,14 +25,14 @@ impl Control {
         match report {
             Report::Started { iteration, bytes } => self.on_started(i, iteration, bytes),
             Report::CannotReset => {
-                self.leave(actor, i);
+                self.dismiss(actor, i);
                 self.reuse_actors = false;
                 tracing::info!("trainables are made anew for each trial: `reset_config` returned false");
                 self.start(i)
             }
             Report::Trained { iteration, result } => self.on_result(i, iteration, result),
             Report::Ended => {
-                if self.sweep.runs[i].next != Next::Stop {
+                if self.sweep.runs[i].next() != Next::Stop {
                     let trial_id = self.id(i);
                     self.log(&Event::Ended { trial_id: trial_id.into() })?;
                     self.sweep.ended(i)?;
@@ -45,7 +45,7 @@ impl Control {
                 if let Some(error) = error {
                     tracing::warn!("trial {}: while cleaning up: {error}", self.sweep.trials[i].trial_id);
                 }
-                self.leave(actor, i);
+                self.dismiss(actor, i);
                 self.settled(i)
             }
             Report::Failed { message } => self.on_failed(actor, i, message),
@@ -53,8 +53,9 @@ impl Control {
     }
 
     fn on_started(&mut self, i: usize, iteration: u64, bytes: u64) -> Result<()> {
-        self.unsaved.at.insert(i, TrialProgress { iteration, should_checkpoint: false, score: None });
-        if let Some((source, held)) = self.unsaved.holds.remove(&i) {
+        self.progressed(i, Progress { iteration, should_checkpoint: false, score: None });
+        let holds = self.sweep.runs[i].actor.as_mut().and_then(|actor| actor.holds.take());
+        if let Some((source, held)) = holds {
             self.sweep.runs[source].checkpoints.release(held);
             let trial_id = self.id(i);
             let source_id = self.id(source);
@@ -79,8 +80,8 @@ impl Control {
     fn on_result(&mut self, i: usize, iteration: u64, result: Metrics) -> Result<()> {
         let should_checkpoint = result.get("should_checkpoint") == Some(&Value::Bool(true));
         let score = self.score(&result);
-        self.unsaved.at.insert(i, TrialProgress { iteration, should_checkpoint, score });
-        let is_wanted = self.sweep.trials[i].status == TrialStatus::Running;
+        self.progressed(i, Progress { iteration, should_checkpoint, score });
+        let is_wanted = self.sweep.runs[i].state == State::Running;
         if is_wanted && iteration > self.sweep.runs[i].seen {
             if std::mem::take(&mut self.unsaved.waits) {
                 self.unsaved.nothing_to_start = false;
@@ -113,6 +114,12 @@ impl Control {
         self.request_next(i, true)
     }
 
+    fn progressed(&mut self, i: usize, progress: Progress) {
+        if let Some(actor) = &mut self.sweep.runs[i].actor {
+            actor.progress = Some(progress);
+        }
+    }
+
     fn score(&self, result: &Metrics) -> Option<f64> {
         let objective = self.run_config.checkpoint_config.score.as_ref()?;
         let score = objective.finite_score(result);
@@ -125,37 +132,40 @@ impl Control {
     /// Sends a trial's next request. `trained` says whether the trial has just trained, as opposed to started or saved.
     fn request_next(&mut self, i: usize, trained: bool) -> Result<()> {
         let run = &self.sweep.runs[i];
-        let Some(at) = self.unsaved.at.get(&i).copied() else { return Ok(()) };
+        let Some(at) = run.progress() else { return Ok(()) };
+        let next = run.next();
         let is_there = at.iteration >= run.seen;
         let frequency = self.run_config.checkpoint_config.checkpoint_frequency;
         let by_count = frequency.is_some_and(|every| at.iteration.is_multiple_of(every));
-        let at_end = run.next == Next::Stop && self.saves_at_end();
+        let at_end = next == Next::Stop && self.saves_at_end();
         let before_leaving = self.unsaved.interrupted && !self.factory.is_function();
         let by_itself = at.should_checkpoint || by_count || before_leaving;
-        let by_decision = is_there && (run.next == Next::Pause || at_end);
-        if run.next != Next::Leave && ((is_there && run.save) || (trained && (by_itself || by_decision))) {
-            return self.send(i, Stage::Saving, Request::Save);
+        let by_decision = is_there && (next == Next::Pause || at_end);
+        if next != Next::Leave && ((is_there && run.save) || (trained && (by_itself || by_decision))) {
+            self.send(i, Request::Save);
+            return Ok(());
         }
         if self.unsaved.interrupted {
             return self.release(i);
         }
-        match run.next {
+        match next {
             Next::Leave => self.release(i),
             Next::Pause | Next::Stop if is_there => self.release(i),
-            Next::Train | Next::Pause | Next::Stop => self.send(i, Stage::Training, Request::Train),
+            Next::Train | Next::Pause | Next::Stop => {
+                self.send(i, Request::Train);
+                Ok(())
+            }
         }
     }
 
-    fn send(&mut self, i: usize, stage: Stage, request: Request) -> Result<()> {
-        self.sweep.runs[i].stage = stage;
-        if let Some(actor) = self.unsaved.of_trial.get(&i) {
-            self.executor.send(*actor, request);
+    fn send(&mut self, i: usize, request: Request) {
+        if let Some(actor) = &self.sweep.runs[i].actor {
+            self.executor.send(actor.id, request);
         }
-        Ok(())
     }
 
     fn on_saved(&mut self, i: usize, saved: SavedCheckpoint) -> Result<()> {
-        let score = self.unsaved.at.get(&i).and_then(|at| at.score);
+        let score = self.sweep.runs[i].progress().and_then(|at| at.score);
         let trial_id = self.id(i);
         self.journal.append(&Event::Saved { trial_id: trial_id.into(), checkpoint: saved.clone(), score })?;
         self.upload(i, saved.iteration);
@@ -172,36 +182,33 @@ impl Control {
 
     /// Separates a trial from its actor. The actor is kept for reuse if `reuse_actors` is set, otherwise it stops.
     fn release(&mut self, i: usize) -> Result<()> {
-        let Some(&actor) = self.unsaved.of_trial.get(&i) else { return Ok(()) };
-        if self.reuse_actors && !self.unsaved.interrupted {
-            let resources = self.sweep.trials[i].resources.clone();
-            let gpus = self.unsaved.gpus.get(&actor).cloned().unwrap_or_default();
-            self.unsaved.actors.remove(&actor);
-            self.unsaved.of_trial.remove(&i);
-            self.unsaved.parked.push((actor, resources, gpus));
-            self.unsaved.nothing_to_start = false;
-            return self.settled(i);
+        if !self.reuse_actors || self.unsaved.interrupted {
+            self.send(i, Request::Stop);
+            return Ok(());
         }
-        self.send(i, Stage::Stopping, Request::Stop)
+        let Some(Actor { id, gpus, .. }) = self.sweep.runs[i].actor.take() else { return Ok(()) };
+        let resources = self.sweep.trials[i].resources.clone();
+        self.unsaved.trial_of.remove(&id);
+        self.unsaved.parked.push(ParkedActor { id, resources, gpus });
+        self.unsaved.nothing_to_start = false;
+        self.settled(i)
     }
 
-    fn leave(&mut self, actor: ActorId, i: usize) {
+    /// Takes the actor, which has ended, from its trial, and gives its resources back.
+    fn dismiss(&mut self, actor: ActorId, i: usize) {
         self.unsaved.nothing_to_start = false;
-        self.unsaved.actors.remove(&actor);
-        self.unsaved.of_trial.remove(&i);
-        self.unsaved.gpus.remove(&actor);
+        self.unsaved.trial_of.remove(&actor);
+        if let Some((source, iteration)) = self.sweep.runs[i].actor.take().and_then(|actor| actor.holds) {
+            self.sweep.runs[source].checkpoints.release(iteration);
+        }
         self.pool.give_back(actor);
         self.executor.forget(actor);
     }
 
     /// Handles a trial that no longer has an actor.
     fn settled(&mut self, i: usize) -> Result<()> {
-        self.sweep.runs[i].stage = Stage::Idle;
-        self.unsaved.at.remove(&i);
-        match self.sweep.trials[i].status {
-            TrialStatus::Terminated if !self.unsaved.interrupted || !self.needs_training(i) => {
-                self.complete(i)
-            }
+        match self.sweep.runs[i].state {
+            State::Ending if !self.unsaved.interrupted || !self.needs_training(i) => self.complete(i),
             // The trial was interrupted; a restore continues it.
             _ => Ok(()),
         }
@@ -218,7 +225,7 @@ impl Control {
         let trial_id = self.id(i);
         self.log(&Event::Completed { trial_id: trial_id.into() })?;
         self.upload_files(i);
-        self.sweep.runs[i].completed = true;
+        self.sweep.completed(i);
         self.unsaved.waits = false;
         for callback in &mut self.run_config.callbacks {
             callback.on_trial_complete(&self.sweep.trials, &self.sweep.trials[i])?;
@@ -227,12 +234,7 @@ impl Control {
     }
 
     fn on_failed(&mut self, actor: ActorId, i: usize, message: String) -> Result<()> {
-        self.leave(actor, i);
-        if let Some((source, iteration)) = self.unsaved.holds.remove(&i) {
-            self.sweep.runs[source].checkpoints.release(iteration);
-        }
-        self.unsaved.at.remove(&i);
-        self.sweep.runs[i].stage = Stage::Idle;
+        self.dismiss(actor, i);
         self.unsaved.waits = false;
         let trial_id = self.id(i);
         self.log(&Event::Failed { trial_id: trial_id.clone().into(), message: Cow::Borrowed(&message) })?;
@@ -247,7 +249,7 @@ impl Control {
         let again = failure.max_failures.is_none_or(|most| failures <= most);
         self.progress.failure(&self.sweep.trials[i], &self.sweep.runs[i].dir, &message, again);
         if again {
-            if self.sweep.trials[i].status == TrialStatus::Terminated {
+            if self.sweep.runs[i].state == State::Ending {
                 self.sweep.released.push(i);
             }
             for callback in &mut self.run_config.callbacks {

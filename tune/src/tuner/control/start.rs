@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::Control;
+use super::{Control, ParkedActor};
 use crate::executor::{Request, Start};
 use crate::search::{Suggestion, experiment_tag};
 use crate::tuner::journal::Event;
-use crate::tuner::sweep::Stage;
+use crate::tuner::life::Actor;
 use crate::{Config, Error, Resources, Result, Trial, TrialStatus, checkpoint};
 
 impl Control {
@@ -15,7 +15,7 @@ impl Control {
     pub(super) fn start_one(&mut self) -> Result<bool> {
         if self.unsaved.nothing_to_start
             || self.unsaved.interrupted
-            || self.unsaved.actors.len() >= self.max_concurrent
+            || self.unsaved.trial_of.len() >= self.max_concurrent
         {
             return Ok(false);
         }
@@ -51,7 +51,7 @@ impl Control {
     }
 
     /// Resources that a trial with these settings takes from the pool.
-    fn resources(&self, config: &Config) -> Result<Resources> {
+    pub(in crate::tuner) fn resources(&self, config: &Config) -> Result<Resources> {
         let asked = self.factory.resources(config)?;
         Ok(if self.executor.is_on_ray() { asked } else { asked.without_actors() })
     }
@@ -74,13 +74,13 @@ impl Control {
         let waits_for_source = run.exploit.as_ref().is_some_and(|exploit| {
             self.sweep.find(&exploit.source).is_ok_and(|source| {
                 let source_run = &self.sweep.runs[source];
-                source_run.save && source != i && !source_run.completed
+                source_run.save && source != i && !source_run.state.is_over()
             })
         });
-        run.stage == Stage::Idle
+        run.actor.is_none()
             && !waits_for_source
             && (self.pool.fits(resources)
-                || self.unsaved.parked.iter().any(|(_, parked, _)| parked == resources))
+                || self.unsaved.parked.iter().any(|parked| parked.resources == *resources))
     }
 
     /// Asks the searcher for a trial and adds it. Returns `false` if there is none now.
@@ -120,22 +120,7 @@ impl Control {
         Ok(false)
     }
 
-    /// Updates, on restoring, the resources of an unfinished trial to those that the trainable asks for now, unless a
-    /// scheduler changed them.
-    pub(super) fn ask_again(&mut self, i: usize) -> Result<()> {
-        let trial = &self.sweep.trials[i];
-        if trial.status.is_finished() || trial.resources != self.sweep.runs[i].requested {
-            return Ok(());
-        }
-        let resources = self.resources(&trial.config)?;
-        if resources != trial.resources {
-            self.sweep.trials[i].resources = resources;
-            self.refuse_what_never_fits(&self.sweep.trials[i])?;
-        }
-        Ok(())
-    }
-
-    fn refuse_what_never_fits(&self, trial: &Trial) -> Result<()> {
+    pub(in crate::tuner) fn refuse_what_never_fits(&self, trial: &Trial) -> Result<()> {
         if self.pool.can_ever_fit(&trial.resources) {
             return Ok(());
         }
@@ -168,17 +153,16 @@ impl Control {
         let iteration = from.as_ref().map(|(iteration, _)| *iteration);
         self.log(&Event::Started { trial_id: trial_id.clone().into(), from: iteration })?;
         self.sweep.started(i);
-        self.sweep.runs[i].stage = Stage::Starting;
-        if let (Some(source), Some(iteration)) = (source, iteration) {
+        let holds = source.zip(iteration);
+        if let Some((source, iteration)) = holds {
             self.sweep.runs[source].checkpoints.hold(iteration);
-            self.unsaved.holds.insert(i, (source, iteration));
         }
         let resources = self.sweep.trials[i].resources.clone();
-        let reused = self.unsaved.parked.iter().position(|(_, parked, _)| *parked == resources);
+        let reused = self.unsaved.parked.iter().position(|parked| parked.resources == resources);
         let (actor, gpus) = match reused {
             Some(at) => {
-                let (actor, _, gpus) = self.unsaved.parked.swap_remove(at);
-                (actor, gpus)
+                let ParkedActor { id, gpus, .. } = self.unsaved.parked.swap_remove(at);
+                (id, gpus)
             }
             None => {
                 self.tell_of_shared_cores(&resources);
@@ -201,9 +185,8 @@ impl Control {
             log_results: self.run_config.log_results,
         };
         let restores = start.from.is_some();
-        self.unsaved.actors.insert(actor, i);
-        self.unsaved.of_trial.insert(i, actor);
-        self.unsaved.gpus.insert(actor, gpus);
+        self.unsaved.trial_of.insert(actor, i);
+        self.sweep.runs[i].actor = Some(Actor { id: actor, gpus, progress: None, holds });
         match reused {
             Some(_) => self.executor.send(actor, Request::Start(Box::new(start))),
             None => self.executor.spawn(actor, start)?,
@@ -307,10 +290,10 @@ impl Control {
     }
 
     pub(super) fn dismiss_parked(&mut self) {
-        for (actor, _, _) in std::mem::take(&mut self.unsaved.parked) {
-            self.executor.send(actor, Request::Stop);
-            self.executor.forget(actor);
-            self.pool.give_back(actor);
+        for ParkedActor { id, .. } in std::mem::take(&mut self.unsaved.parked) {
+            self.executor.send(id, Request::Stop);
+            self.executor.forget(id);
+            self.pool.give_back(id);
         }
     }
 }

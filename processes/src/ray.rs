@@ -4,7 +4,7 @@
 //! engine ends with its last user. It also ends with this process, in whatever way that ends, because its standard
 //! input is closed then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
@@ -21,8 +21,8 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::child::{self, Body};
-use crate::{Bundle, Error, Result};
+use crate::child::{ChildHandle, how_it_ended};
+use crate::{Error, Result};
 
 /// Python program of the engine.
 const SCRIPT: &str = include_str!("ray.py");
@@ -56,7 +56,7 @@ struct Said {
     code: Option<i32>,
     reason: Option<String>,
     refused: Option<String>,
-    resources: Option<Bundle>,
+    resources: Option<BTreeMap<String, f64>>,
     node: Option<String>,
 }
 
@@ -68,7 +68,7 @@ struct Waiting {
     /// Whether the engine has ended.
     gone: bool,
     /// Resources of the cluster; `None` if the cluster was started for this run on this machine.
-    resources: Option<Bundle>,
+    resources: Option<BTreeMap<String, f64>>,
     /// Reason why no trial can run on this cluster.
     refused: Option<String>,
 }
@@ -171,7 +171,7 @@ impl RayEngine {
 
     /// Returns the current resources of the cluster; `None` if it was started for this run and has those of this
     /// machine.
-    pub(super) fn resources(&self) -> Option<Bundle> {
+    pub fn resources(&self) -> Option<BTreeMap<String, f64>> {
         lock(&self.waiting).resources.clone()
     }
 
@@ -321,7 +321,7 @@ pub struct RayActor {
     end: Receiver<End>,
 }
 
-impl Body for RayActor {
+impl ChildHandle for RayActor {
     fn kill(&mut self) {
         self.engine.kill(self.life);
     }
@@ -338,7 +338,7 @@ impl Body for RayActor {
         match end {
             Ok(End::Code(code)) => {
                 let raw = if code < 0 { -code } else { (code & 0xff) << 8 };
-                format!("its process {}", child::how_it_ended(ExitStatus::from_raw(raw), ""))
+                format!("its process {}", how_it_ended(ExitStatus::from_raw(raw), ""))
             }
             Ok(End::Reason(reason)) => reason,
             Err(_) => "its actor does not answer any more".to_owned(),

@@ -1,4 +1,4 @@
-"""Tests of `src/executor/ray.py` that need no Ray: `python3 ray_script.py NAME` runs one. `ray_script.rs` has the claims."""
+"""Tests of `src/ray.py` that need no Ray: `python3 ray_script.py NAME` runs one. `ray_script.rs` has the claims."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ import tempfile
 import types
 import unittest
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/executor/ray.py")
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/ray.py")
 
 
 class Case(unittest.TestCase):

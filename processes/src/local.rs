@@ -5,11 +5,11 @@ use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::child::{Body, how_it_ended};
+use crate::child::{ChildHandle, how_it_ended};
 
 /// A process that this program started on this machine. It is killed when this handle is dropped.
 #[derive(Debug)]
-pub(super) struct LocalProcess {
+pub struct LocalProcess {
     child: Child,
     /// Hint that is appended to the description of how the process ended, e.g. "; see `stderr` in its directory".
     hint: &'static str,
@@ -19,11 +19,15 @@ pub(super) struct LocalProcess {
 }
 
 impl LocalProcess {
-    pub(super) fn new(child: Child, hint: &'static str, patience: Duration) -> Self {
+    /// Makes the handle of `child`. `hint` is appended to the description of how the process ended, e.g. "; see `stderr` in its
+    /// directory". A process that has not ended `patience` after its socket was closed is killed by
+    /// [`wait`](ChildHandle::wait).
+    pub fn new(child: Child, hint: &'static str, patience: Duration) -> Self {
         LocalProcess { child, hint, patience }
     }
 
-    pub(super) fn id(&self) -> u32 {
+    /// Returns the process id.
+    pub fn id(&self) -> u32 {
         self.child.id()
     }
 
@@ -45,7 +49,7 @@ impl LocalProcess {
     }
 }
 
-impl Body for LocalProcess {
+impl ChildHandle for LocalProcess {
     fn kill(&mut self) {
         // An error means that the process has ended already.
         let _ = self.child.kill();

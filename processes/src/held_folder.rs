@@ -60,7 +60,7 @@ fn remove_abandoned(home: &Path, prefix: &str) {
 ///
 /// Keep the lock until the folder is removed. A folder that was just made may not be locked yet and may be taken; its
 /// owner then makes another one.
-pub(crate) fn lock_abandoned(dir: &Path) -> Option<OwnedFd> {
+pub fn lock_abandoned(dir: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = rustix::fs::open(dir, flags, Mode::empty()).ok()?;
     flock(&handle, FlockOperation::NonBlockingLockExclusive).ok()?;
@@ -68,7 +68,10 @@ pub(crate) fn lock_abandoned(dir: &Path) -> Option<OwnedFd> {
 }
 
 /// Makes a new folder in `home` with a name that begins with `prefix`, and returns it with its lock.
-pub(crate) fn locked_dir(home: &Path, prefix: &str, mode: u32) -> io::Result<(TempDir, File)> {
+///
+/// # Errors
+/// Returns the errors of the file system.
+pub fn locked_dir(home: &Path, prefix: &str, mode: u32) -> io::Result<(TempDir, File)> {
     loop {
         let mut builder = tempfile::Builder::new();
         let dir = builder.prefix(prefix).permissions(Permissions::from_mode(mode)).tempdir_in(home)?;

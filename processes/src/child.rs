@@ -1,4 +1,4 @@
-//! Starts this executable again as a child process: a trial, a data-parallel worker of a trial, or a rollout worker.
+//! Starts this executable again as a child process.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -6,25 +6,15 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::OnceLock;
 
 use serde::Serialize;
 
-use super::meeting::NODE;
+use crate::rendezvous::NODE;
 use crate::{Error, Result};
 
-/// Environment variable that makes a process a trial; its value is the name of the trainable.
-pub(super) const TRIAL: &str = "PAVLOV_TRIAL_OF";
-/// Environment variable that makes a process a data-parallel worker; its value is the name of the trainable.
-pub(super) const WORKER: &str = "PAVLOV_WORKER_OF";
-/// Environment variable that makes a process a rollout worker; its value is the name of the trainable.
-pub(super) const ROLLOUT: &str = "PAVLOV_ROLLOUT_WORKER_OF";
-/// The variables that give a process its role; at most one of them is set.
-pub(super) const ROLES: [&str; 3] = [ROLLOUT, WORKER, TRIAL];
-/// Environment variable of trials on Ray: the directory of their experiment.
-pub(super) const EXPERIMENT: &str = "PAVLOV_EXPERIMENT";
 /// Environment variable that lists those of [`THREADS`] that this module set; any other was set by the user and is
 /// kept.
 const OURS: &str = "PAVLOV_SETS_THREADS";
@@ -34,9 +24,9 @@ const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THR
 /// Program and first arguments of child processes, if they are not those of this process.
 static COMMAND: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// Sets the program and the arguments with which this process starts its children, such as rollout workers. The default is its
+/// Sets the program and the arguments with which this process starts its children. The default is its
 /// own executable with its own arguments, which is wrong in an interpreter that runs a script of the user's. The program
-/// must call [`rollout_main`](super::rollout_main). Later calls change nothing.
+/// must begin with the function that serves its parent, such as `rollout_main`. Later calls change nothing.
 pub fn set_child_command(command: impl IntoIterator<Item = OsString>) {
     COMMAND.get_or_init(|| command.into_iter().collect());
 }
@@ -54,27 +44,15 @@ fn program() -> Result<Command> {
     Ok(command)
 }
 
-/// Makes the command for a child on this machine, see [`command_anywhere`].
+/// Makes the command that starts this program again, on any machine; the child's standard input must be a socket, see
+/// [`connect`]. `num_threads` is the child's share of the cores, unless the user's environment sets the number of threads.
 ///
-/// `socket` becomes the child's standard input. Drop the command after `spawn`, so that only the child holds the
-/// socket.
-pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: usize) -> Result<Command> {
-    let mut command = command_anywhere(role, name, num_threads)?;
-    // Ctrl-C must reach only the driver, which then stops its trials.
-    command.stdin(OwnedFd::from(socket)).process_group(0);
-    Ok(command)
-}
-
-/// Makes the command for a child on any machine; its standard input must be a socket.
-///
-/// `role` is one of [`ROLES`] and `name` the name of the trainable. `num_threads` is the child's share of the cores,
-/// unless the user's environment sets the number of threads.
-pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Result<Command> {
+/// # Errors
+/// Fails if this executable cannot be found.
+pub fn command(num_threads: usize) -> Result<Command> {
     let mut command = program()?;
-    ROLES.iter().for_each(|role| _ = command.env_remove(role));
     // The variable is meant for an actor's own child, not for processes that the child starts.
     command.env_remove(NODE);
-    command.env(role, name);
     let ours = env::var(OURS).unwrap_or_default();
     let set =
         |variable: &&str| env::var_os(*variable).is_none() || ours.split(',').any(|our| our == *variable);
@@ -84,6 +62,13 @@ pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Re
     }
     command.env(OURS, set.join(","));
     Ok(command)
+}
+
+/// Makes `socket` the standard input of a child on this machine. Drop the command after `spawn`, so that only the child
+/// holds the socket.
+pub fn connect(command: &mut Command, socket: UnixStream) {
+    // Ctrl-C must reach only the driver, which then stops its children.
+    command.stdin(OwnedFd::from(socket)).process_group(0);
 }
 
 /// How to start a child on any machine; its standard input must be a socket.
@@ -99,7 +84,7 @@ pub struct ChildCommand {
 
 impl ChildCommand {
     /// Extracts program, arguments and environment from `command`.
-    pub(super) fn of(command: &Command) -> Self {
+    pub fn of(command: &Command) -> Self {
         let text = |text: &OsStr| text.to_string_lossy().into_owned();
         let variables = || command.get_envs().map(|(name, value)| (text(name), value.map(text)));
         Self {
@@ -112,7 +97,7 @@ impl ChildCommand {
 }
 
 /// Handle of a child of this executable, wherever it runs. The child reads from a socket and ends when that is closed.
-pub trait Body: Send + std::fmt::Debug {
+pub trait ChildHandle: Send + std::fmt::Debug {
     /// Ends the process at once, even if it is stopped by a signal.
     fn kill(&mut self);
 
@@ -121,21 +106,11 @@ pub trait Body: Send + std::fmt::Debug {
     fn wait(&mut self) -> String;
 }
 
-/// Returns the directory of the experiment if this process is a trial on Ray, else `None`.
-///
-/// All machines see that directory, while files named in the program's arguments may exist on one machine only.
-pub fn experiment_of_trial() -> Option<PathBuf> {
-    env::var_os(TRIAL)?;
-    env::var_os(EXPERIMENT).map(PathBuf::from)
-}
-
-/// Whether this process is a child with one of [`ROLES`].
-pub(super) fn is_child() -> bool {
-    ROLES.iter().any(|role| env::var_os(role).is_some())
-}
-
 /// Returns the child's end of the socket that is its standard input, and redirects standard input to `/dev/null`.
-pub(super) fn socket() -> Result<UnixStream> {
+///
+/// # Errors
+/// Fails if standard input is closed, or `/dev/null` cannot be opened.
+pub fn take_socket() -> Result<UnixStream> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let socket = socket.map_err(Error::io("open", Path::new("standard input")))?;
     let null = Path::new("/dev/null");
@@ -146,7 +121,10 @@ pub(super) fn socket() -> Result<UnixStream> {
 
 /// Makes the system kill this child when the thread that started it ends, even if the child is stopped or busy. If the
 /// parent ended before this call, the child notices by the closed socket.
-pub(super) fn end_with_parent() -> Result<()> {
+///
+/// # Errors
+/// Returns the error of the system.
+pub fn end_with_parent() -> Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(|errno| Error::other(std::io::Error::from(errno)))?;
@@ -155,7 +133,7 @@ pub(super) fn end_with_parent() -> Result<()> {
 
 /// Describes an exit status as a predicate after "its process", e.g. "exited with code 1". `hint` is appended, e.g.
 /// where the child's error output is.
-pub(super) fn how_it_ended(status: ExitStatus, hint: &str) -> String {
+pub(crate) fn how_it_ended(status: ExitStatus, hint: &str) -> String {
     match status.signal() {
         Some(9) => "was killed (signal 9), by hand or because the machine ran out of memory".into(),
         Some(signal) => {

@@ -1,0 +1,35 @@
+//! Other processes of a program: children on this machine or on a Ray cluster, and the connections between them.
+//!
+//! * [`command`] and [`connect`] start this program again as a child, whose standard input is a socket;
+//!   [`take_socket`] is the child's side. [`LocalProcess`] is the handle of a child on this machine. It waits for the
+//!   child's end for a bounded time only.
+//! * [`RayEngine`] starts children through a Ray cluster. Their handle is a [`RayActor`].
+//! * [`listen`] and [`meet`] connect the workers of a group on several machines by TCP.
+//! * [`HeldFolder`] is a temporary folder that is removed even if its process was killed.
+//!
+//! The crate knows nothing of what the processes compute. It runs on Unix systems only. Its items may change in any
+//! version, since it serves the other crates of pavlov.
+
+mod child;
+mod error;
+mod held_folder;
+mod lines;
+mod local;
+mod ray;
+mod rendezvous;
+
+pub use child::{
+    ChildCommand, ChildHandle, command, connect, end_with_parent, set_child_command, take_socket,
+};
+pub use error::{Error, Result};
+pub use held_folder::{HeldFolder, lock_abandoned, locked_dir};
+pub use lines::{LONGEST_LINE, lines, read_line, refuse_too_long};
+pub use local::LocalProcess;
+pub use ray::{RayActor, RayEngine};
+pub use rendezvous::{NODE, Secret, listen, listen_here, meet, place};
+
+/// Returns the message of a panic.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}
