@@ -47,7 +47,6 @@ fn asha(tuner: Tuner, max_t: f64) -> Result<()> {
         .seed(3)
         .scheduler(AsyncHyperBandScheduler::new(config)?)
         .storage_path(home.path())
-        .verbose(0)
         .fit()?;
     println!("{results}\nbest: {}\n", results.best()?.experiment_tag);
     Ok(())

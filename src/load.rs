@@ -90,7 +90,7 @@ pub(crate) fn is_pack(path: &Path) -> bool {
 /// fetched.
 pub(crate) fn find_checkpoint(path: &Path) -> Result<PathBuf> {
     if storage::scheme(path).is_some() {
-        return Ok(checkpoint::fetch(path)?);
+        return Ok(storage::fetch_checkpoint(path)?);
     }
     let refuse = |reason: &str| Err(Error::state(path.display().to_string(), reason));
     if !path.is_dir() {

@@ -9,16 +9,23 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod agents;
+mod disks;
+mod faults;
 mod interruptions;
 mod listings;
 mod loggers;
 mod plot;
 mod refusals;
+#[cfg(feature = "storage")]
+mod remote;
 mod report;
 mod report_server;
+mod second_hour;
 mod settings;
+pub(crate) mod sweeps;
 mod trainable;
 mod training;
+mod translations;
 mod trust;
 #[cfg(target_os = "linux")]
 mod watch;

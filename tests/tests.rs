@@ -6,13 +6,9 @@ mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;
 mod datasets;
-#[cfg(feature = "cli")]
-mod disks;
 mod export;
 #[cfg(feature = "serve")]
 mod external;
-#[cfg(feature = "cli")]
-mod faults;
 mod golden;
 mod images;
 mod layers;
@@ -28,13 +24,9 @@ mod processes;
 mod ray;
 mod reading;
 mod regression;
-#[cfg(feature = "storage")]
-mod remote;
 mod results;
 mod resume;
 mod sampling;
-#[cfg(feature = "cli")]
-mod second_hour;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "storage")]
@@ -43,9 +35,5 @@ mod serve;
 mod server;
 mod settings;
 mod support;
-#[cfg(feature = "cli")]
-mod sweeps;
 mod torch_trainer;
-#[cfg(feature = "cli")]
-mod translations;
 mod wire;

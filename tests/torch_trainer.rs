@@ -84,7 +84,6 @@ fn child_fit() {
         .total_resources(Bundle::from([("CPU".into(), 8.0)]))
         .run_config(RunConfig {
             storage_path: Some(home.clone().into()),
-            verbose: 0,
             ..RunConfig::default()
         });
     child_main(&[&training.as_trainable().expect("a trainable")]);

@@ -4,6 +4,7 @@
 //! Exit codes: 0 done (also after Ctrl-C, because the run was saved and can be resumed), 1 failed, 2 bad usage or input,
 //! 130 after a second Ctrl-C. Results go to standard output, everything else to standard error.
 
+mod choice;
 mod completions;
 mod config;
 mod doctor;
@@ -35,6 +36,7 @@ mod signals;
 mod state_difference;
 mod stretch;
 mod suggest;
+mod sweep_view;
 mod terminal;
 mod train;
 mod trainable;

@@ -13,8 +13,14 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// The live progress bar, which is suspended while lines are written to standard error.
-static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+/// What stands at the end of a terminal and stays there while lines are written to standard error above it.
+enum Live {
+    Bar(ProgressBar),
+    /// Text of a table, whose lines are no wider than the terminal.
+    Table(String),
+}
+
+static LIVE: Mutex<Option<Live>> = Mutex::new(None);
 
 /// What waits for the end of a screen before it is written to standard error; `None` if there is no screen.
 static HELD: Mutex<Option<Vec<u8>>> = Mutex::new(None);
@@ -31,7 +37,32 @@ pub(super) fn set_program(typed: Option<&OsString>) {
 
 /// Sets the live progress bar; `None` if there is none any more.
 pub(super) fn set_bar(bar: Option<ProgressBar>) {
-    *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = bar;
+    *live() = bar.map(Live::Bar);
+}
+
+/// Shows `table` on the terminal, in place of the table before it.
+pub(super) fn show_table(table: String) {
+    let mut live = live();
+    let text = format!("{}{table}", erased(&live));
+    *live = Some(Live::Table(table));
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Leaves the last table where it is; what is written from now on follows it.
+pub(super) fn end_table() {
+    *live() = None;
+}
+
+fn live() -> MutexGuard<'static, Option<Live>> {
+    LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Returns the codes that erase the table on the terminal; empty if there is none.
+fn erased(live: &Option<Live>) -> String {
+    match live {
+        Some(Live::Table(table)) => format!("\x1b[{}A\x1b[J", table.lines().count()),
+        _ => String::new(),
+    }
 }
 
 /// Holds back what is written to standard error, because a screen is shown there.
@@ -57,18 +88,21 @@ fn held() -> MutexGuard<'static, Option<Vec<u8>>> {
     HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Writes to standard error above the bar, if there is one, or holds the text back while there is a screen.
+/// Writes to standard error above the bar or the table, if there is one, or holds the text back while there is a screen.
 fn write_stderr(bytes: &[u8]) {
     if let Some(text) = &mut *held() {
         text.extend_from_slice(bytes);
         return;
     }
-    let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+    let live = live();
     // A failure is ignored: no stream is left to report it on.
-    let write = || drop(io::stderr().write_all(bytes));
-    match bar {
-        Some(bar) => bar.suspend(write),
-        None => write(),
+    match &*live {
+        Some(Live::Bar(bar)) => bar.suspend(|| drop(io::stderr().write_all(bytes))),
+        Some(Live::Table(table)) => {
+            let text = [erased(&live).as_bytes(), bytes, table.as_bytes()].concat();
+            drop(io::stderr().write_all(&text));
+        }
+        None => drop(io::stderr().write_all(bytes)),
     }
 }
 

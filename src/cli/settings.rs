@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::Value;
 
+use super::choice::{Choice, environment};
 use super::exit::usage;
 use super::lines::Lines;
 use super::output::program;
 use super::suggest;
 use super::translate::{from_rllib, from_sb3};
-use crate::envs::{self, EnvCreator};
+use crate::envs::EnvCreator;
 use crate::presets::{self, Preset};
-use crate::registry::{self, AlgorithmEntry};
+use crate::registry::AlgorithmEntry;
 use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_settings};
 use crate::tune::{Config, Error};
 use pavlov_trainer::settings::translate_input;
@@ -77,37 +78,27 @@ pub(super) struct Settings {
 
 impl SettingsArgs {
     pub(super) fn resolve(self) -> anyhow::Result<Settings> {
-        let entry = registry::algorithm(&self.algorithm)?;
         let file = self.config.as_deref().map(File::read).transpose()?;
-        let preset = match self.preset.as_deref() {
+        let env = self.env.or_else(|| file.as_ref()?.env.clone());
+        let mut choice = Choice::of(&self.algorithm, None, env)?;
+        match self.preset.as_deref() {
             Some(suggest::AUTO) => {
-                let env = self.env.as_ref().or_else(|| file.as_ref()?.env.as_ref());
+                let env = choice.env.as_ref();
                 let env = env.ok_or_else(|| usage("--preset is auto, so give an environment with --env"))?;
-                Some(suggest::auto(entry.name(), env)?)
+                let preset = suggest::auto(choice.entry.name(), env)?;
+                choice = choice.with(preset)?;
             }
-            Some(name) => Some(presets::preset(name)?),
-            None => None,
-        };
-
-        let named = [
-            preset.as_ref().map(|preset| (format!("preset {}", preset.name), preset.algorithm.clone())),
-            file.as_ref().and_then(|file| Some((file.origin.clone(), file.algorithm.clone()?))),
-        ];
-        for (origin, algorithm) in named.into_iter().flatten() {
-            if !algorithm.eq_ignore_ascii_case(entry.name()) {
-                return Err(usage(format!(
-                    "{origin} is for {algorithm}, not for {}; choose one of the two",
-                    entry.name()
-                )));
-            }
+            Some(name) => choice = choice.with(presets::preset(name)?)?,
+            None => {}
         }
+        if let Some((file, algorithm)) = file.as_ref().and_then(|file| Some((file, file.algorithm.as_ref()?))) {
+            choice.check(&file.origin, algorithm)?;
+        }
+        let Choice { entry, preset, mut env } = choice;
 
         let mut layers = Vec::new();
         let mut stop = Config::new();
         let mut lines = Lines::default();
-        let mut env = self.env;
-        let file_env = file.as_ref().and_then(|file| file.env.clone());
-        env = env.or(file_env).or_else(|| preset.as_ref().and_then(|preset| preset.env.clone()));
         let no_env = format!(
             "no environment; give one with --env, e.g. --env CartPole-v1 (`{} list envs` shows all)",
             program()
@@ -165,23 +156,9 @@ impl SettingsArgs {
         let Some(env) = env else {
             return Err(usage(no_env));
         };
-        known(&env)?;
-        let env = EnvCreator::from(env);
+        let env = environment(&env)?;
         let resolved = entry.resolve_in(layers, &env).map_err(|error| lines.place(error))?;
         Ok(Settings { resolved, env, stop, lines, translation, hint, entry })
-    }
-}
-
-/// Refuses an environment id that is not registered. A `py:` id is accepted: the Python interpreter looks it up when the
-/// environment is made.
-pub(super) fn known(env: &str) -> Result<(), envs::Error> {
-    if env.starts_with("py:") {
-        return Ok(());
-    }
-    match (envs::spec(env), envs::multi_agent_spec(env)) {
-        (Ok(_), _) | (_, Ok(_)) => Ok(()),
-        // The error with the nearest id is the more helpful one.
-        (Err(envs::Error::UnknownEnv { nearest: None, .. }), Err(error)) | (Err(error), _) => Err(error),
     }
 }
 

@@ -16,12 +16,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::choice::{Choice, environment};
 use super::exit::usage;
 use super::output::print;
-use super::settings::known;
 use crate::envs::EnvCreator;
-use crate::presets;
-use crate::registry::{self, AlgorithmEntry, AnyAlgorithm};
+use crate::registry::{AlgorithmEntry, AnyAlgorithm};
 use crate::tune::config::Layer;
 use crate::tune::{Config, Driver, LoggerChoice, RunOptions, checkpoint, in_words};
 
@@ -184,22 +183,14 @@ impl Settings {
         let algorithm = take(&mut config, "algorithm")?.ok_or_else(|| {
             usage("the settings of the trial have no `algorithm`; add e.g. \"algorithm\": \"PPO\"")
         })?;
-        let entry = registry::algorithm(&algorithm)?;
-        let mut base = Config::new();
-        let mut env = take(&mut config, "env")?;
-        if let Some(name) = take(&mut config, "preset")? {
-            let preset = presets::preset(&name)?;
-            if !preset.algorithm.eq_ignore_ascii_case(entry.name()) {
-                bail!(usage(format!("preset {name} is for {}, not for {}", preset.algorithm, entry.name())));
-            }
-            base = preset.config;
-            env = env.or(preset.env);
-        }
+        let env = take(&mut config, "env")?;
+        let preset = take(&mut config, "preset")?;
+        let Choice { entry, preset, env } = Choice::of(&algorithm, preset.as_deref(), env)?;
+        let base = preset.map(|preset| preset.config).unwrap_or_default();
         let env = env.ok_or_else(|| {
             usage("the settings of the trial have no `env`; add e.g. \"env\": \"CartPole-v1\"")
         })?;
-        known(&env)?;
-        let env = EnvCreator::from(env.as_str());
+        let env = environment(&env)?;
         let layers = vec![
             Layer { origin: "preset".into(), values: base },
             Layer { origin: "the trial".into(), values: config },

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
 
+use super::choice::{Choice, environment};
 use super::exit::usage;
 use super::lines::Lines;
 use super::loggers::{self, LoggerArgs};
@@ -13,18 +14,17 @@ use super::output::{print, print_json, program, quoted};
 use super::returns::Summary;
 use super::run_dir::SWEEP;
 use super::session::ReportArgs;
-use super::settings::known;
+use super::sweep_view::SweepView;
 use super::train::{NewRun, start, stop_criteria};
 use super::trust::{self, TrustArgs};
 use super::{run_dir, signals};
 use crate::envs::EnvCreator;
-use crate::presets;
-use crate::registry::{self, AlgorithmEntry};
+use crate::registry::AlgorithmEntry;
 use crate::tune::config::{Layer, read_settings};
 use crate::tune::loggers::flatten;
 use crate::tune::processes::experiment_of_trial;
-use crate::tune::{Callback, Metrics, Restore, ResultGrid, SweepFile, TrialResult, storage};
-use crate::tune::{Config, Error, child_main, read_file, replace_file};
+use crate::tune::{Config, Error, ExperimentFile, Metrics, Restore, ResultGrid, SweepFile, TrialResult};
+use crate::tune::{child_main, replace_file, storage};
 
 /// Search for settings: run the trials of a sweep file, or resume a sweep
 #[derive(Args, Debug)]
@@ -144,17 +144,19 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let mut tuner = sweep.tuner(trainable, above).map_err(|error| lines.place(error))?;
     let stopper = stop_criteria(&sweep.stop).and_then(|criteria| sweep.stopper(criteria));
     tuner.run_config.stop = stopper.map_err(|error| lines.place(error))?;
-    tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
-    tuner.run_config.replay_command =
-        Some(format!("{} trial {} --number {{number}}", program(), quoted(&path)));
-    tuner.run_config.callbacks.push(Box::new(KeepFile(text)));
+    if !args.quiet {
+        let alone = format!("{} trial {} --number", program(), quoted(&path));
+        tuner.run_config.progress_reporter = Some(Box::new(SweepView::new(alone)));
+    }
     tuner.run_config.interrupt = signals::watch("saving the trials; Ctrl-C again quits at once")?;
+    // The sweep with the command's options, for `--resume`.
+    let file = Some(ExperimentFile { name: SWEEP, content: text.into() });
     let ran = match &args.resume {
-        None => tuner.fit(),
+        None => tuner.fit_with(file),
         Some(dir) => {
             let resume_errored = args.resume_errored;
             let restart_errored = args.restart_errored;
-            tuner.restore(dir, Restore { resume_errored, restart_errored, ..Restore::default() })
+            tuner.restore_with(dir, Restore { resume_errored, restart_errored, ..Restore::default() }, file)
         }
     };
     let grid = ran.map_err(|error| lines.place(error))?;
@@ -257,45 +259,22 @@ impl Sweep {
         let origin = path.display().to_string();
         let lines = Lines::of(&origin, &text);
         let mut file = SweepFile::parse(&text, &origin).map_err(|error| lines.place(error))?;
-        let entry = registry::algorithm(&file.algorithm)?;
+        let named = |error: anyhow::Error| usage(format!("{origin}: {error:#}"));
+        let choice = Choice::of(&file.algorithm, file.preset.as_deref(), file.env.take()).map_err(named)?;
+        let Choice { entry, preset, env } = choice;
         let mut base = Config::new();
-        if let Some(name) = &file.preset {
-            let preset = presets::preset(name)?;
-            if !preset.algorithm.eq_ignore_ascii_case(entry.name()) {
-                let shown = path.display();
-                let other = preset.algorithm;
-                return Err(usage(format!(
-                    "{shown}: preset {name} is for {other}, not for {}",
-                    entry.name()
-                )));
-            }
+        if let Some(preset) = preset {
             base = preset.config;
-            file.env = file.env.or(preset.env);
             if file.stop.is_empty() {
                 file.stop = preset.stop;
             }
         }
-        let Some(env) = &file.env else {
-            let shown = path.display();
-            return Err(usage(format!("{shown}: no environment; write e.g. env = \"CartPole-v1\"")));
+        let Some(id) = env else {
+            return Err(usage(format!("{origin}: no environment; write e.g. env = \"CartPole-v1\"")));
         };
-        known(env)?;
-        let env = env.as_str().into();
+        let env = environment(&id)?;
+        file.env = Some(id);
         Ok(Sweep { file, entry, env, base, lines })
-    }
-}
-
-/// Callback that stores the text of the sweep, with the command's options applied, in the experiment's directory for
-/// `--resume`.
-struct KeepFile(String);
-
-impl Callback for KeepFile {
-    fn setup(&mut self, experiment_dir: &Path, _: Option<u64>) -> Result<(), Error> {
-        let kept = experiment_dir.join(SWEEP);
-        if read_file(&kept).is_ok_and(|text| text == self.0.as_bytes()) {
-            return Ok(());
-        }
-        replace_file(&kept, self.0.as_bytes())
     }
 }
 

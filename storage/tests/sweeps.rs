@@ -11,7 +11,7 @@ use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::storage::Storage;
 use pavlov_tune::{
     Config, Metrics, Objective, Restore, Result, ResultGrid, Trainable, TrainableFactory, TrialContext,
-    Tuner, checkpoint, difference,
+    Tuner, checkpoint, difference, storage,
 };
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ fn child_runs_the_sweep_to_its_end() {
         let iterations: Vec<u64> = trial.checkpoints.iter().map(|(iteration, _)| *iteration).collect();
         assert_eq!(iterations, [3, 4]);
         for (_, place) in &trial.checkpoints {
-            checkpoint::verify(&checkpoint::fetch(place).unwrap(), None).unwrap();
+            checkpoint::verify(&storage::fetch_checkpoint(place).unwrap(), None).unwrap();
         }
     }
     assert_equal(&grid, &sweep(local.path(), Duration::ZERO).fit().unwrap());

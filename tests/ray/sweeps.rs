@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::{Cluster, all_end, named, on_ray, parent, processes, python};
 use crate::processes::{is_running, signal, wait_for};
-use crate::sweeps::{assert_same, background, folder, pavlov, results, succeeds, trials};
+use crate::cli::sweeps::{assert_same, background, folder, pavlov, results, succeeds, trials};
 
 /// Decides by what is there when a result comes, which is the same where one trial runs at a time.
 const ASHA: &str = "scheduler = { type = \"ASHA\", grace_period = 1, max_t = 4, reduction_factor = 2 }\nmax_concurrent_trials = 1\n";

@@ -51,9 +51,7 @@ pub(super) struct Stored {
 pub(super) struct StoredRunConfig {
     failure_config: FailureConfig,
     checkpoint_config: CheckpointConfig,
-    verbose: u8,
     log_results: bool,
-    replay_command: Option<String>,
     sync_config: SyncConfig,
     /// Whether the training had a stop condition.
     stop: bool,
@@ -66,22 +64,19 @@ impl StoredRunConfig {
         let RunConfig {
             failure_config,
             checkpoint_config,
-            verbose,
             log_results,
-            replay_command,
             sync_config,
             stop,
             callbacks,
             name: _,
             storage_path: _,
             interrupt: _,
+            progress_reporter: _,
         } = run_config;
         StoredRunConfig {
             failure_config: *failure_config,
             checkpoint_config: checkpoint_config.clone(),
-            verbose: *verbose,
             log_results: *log_results,
-            replay_command: replay_command.clone(),
             sync_config: sync_config.clone(),
             stop: stop.is_some(),
             callbacks: callbacks.len(),
@@ -92,9 +87,7 @@ impl StoredRunConfig {
         RunConfig {
             failure_config: self.failure_config,
             checkpoint_config: self.checkpoint_config.clone(),
-            verbose: self.verbose,
             log_results: self.log_results,
-            replay_command: self.replay_command.clone(),
             sync_config: self.sync_config.clone(),
             ..RunConfig::default()
         }

@@ -3,6 +3,7 @@
 //! `base_trainer`: training loops with datasets. `collective`, `data_parallel`: workers that train together.
 
 mod base_trainer;
+#[path = "../../tune/tests/child.rs"]
 mod child;
 mod collective;
 mod data_parallel;

@@ -90,7 +90,6 @@ fn sweep(home: &Path, trials: u64, log_results: bool) -> Result<f64> {
         name: Some(format!("{trials}_{log_results}")),
         stop: Some(Box::new(MaximumIterationStopper::new(REPORTS))),
         checkpoint_config: CheckpointConfig { checkpoint_at_end: Some(false), ..CheckpointConfig::default() },
-        verbose: 0,
         log_results,
         ..RunConfig::default()
     };

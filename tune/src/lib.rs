@@ -187,7 +187,7 @@ pub use sweep_file::SweepFile;
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{
-    Callback, CheckpointConfig, ExecutorKind, ExperimentFile, FailFast, FailureConfig, Restore, ResultGrid,
+    Callback, CheckpointConfig, ExecutorKind, ExperimentFile, FailFast, FailureConfig, ProgressReporter, Restore, ResultGrid, SweepProgress,
     RunConfig, Scope, Standings, TrialResult, TuneConfig, Tuner,
 };
 pub use validate::{difference, validate_save_restore};

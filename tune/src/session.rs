@@ -149,10 +149,10 @@ impl Checkpoint {
     /// checkpoint at a URL is downloaded.
     ///
     /// # Errors
-    /// Returns [`Error::Checkpoint`] if there is no such directory, and the errors of [`fetch`](crate::checkpoint::fetch).
+    /// Returns [`Error::Checkpoint`] if there is no such directory, and the errors of [`fetch_checkpoint`](crate::storage::fetch_checkpoint).
     pub fn with_absolute_paths(&self) -> Result<Self> {
         let Content::Directory(place) = &self.content else { return Ok(self.clone()) };
-        let dir = crate::checkpoint::fetch(place)?;
+        let dir = crate::storage::fetch_checkpoint(place)?;
         if !dir.is_dir() {
             return Err(Error::checkpoint(&dir, "there is no such directory"));
         }

@@ -14,7 +14,6 @@ fn tuner(trainable: TrainableFactory, home: &Path) -> Tuner {
     tuner.run_config = RunConfig {
         name: Some("f".into()),
         storage_path: Some(home.into()),
-        verbose: 0,
         ..RunConfig::default()
     };
     tuner

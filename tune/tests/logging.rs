@@ -267,7 +267,6 @@ fn sweep(executor: ExecutorKind) {
     let mut tuner = Tuner::new(counters).space(json!({"by": {"grid_search": [2, 3]}}));
     tuner.run_config.name = Some(format!("{executor:?}"));
     tuner.run_config.storage_path = Some(child_home());
-    tuner.run_config.verbose = 0;
     tuner.run_config.stop = Some(Box::new(pavlov_tune::stoppers::MaximumIterationStopper::new(2)));
     tuner.tune_config.executor = executor;
     let grid = tuner.fit().unwrap();

@@ -36,7 +36,6 @@ pub(crate) fn tuner(trainable: TrainableFactory, home: &Path, num_samples: u64) 
         name: Some("sweep".into()),
         storage_path: Some(home.into()),
         stop: Some(Box::new(MaximumIterationStopper::new(5))),
-        verbose: 0,
         ..RunConfig::default()
     };
     tuner

@@ -5,6 +5,7 @@
 //! `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
 //! trainable that most of them use.
 
+mod apart;
 mod checkpoints;
 mod child;
 mod counter;

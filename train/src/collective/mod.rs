@@ -8,6 +8,7 @@ use std::fmt;
 use pavlov_tune::Result;
 
 mod sockets;
+mod transfer;
 mod wire;
 
 pub use sockets::SocketCollective;

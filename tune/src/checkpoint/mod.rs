@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Config, Error, LARGEST_FILE, Metrics, Result, read_file};
 
-mod fetch;
 mod object;
 mod retention;
 mod set_aside;
@@ -32,7 +31,6 @@ mod sparse;
 mod state_hash;
 mod write;
 
-pub use fetch::fetch;
 pub(crate) use object::{pack, unpack};
 pub(crate) use retention::{Kept, Retention, beyond};
 pub(crate) use set_aside::is_named_so;

@@ -13,13 +13,13 @@ use crate::run_log::RunLog;
 use crate::{Config, Error, Metrics, Resources, Result, RunOptions, Trainable, TrialContext};
 
 mod counting;
-mod remote;
 mod run_dir;
 mod saving;
+mod upload;
 
 use counting::{Counters, count, seconds};
-use remote::Remote;
 use run_dir::FoundRunDir;
+use upload::RunUpload;
 
 /// Runs a [`Trainable`]: `train`, `save`, `restore` and `stop`. The trainable's own methods can be called on the driver
 /// as well.
@@ -40,7 +40,7 @@ pub struct Driver<T: Trainable> {
     log: RunLog,
     run_dir: FoundRunDir,
     retention: Retention,
-    remote: Option<Remote>,
+    remote: Option<RunUpload>,
     /// Directory in which the last checkpoint was written, and the number of that checkpoint (in its `Manifest`).
     numbered: Option<(PathBuf, u64)>,
     stopped: bool,
@@ -78,7 +78,7 @@ impl<T: Trainable> Driver<T> {
             warmup: None,
             usage: sys_usage(&config, &options),
             config,
-            remote: Remote::start(&options, &trial.logdir, &retention)?,
+            remote: RunUpload::start(&options, &trial.logdir, &retention)?,
             log: RunLog::new(trial.clone(), options.loggers, options.hparams),
             run_dir: FoundRunDir::default(),
             retention,
@@ -163,7 +163,7 @@ impl<T: Trainable> Driver<T> {
                 if let Some(mut remote) = self.remote.take() {
                     remote.finish()?;
                 }
-                self.remote = Remote::start(&options, &self.trial.logdir, &self.retention)?;
+                self.remote = RunUpload::start(&options, &self.trial.logdir, &self.retention)?;
                 let next = RunLog::new(self.trial.clone(), options.loggers, options.hparams);
                 std::mem::replace(&mut self.log, next).close()?;
             }
@@ -216,7 +216,7 @@ impl<T: Trainable> Driver<T> {
 
     /// Returns the URL to which the run is uploaded; `None` if the run is only on the local disk.
     pub fn remote_checkpoint_dir(&self) -> Option<&str> {
-        self.remote.as_ref().map(Remote::url)
+        self.remote.as_ref().map(RunUpload::url)
     }
 
     /// Returns the id of the trial; `"default"` outside a sweep.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Counters, Driver};
 use crate::checkpoint::{self, METADATA, Metadata};
+use crate::storage;
 use crate::{Error, ExportFormat, Result, Trainable, write_file};
 
 /// Size in bytes above which a checkpoint object is logged, since it is held in memory.
@@ -97,7 +98,7 @@ impl<T: Trainable> Driver<T> {
     /// rewound.
     pub fn restore(&mut self, checkpoint: &Path) -> Result<()> {
         self.refuse_if_stopped("restore")?;
-        let checkpoint = &checkpoint::fetch(checkpoint)?;
+        let checkpoint = &storage::fetch_checkpoint(checkpoint)?;
         if let Some(remote) = &self.remote {
             remote.bring_back(checkpoint)?;
         }

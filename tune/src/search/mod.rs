@@ -9,6 +9,7 @@
 mod bohb;
 mod by_name;
 mod domain;
+mod domain_json;
 mod limiter;
 mod parzen;
 mod proposals;
@@ -18,6 +19,7 @@ mod repeater;
 mod space;
 mod tag;
 mod template;
+mod template_walk;
 mod tpe;
 mod variants;
 

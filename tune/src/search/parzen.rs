@@ -10,7 +10,8 @@ use rand::RngExt;
 
 use super::quantile::{normal_cdf, normal_quantile};
 use super::random::{Purpose, stream};
-use super::template::{Kind, middle, option_at};
+use super::template::Kind;
+use super::template_walk::{middle, option_at};
 
 /// Maximum number of observations that count as good.
 const MOST_GOOD: usize = 25;

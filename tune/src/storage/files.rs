@@ -1,14 +1,15 @@
-//! Upload of the small files of a directory, each one whole whenever it has changed.
+//! The small files of a directory: all but checkpoints, the journal, and hidden files. They are uploaded and downloaded
+//! whole.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use tempfile::NamedTempFile;
 
-use super::Storage;
+use super::{DRIVER, Object, SEGMENTS, Storage};
 use crate::{Error, Result, checkpoint, files};
 
 /// Length and modification time of each uploaded file, by path.
@@ -86,4 +87,29 @@ fn snapshot(path: &Path, length: u64) -> io::Result<(NamedTempFile, u32)> {
             }
         }
     }
+}
+
+/// Whether the path of an object is that of a small file. A path that leads out of the directory is not.
+pub(super) fn is_small_file(path: &str) -> bool {
+    let is_small = |part: Component<'_>| {
+        let Component::Normal(name) = part else { return false };
+        let name = name.to_string_lossy();
+        !name.starts_with('.') && !checkpoint::is_named_so(&name)
+    };
+    let path = Path::new(path);
+    path != Path::new(DRIVER) && !path.starts_with(SEGMENTS) && path.components().all(is_small)
+}
+
+/// Downloads the small files among `objects` to `dir`.
+///
+/// # Errors
+/// Returns [`Error::Storage`] if the storage cannot be used, and [`Error::Io`] if a file cannot be written.
+pub(crate) fn download_small_files(storage: &dyn Storage, objects: &[Object], dir: &Path) -> Result<()> {
+    for object in objects.iter().filter(|object| is_small_file(&object.path)) {
+        let target = dir.join(&object.path);
+        let above = files::parent(&target);
+        fs::create_dir_all(above).map_err(Error::io("create", above))?;
+        storage.get_file(&object.path, &target)?;
+    }
+    Ok(())
 }

@@ -25,6 +25,7 @@ use crate::Result;
 
 mod check;
 mod checkpoints;
+mod fetch;
 mod file;
 mod files;
 mod journal;
@@ -32,18 +33,21 @@ mod lease;
 mod mirror;
 mod registry;
 mod runs;
+mod uploader;
 mod url;
 
 pub use check::check_storage;
+pub use fetch::fetch_checkpoint;
 pub use mirror::SyncConfig;
 pub use registry::{Open, open, register};
 
 pub(crate) use checkpoints::{get as get_checkpoint, metadata as checkpoint_metadata};
+pub(crate) use files::download_small_files;
 pub(crate) use journal::{SEGMENTS, Segments};
 pub(crate) use lease::{DRIVER, Lease};
 pub(crate) use mirror::Mirror;
 pub use runs::fetch_run;
-pub(crate) use runs::{newest, written};
+pub(crate) use runs::written;
 pub(crate) use url::join;
 pub use url::{scheme, work_dir};
 

@@ -1,12 +1,13 @@
 //! Run directories at a URL: their small files, and checkpoints named like `checkpoint_000010`.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::checkpoints::{self, manifest};
-use super::{DRIVER, Object, Storage, open, work_dir};
+use super::files::{download_small_files, is_small_file};
+use super::{Object, Storage, open, work_dir};
 use crate::checkpoint::{self, MANIFEST, Written};
-use crate::{Error, Result, files};
+use crate::{Error, Result};
 
 /// Number and time that tell when a checkpoint was written, and the checkpoint's name.
 pub(crate) type WrittenAs = (Written, String);
@@ -48,12 +49,7 @@ pub fn fetch_run(url: &str) -> Result<PathBuf> {
     for path in small_files(&dir) {
         fs::remove_file(&path).map_err(Error::io("delete", &path))?;
     }
-    for object in objects.iter().filter(|object| is_small_file(&object.path)) {
-        let target = dir.join(&object.path);
-        let above = files::parent(&target);
-        fs::create_dir_all(above).map_err(Error::io("create", above))?;
-        storage.get_file(&object.path, &target)?;
-    }
+    download_small_files(&*storage, &objects, &dir)?;
     // The checkpoint comes last: once it is here, the local directory counts as complete.
     if let Some((_, name)) = there {
         checkpoints::get(&*storage, &name, &dir.join(&name))?;
@@ -76,13 +72,6 @@ pub(crate) fn written(storage: &dyn Storage, objects: &[Object]) -> Result<Vec<W
         checkpoint::iteration(name).map(|_| name)
     });
     names.map(|name| Ok((manifest(storage, name)?.written(), name.into()))).collect()
-}
-
-/// Whether `path` is a file of a run directory outside its checkpoints and not hidden.
-fn is_small_file(path: &str) -> bool {
-    let is_part = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.as_encoded_bytes().starts_with(b"."));
-    let is_in_checkpoint = path.split_once('/').is_some_and(|(first, _)| checkpoint::is_named_so(first));
-    path != DRIVER && !is_in_checkpoint && Path::new(path).components().all(is_part)
 }
 
 fn small_files(dir: &Path) -> impl Iterator<Item = PathBuf> {

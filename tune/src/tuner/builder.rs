@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Callback, ExecutorKind, Tuner};
+use super::{Callback, ExecutorKind, ProgressReporter, Tuner};
 use crate::schedulers::TrialScheduler;
 use crate::search::{SearchSpace, Searcher};
 use crate::stoppers::{CombinedStopper, Stopper, StoppingCriteria};
@@ -143,10 +143,10 @@ impl Tuner {
         self
     }
 
-    /// Sets how much is printed: 0 for nothing, 1 for the table of trials, 2 for a line for each result as well.
+    /// Sets what shows the running sweep to the user. Without a reporter nothing is printed.
     #[must_use]
-    pub fn verbose(mut self, verbose: u8) -> Self {
-        self.run_config.verbose = verbose;
+    pub fn progress_reporter(mut self, reporter: impl ProgressReporter + 'static) -> Self {
+        self.run_config.progress_reporter = Some(Box::new(reporter));
         self
     }
 }

@@ -33,17 +33,18 @@ mod fill;
 pub(crate) mod journal;
 mod life;
 mod pool;
-mod progress;
-mod remote;
+mod reporter;
 mod results;
 mod resume;
 mod settings;
 mod standings;
+mod stored_sweep;
 mod sweep;
 mod table;
 
 pub use callback::Callback;
 pub use experiment_file::ExperimentFile;
+pub use reporter::{ProgressReporter, SweepProgress};
 pub use results::{ResultGrid, Scope, TrialResult};
 pub use settings::{CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, RunConfig, TuneConfig};
 pub use standings::Standings;
@@ -51,8 +52,7 @@ pub use standings::Standings;
 use control::{Control, Unsaved};
 use journal::{Event, FORMAT_VERSION, Header, Journal};
 use pool::Pool;
-use progress::Progress;
-use remote::Remote;
+use stored_sweep::StoredSweep;
 use sweep::Sweep;
 use table::Columns;
 
@@ -139,7 +139,7 @@ impl Tuner {
             Some(url) => {
                 let url = storage::join(url, &name);
                 let dir = storage::work_dir(&url)?;
-                let remote = Remote::begin(&url, &dir, &self.run_config.sync_config)?;
+                let remote = StoredSweep::begin(&url, &dir, &self.run_config.sync_config)?;
                 (dir, Some(remote))
             }
             None => {
@@ -175,7 +175,7 @@ impl Tuner {
     pub fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
         let has_begun = match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
-            Some(url) => remote::exists(url)?,
+            Some(url) => stored_sweep::exists(url)?,
             None => journal::has_begun(&dir.join(journal::FILE))?,
         };
         if has_begun { Ok(()) } else { Err(Error::experiment(dir, "there is no sweep")) }
@@ -226,7 +226,7 @@ impl Tuner {
         header: Header,
         mut journal: Journal,
         (executor, pool): (Box<dyn Executor>, Pool),
-        remote: Option<Remote>,
+        remote: Option<StoredSweep>,
         restored: Option<(Vec<Event<'static>>, Restore)>,
     ) -> Result<ResultGrid> {
         let Tuner { trainable, param_space, tune_config, mut run_config } = self;
@@ -269,7 +269,8 @@ impl Tuner {
             factory: trainable,
             pool,
             follows_executor: tune_config.total_resources.is_none(),
-            progress: Progress::new(run_config.verbose, columns, run_config.replay_command.clone()),
+            space: header.space.clone(),
+            shown: shown.clone(),
             run_config,
             prefix: header.prefix,
             num_samples,

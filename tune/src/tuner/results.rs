@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::checkpoints::Checkpoints;
 use super::journal::{self, Event};
-use super::remote::Remote;
+use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
 use super::table::{Columns, Row};
 use crate::checkpoint::{self, Metadata};
@@ -44,7 +44,7 @@ pub struct TrialResult {
     /// Directory of the trial.
     pub path: PathBuf,
     /// Newest checkpoint: a directory, or a URL if the checkpoint is only on the storage; see
-    /// [`fetch`](crate::checkpoint::fetch). `None` if there is no checkpoint.
+    /// [`fetch_checkpoint`](crate::storage::fetch_checkpoint). `None` if there is no checkpoint.
     pub checkpoint: Option<PathBuf>,
     /// All checkpoints of the trial, oldest first, as pairs of iteration and directory or URL.
     pub checkpoints: Vec<(u64, PathBuf)>,
@@ -88,7 +88,7 @@ impl Scope {
 impl ResultGrid {
     pub(super) fn of(
         sweep: Sweep,
-        remote: Option<&Remote>,
+        remote: Option<&StoredSweep>,
         space: Value,
         objective: Option<Objective>,
         interrupted: bool,

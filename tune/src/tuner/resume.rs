@@ -19,10 +19,10 @@ use serde_json::Value;
 use super::control::Control;
 use super::journal::{Event, Header, Journal};
 use super::life::State;
-use super::remote::Remote;
 use super::settings::Restore;
+use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
-use super::{ExperimentFile, ResultGrid, Tuner, absolute, fill, remote};
+use super::{ExperimentFile, ResultGrid, Tuner, absolute, fill, stored_sweep};
 use crate::loggers::flatten;
 use crate::metric::DEFAULT_METRIC;
 use crate::search::Suggestion;
@@ -58,13 +58,13 @@ impl Tuner {
         file: Option<ExperimentFile>,
     ) -> Result<ResultGrid> {
         self.check()?;
-        let (dir, remote) = match remote::origin(place) {
+        let (dir, remote) = match stored_sweep::origin(place) {
             Some(url) => {
                 let dir = match storage::scheme(place) {
                     Some(_) => storage::work_dir(&url)?,
-                    None => remote::work_dir_of(&url, &absolute(place)?)?,
+                    None => stored_sweep::work_dir_of(&url, &absolute(place)?)?,
                 };
-                let remote = Remote::resume(&url, &dir, &self.run_config.sync_config)?;
+                let remote = StoredSweep::resume(&url, &dir, &self.run_config.sync_config)?;
                 (dir, Some(remote))
             }
             None => (absolute(place)?, None),
@@ -278,7 +278,7 @@ impl Control {
             self.stop_open_trials()?;
         }
         self.sweep.released.clear();
-        let mut there = self.remote.as_ref().map(Remote::iterations_there).unwrap_or_default();
+        let mut there = self.remote.as_ref().map(StoredSweep::stored_iterations).unwrap_or_default();
         for i in 0..self.sweep.trials.len() {
             let there = there.remove(&self.sweep.runs[i].dir).unwrap_or_default();
             // A later save would delete unfinished files, but a trial that has ended does not save again.

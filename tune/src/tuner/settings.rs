@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Callback;
+use super::{Callback, ProgressReporter};
 use crate::resources::Bundle;
 use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
@@ -75,8 +75,8 @@ pub enum ExecutorKind {
 
 /// Settings for where a sweep writes, when its trials stop, and what happens when they fail.
 ///
-/// Three settings of Ray are absent. `log_to_file`: trials in processes always write their output to files.
-/// `progress_reporter`: use `verbose` and callbacks. `storage_filesystem`: the scheme of `storage_path` selects it.
+/// Three settings of Ray are absent. `log_to_file`: trials in processes always write their output to files. `verbose`: give
+/// a [`ProgressReporter`]. `storage_filesystem`: the scheme of `storage_path` selects it.
 pub struct RunConfig {
     /// Name of the experiment's directory below the storage path. `None`: the trainable's name and the date.
     pub name: Option<String>,
@@ -94,14 +94,10 @@ pub struct RunConfig {
     pub checkpoint_config: CheckpointConfig,
     /// Callbacks that are called at events of the sweep.
     pub callbacks: Vec<Box<dyn Callback>>,
-    /// How much is printed. 0: nothing. 1: a table of trials on a terminal, otherwise a line now and then. 2: also a line
-    /// for each result. Default: 1.
-    pub verbose: u8,
+    /// What shows the running sweep to the user. `None`: nothing is printed, and failed trials are logged as warnings.
+    pub progress_reporter: Option<Box<dyn ProgressReporter>>,
     /// Whether trials write `result.json`, `progress.csv`, `params.json` and TensorBoard events. Default: true.
     pub log_results: bool,
-    /// Command that trains one trial alone, shown when the trial fails. `{number}` in it is replaced by the number of the
-    /// trial.
-    pub replay_command: Option<String>,
     /// Flag that interrupts the sweep, for a Ctrl-C handler. Once it is true, running trials are saved and the sweep
     /// returns; it can be restored later.
     pub interrupt: Arc<AtomicBool>,
@@ -117,9 +113,8 @@ impl Default for RunConfig {
             failure_config: FailureConfig::default(),
             checkpoint_config: CheckpointConfig::default(),
             callbacks: Vec::new(),
-            verbose: 1,
+            progress_reporter: None,
             log_results: true,
-            replay_command: None,
             interrupt: Arc::default(),
         }
     }

@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pavlov_tune::storage::{SyncConfig, check_storage, open};
-use pavlov_tune::{Callback, Metrics, Objective, Restore, Result, Scope, Trial, Tuner, checkpoint};
+use pavlov_tune::{Callback, Metrics, Objective, Restore, Result, Scope, Trial, Tuner, checkpoint, storage};
 use serde_json::{Value, json};
 
 mod kills;
 mod outages;
 mod restoring;
 
-use crate::child::{apart, child_home};
+use crate::apart::apart;
+use crate::child::child_home;
 use crate::faulty;
 use crate::sweeps::{assert_equal, copy_dir, counters, population, tuner};
 
@@ -77,7 +78,7 @@ fn audit(dir: &Path, when: &str) {
         for (iteration, checkpoint) in checkpoint::list(&trial).unwrap_or_default() {
             if checkpoint.join("manifest.json").exists() {
                 let url = format!("file://{}", checkpoint.display());
-                checkpoint::fetch(Path::new(&url)).unwrap_or_else(|error| panic!("{when}: {error}"));
+                storage::fetch_checkpoint(Path::new(&url)).unwrap_or_else(|error| panic!("{when}: {error}"));
                 whole.insert(trial.file_name().unwrap().to_string_lossy().into(), iteration);
             }
         }
@@ -118,7 +119,7 @@ apart! {
             assert_eq!(trial.checkpoints[0].1, first);
             let lowest = trial.get_best_checkpoint(&Objective::minimize("total")).unwrap();
             assert_eq!(lowest.as_ref(), Some(&first));
-            let fetched = checkpoint::fetch(&first).unwrap();
+            let fetched = storage::fetch_checkpoint(&first).unwrap();
             assert_eq!(checkpoint::metadata(&fetched).unwrap().iteration, 1);
             for name in ["result.json", "progress.csv", "params.json"] {
                 let files = [trial.path.join(name), there.join(&trial.trial_id).join(name)];

@@ -28,7 +28,7 @@ apart! {
         let ballast = newest.join("state/total");
         fs::write(&ballast, [0xff; 8]).unwrap();
         fs::remove_dir_all(work(&url)).unwrap();
-        let broken = checkpoint::fetch(Path::new(&format!("file://{}", newest.display())));
+        let broken = storage::fetch_checkpoint(Path::new(&format!("file://{}", newest.display())));
         let message = broken.unwrap_err().to_string();
         assert!(message.contains("file://") && message.contains("state/total is damaged"), "{message}");
         let restored = at("").restore(&url, Restore::default()).unwrap();

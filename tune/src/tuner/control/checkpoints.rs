@@ -1,8 +1,7 @@
 //! Deletion of surplus checkpoints, locally and on the storage, and the queueing of uploads.
 
-
 use super::Control;
-use crate::tuner::progress;
+use crate::tuner::reporter;
 use crate::tuner::table::Columns;
 use crate::{Result, checkpoint, files};
 
@@ -66,7 +65,7 @@ impl Control {
             // Otherwise the checkpoint was deleted meanwhile.
             if let Some(iteration) = found.map(|saved| saved.iteration) {
                 if let Some(remote) = &mut self.remote {
-                    remote.is_there(i, iteration, path);
+                    remote.uploaded(i, iteration, path);
                 }
                 self.drop_local_surplus(i)?;
             }
@@ -96,7 +95,7 @@ impl Control {
         if self.sweep.trials.is_empty() {
             return Ok(());
         }
-        let rows: Vec<_> = self.sweep.trials.iter().map(progress::row).collect();
+        let rows: Vec<_> = self.sweep.trials.iter().map(reporter::row).collect();
         let path = self.sweep.dir.join(RESULTS);
         let text = columns.csv(&rows)?;
         files::replace_file(&path, &text)

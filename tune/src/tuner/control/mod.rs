@@ -4,14 +4,17 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::journal::{Event, Journal};
 use super::pool::Pool;
-use super::progress::Progress;
-use super::remote::Remote;
+use super::reporter::{self, SweepProgress};
 use super::settings::RunConfig;
+use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
+use super::table::Columns;
 use crate::executor::{ActorId, Executor};
-use crate::{Resources, Result, TrainableFactory};
+use crate::{Objective, Resources, Result, TrainableFactory};
 
 mod checkpoints;
 mod reports;
@@ -25,13 +28,16 @@ pub(super) struct Control {
     pub(super) journal: Journal,
     pub(super) executor: Box<dyn Executor>,
     /// Storage of the sweep, if the storage path is a URL.
-    pub(super) remote: Option<Remote>,
+    pub(super) remote: Option<StoredSweep>,
     pub(super) factory: TrainableFactory,
     pub(super) pool: Pool,
     /// Whether the pool's total follows the resources that the executor reports, which may change.
     pub(super) follows_executor: bool,
     pub(super) run_config: RunConfig,
-    pub(super) progress: Progress,
+    /// Search space of the sweep, for tables.
+    pub(super) space: Value,
+    /// Objective of the sweep or else of its scheduler, for tables.
+    pub(super) shown: Option<Objective>,
     pub(super) prefix: String,
     /// Number of trials in the whole sweep; `None` means no limit.
     pub(super) num_samples: Option<u64>,
@@ -101,7 +107,7 @@ impl Control {
             }
             match self.executor.reports().recv_timeout(TICK) {
                 Ok((actor, report)) => self.on_report(actor, report)?,
-                Err(_) => self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler),
+                Err(_) => self.report(false),
             }
             self.on_uploads()?;
             for callback in &mut self.run_config.callbacks {
@@ -112,8 +118,31 @@ impl Control {
         for callback in &mut self.run_config.callbacks {
             callback.on_experiment_end(&self.sweep.trials)?;
         }
-        self.progress.end(&self.sweep.trials, &*self.sweep.scheduler);
+        self.report(true);
         Ok(self.unsaved.interrupted)
+    }
+
+    /// Shows the sweep to the user.
+    fn report(&mut self, done: bool) {
+        let Some(reporter) = &mut self.run_config.progress_reporter else { return };
+        let columns = Columns { space: &self.space, objective: self.shown.as_ref() };
+        reporter.report(&SweepProgress::new(&self.sweep.trials, columns, &*self.sweep.scheduler), done);
+    }
+
+    fn say(&mut self, text: &str) {
+        match &mut self.run_config.progress_reporter {
+            Some(reporter) => reporter.message(text),
+            None => tracing::info!("{text}"),
+        }
+    }
+
+    fn say_failure(&mut self, i: usize, message: &str, again: bool) {
+        let trial = &self.sweep.trials[i];
+        let text = reporter::failure(trial, &self.sweep.runs[i].dir, message, again);
+        match &mut self.run_config.progress_reporter {
+            Some(reporter) => reporter.trial_failed(trial, &text),
+            None => tracing::warn!("{text}"),
+        }
     }
 
     fn follow_executor(&mut self) {
@@ -164,7 +193,7 @@ impl Control {
     fn check_end_of_all(&mut self) -> Result<()> {
         if self.run_config.interrupt.load(Ordering::Relaxed) && !self.unsaved.interrupted {
             self.unsaved.interrupted = true;
-            self.progress.say(
+            self.say(
                 "interrupted: trials are saved after their current iteration; restore the sweep to go on",
             );
         }

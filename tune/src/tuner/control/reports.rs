@@ -107,9 +107,8 @@ impl Control {
                 for callback in &mut self.run_config.callbacks {
                     callback.on_trial_result(&self.sweep.trials, trial, result)?;
                 }
-                self.progress.result(trial, result);
             }
-            self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler);
+            self.report(false);
         }
         self.request_next(i, true)
     }
@@ -247,7 +246,7 @@ impl Control {
         }
         let failures = self.sweep.runs[i].failures;
         let again = failure.max_failures.is_none_or(|most| failures <= most);
-        self.progress.failure(&self.sweep.trials[i], &self.sweep.runs[i].dir, &message, again);
+        self.say_failure(i, &message, again);
         if again {
             if self.sweep.runs[i].state == State::Ending {
                 self.sweep.released.push(i);

@@ -139,7 +139,7 @@ impl Control {
     fn tell_of_shared_cores(&mut self, request: &Resources) {
         let Some((wanted, there)) = self.pool.too_few_cores(request) else { return };
         if !std::mem::replace(&mut self.unsaved.told_of_cores, true) {
-            self.progress.say(&format!(
+            self.say(&format!(
                 "a trial asks for {wanted} CPUs and this machine has {there}: its threads share them, and one trial \
                  runs at a time"
             ));

@@ -184,7 +184,6 @@ fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
         .maximize("episode_reward_mean")
         .stop("training_iteration", 2)
         .storage_path(dir.path())
-        .verbose(0)
         .fit()
         .expect("a sweep");
     assert_eq!((grid.len(), grid.num_errors()), (2, 0));
@@ -210,7 +209,6 @@ fn a_sweep_searches_the_settings_of_one_of_several_policies() {
         .space(space)
         .stop("training_iteration", 1)
         .storage_path(dir.path())
-        .verbose(0)
         .fit()
         .expect("a sweep");
     assert_eq!((grid.len(), grid.num_errors()), (2, 0));
@@ -312,4 +310,60 @@ fn a_sweep_goes_on_when_the_reader_of_standard_error_has_gone() {
     assert!(output.status.success(), "{:?}", output.status);
     let summary = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(summary.contains("best trial:"), "{summary}");
+}
+
+/// What a terminal shows of these bytes: lines, with the codes "cursor up" and "erase what follows" carried out.
+fn screen(bytes: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut row = 0;
+    let mut rest = bytes;
+    while let Some(at) = rest.find(['\n', '\u{1b}']) {
+        lines[row] += rest[..at].trim_end_matches('\r');
+        if rest[at..].starts_with('\n') {
+            row += 1;
+            lines.resize(lines.len().max(row + 1), String::new());
+            rest = &rest[at + 1..];
+            continue;
+        }
+        let code = &rest[at + 2..];
+        let end = code.find(|c: char| c.is_ascii_alphabetic()).expect("a whole code");
+        match &code[end..=end] {
+            "A" => row -= code[..end].parse::<usize>().expect("a number of lines"),
+            "J" => lines.truncate(row + 1),
+            _ => {}
+        }
+        if &code[end..=end] == "J" {
+            lines[row].clear();
+        }
+        rest = &code[end + 1..];
+    }
+    lines
+}
+
+#[test]
+fn what_is_said_during_a_sweep_stands_above_its_table_and_tears_it_nowhere() {
+    let dir = folder("max_concurrent_trials = 1\n");
+    let file = dir.path().join("sweep.toml");
+    let text = SWEEP
+        .replace("training_iteration = 4", "training_iteration = 60")
+        .replace("train_batch_size = 64", "train_batch_size = 1024")
+        .replace("lr = { loguniform = [1e-4, 1e-2] }", "lr = { grid_search = [1e-3, -1.0, 2e-3] }");
+    assert!(text.contains("= 60") && text.contains("= 1024") && text.contains("grid_search = [1e-3"), "{text}");
+    fs::write(&file, format!("max_concurrent_trials = 1\n{text}")).expect("written");
+    let command =
+        format!("stty rows 50 cols 300; '{}' tune sweep.toml --out swept", env!("CARGO_BIN_EXE_pavlov"));
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).current_dir(dir.path()).env("TERM", "xterm");
+    let output = script.env_remove("RUST_LOG").stdin(Stdio::null()).output().expect("script, of util-linux");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let first = shown.find("\u{1b}[J").expect("a table that was drawn over");
+    assert!(shown[first..].contains(" failed, "), "a failure after the first table: {shown}");
+    let lines = screen(&shown);
+    let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    let failures = lines.iter().filter(|line| line.starts_with("trial ") && line.contains(" failed, "));
+    assert_eq!(failures.count(), 4, "{lines:#?}");
+    assert_eq!(count("  alone: "), 4, "{lines:#?}");
+    // The last live table, and the table that the command prints at its end.
+    assert_eq!(count("trial        status"), 2, "{lines:#?}");
+    assert_eq!(lines.iter().filter(|line| line.contains(" finished, 4 failed; ")).count(), 1, "{lines:#?}");
 }

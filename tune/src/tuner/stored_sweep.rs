@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
 use super::journal;
-use crate::storage::{self, DRIVER, Lease, Mirror, Object, SEGMENTS, Segments, Storage, SyncConfig};
+use crate::storage::{self, Lease, Mirror, Object, SEGMENTS, Segments, Storage, SyncConfig};
 use crate::{Error, Result, checkpoint, files, read_file};
 
 /// File in a working directory with the URL that it belongs to. It is not uploaded.
@@ -18,15 +18,15 @@ const ORIGIN: &str = ".storage";
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Storage of a running sweep.
-pub(super) struct Remote {
+pub(super) struct StoredSweep {
     storage: Arc<dyn Storage>,
     dir: PathBuf,
     pub(super) mirror: Mirror,
     patience: Duration,
     /// Checkpoints on the storage, by their local paths.
-    there: HashSet<PathBuf>,
+    stored: HashSet<PathBuf>,
     /// Checkpoints that are both on the storage and local: iterations by trial.
-    here: BTreeMap<usize, Vec<u64>>,
+    on_both: BTreeMap<usize, Vec<u64>>,
     /// Whether the working directory was just downloaded from the storage.
     pub(super) is_fresh: bool,
 }
@@ -68,7 +68,7 @@ pub(super) fn exists(url: &str) -> Result<bool> {
     Ok(is_here || !storage::open(url)?.list(SEGMENTS)?.is_empty())
 }
 
-impl Remote {
+impl StoredSweep {
     /// Prepares the storage for a new sweep at `url` with the working directory `dir`.
     ///
     /// # Errors
@@ -118,7 +118,8 @@ impl Remote {
                 match order {
                     Order::Ahead => {}
                     Order::Behind => {
-                        download(&*storage, &objects, dir)?;
+                        clear(dir)?;
+                        storage::download_small_files(&*storage, &objects, dir)?;
                         // The journal comes last, so that a directory with a journal is complete.
                         copy.persist(&local).map_err(|error| Error::io("write", &local)(error.error))?;
                         is_fresh = true;
@@ -151,9 +152,9 @@ impl Remote {
         let manifests = objects.iter().filter_map(|object| {
             object.path.strip_suffix(checkpoint::MANIFEST)?.strip_suffix('/').map(|path| dir.join(path))
         });
-        Ok(Remote {
-            there: manifests.collect(),
-            here: BTreeMap::new(),
+        Ok(StoredSweep {
+            stored: manifests.collect(),
+            on_both: BTreeMap::new(),
             patience: sync.sync_timeout,
             dir: dir.to_path_buf(),
             storage,
@@ -164,13 +165,13 @@ impl Remote {
 
     /// Whether the checkpoint with this local path is on the storage.
     pub(super) fn has(&self, checkpoint: &Path) -> bool {
-        self.there.contains(checkpoint)
+        self.stored.contains(checkpoint)
     }
 
     /// Iterations of the checkpoints on the storage, by the trial's directory.
-    pub(super) fn iterations_there(&self) -> HashMap<PathBuf, Vec<u64>> {
+    pub(super) fn stored_iterations(&self) -> HashMap<PathBuf, Vec<u64>> {
         let mut iterations: HashMap<PathBuf, Vec<u64>> = HashMap::new();
-        for path in &self.there {
+        for path in &self.stored {
             let name = path.file_name().and_then(|name| name.to_str());
             if let Some(iteration) = name.and_then(checkpoint::iteration) {
                 iterations.entry(files::parent(path).into()).or_default().push(iteration);
@@ -180,29 +181,29 @@ impl Remote {
     }
 
     /// Records that a checkpoint of a trial is both on the storage and local.
-    pub(super) fn is_there(&mut self, trial: usize, iteration: u64, checkpoint: PathBuf) {
-        self.there.insert(checkpoint);
-        let here = self.here.entry(trial).or_default();
-        if !here.contains(&iteration) {
-            here.push(iteration);
+    pub(super) fn uploaded(&mut self, trial: usize, iteration: u64, checkpoint: PathBuf) {
+        self.stored.insert(checkpoint);
+        let on_both = self.on_both.entry(trial).or_default();
+        if !on_both.contains(&iteration) {
+            on_both.push(iteration);
         }
     }
 
     /// Returns the iterations of a trial's uploaded checkpoints whose local copies are `unneeded`, and no longer counts them
     /// as local.
     pub(super) fn surplus(&mut self, trial: usize, unneeded: impl Fn(u64) -> bool) -> Vec<u64> {
-        let Some(here) = self.here.get_mut(&trial) else { return Vec::new() };
-        let (surplus, left) = here.drain(..).partition(|iteration| unneeded(*iteration));
-        *here = left;
+        let Some(on_both) = self.on_both.get_mut(&trial) else { return Vec::new() };
+        let (surplus, left) = on_both.drain(..).partition(|iteration| unneeded(*iteration));
+        *on_both = left;
         surplus
     }
 
     /// Queues the deletion of a checkpoint on the storage. Call it before the local copy is deleted.
     pub(super) fn delete(&mut self, trial: usize, iteration: u64, checkpoint: &Path, journal: u64) {
         self.mirror.delete(checkpoint, journal);
-        self.there.remove(checkpoint);
-        if let Some(here) = self.here.get_mut(&trial) {
-            here.retain(|other| *other != iteration);
+        self.stored.remove(checkpoint);
+        if let Some(on_both) = self.on_both.get_mut(&trial) {
+            on_both.retain(|other| *other != iteration);
         }
     }
 
@@ -224,7 +225,7 @@ impl Remote {
                 }
                 outcome => {
                     outcome?;
-                    self.is_there(trial, iteration, checkpoint.to_path_buf());
+                    self.uploaded(trial, iteration, checkpoint.to_path_buf());
                     return Ok(());
                 }
             }
@@ -294,27 +295,6 @@ fn compare(local: &Path, other: &Path) -> Result<Order> {
         left.consume(length);
         right.consume(length);
     }
-}
-
-/// Downloads all files except the journal and the checkpoints. Checkpoints are downloaded when a trial starts from them.
-fn download(storage: &dyn Storage, objects: &[Object], dir: &Path) -> Result<()> {
-    clear(dir)?;
-    for object in objects {
-        let path = Path::new(&object.path);
-        let parts: Vec<Component<'_>> = path.components().collect();
-        let is_part = |part: &Component<'_>| matches!(part, Component::Normal(_));
-        let is_checkpoint = object.path.split('/').any(|part| checkpoint::iteration(part).is_some());
-        let is_own = object.path == DRIVER || path.starts_with(SEGMENTS);
-        let is_hidden = object.path.split('/').any(|part| part.starts_with('.'));
-        if is_own || is_checkpoint || is_hidden || !parts.iter().all(is_part) {
-            continue;
-        }
-        let target = dir.join(path);
-        let above = files::parent(&target);
-        fs::create_dir_all(above).map_err(Error::io("create", above))?;
-        storage.get_file(&object.path, &target)?;
-    }
-    Ok(())
 }
 
 /// Deletes the outdated local files of a sweep that was continued elsewhere, the journal first. Keeps folders that are not

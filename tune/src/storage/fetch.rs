@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::MANIFEST;
-use crate::{Result, storage};
+use super::{checkpoints, open, runs, scheme, work_dir};
+use crate::Result;
+use crate::checkpoint::MANIFEST;
 
 /// Returns the local directory of the checkpoint at `place`, downloading it first if `place` is a URL.
 ///
@@ -15,22 +16,22 @@ use crate::{Result, storage};
 /// [`Error::Storage`](crate::Error::Storage) if the storage cannot be used, [`Error::Config`](crate::Error::Config) if
 /// no storage is registered for the URL's scheme, and [`Error::Io`](crate::Error::Io) if the files cannot be written
 /// here.
-pub fn fetch(place: &Path) -> Result<PathBuf> {
-    let Some(url) = place.to_str().filter(|_| storage::scheme(place).is_some()) else {
+pub fn fetch_checkpoint(place: &Path) -> Result<PathBuf> {
+    let Some(url) = place.to_str().filter(|_| scheme(place).is_some()) else {
         return Ok(place.to_path_buf());
     };
-    let storage = storage::open(url)?;
-    let dir = storage::work_dir(url)?;
+    let storage = open(url)?;
+    let dir = work_dir(url)?;
     let objects = storage.list("")?;
     let is_checkpoint = objects.iter().any(|object| object.path == MANIFEST);
-    match storage::newest(&*storage, &objects)? {
+    match runs::newest(&*storage, &objects)? {
         Some((_, name)) if !is_checkpoint => {
             let dir = dir.join(&name);
-            storage::get_checkpoint(&*storage, &name, &dir)?;
+            checkpoints::get(&*storage, &name, &dir)?;
             Ok(dir)
         }
         _ => {
-            storage::get_checkpoint(&*storage, "", &dir)?;
+            checkpoints::get(&*storage, "", &dir)?;
             Ok(dir)
         }
     }

@@ -9,18 +9,18 @@ use crate::storage::{self, Lease, Mirror, Storage};
 use crate::{Error, Result, RunOptions};
 
 /// Uploads a run directory to storage and applies the checkpoint limit on both sides.
-pub(super) struct Remote {
+pub(super) struct RunUpload {
     storage: Arc<dyn Storage>,
     mirror: Mirror,
     dir: PathBuf,
     /// Checkpoints that are uploaded or being uploaded; empty if their number is not limited.
     kept: Vec<Kept>,
     /// Checkpoints that exist both on storage and in the run directory.
-    twice: BTreeSet<PathBuf>,
+    on_both: BTreeSet<PathBuf>,
     keep_local_checkpoints: bool,
 }
 
-impl Remote {
+impl RunUpload {
     /// Starts the upload; `None` if `remote_checkpoint_dir` is not set.
     ///
     /// # Errors
@@ -47,12 +47,12 @@ impl Remote {
         }
         let mirror = Mirror::start(storage.clone(), dir, None, Some(lease), options.sync_config.clone())?;
         let keep_local_checkpoints = options.sync_config.keep_local_checkpoints;
-        Ok(Some(Remote {
+        Ok(Some(RunUpload {
             storage,
             mirror,
             dir: dir.into(),
             kept,
-            twice: BTreeSet::new(),
+            on_both: BTreeSet::new(),
             keep_local_checkpoints,
         }))
     }
@@ -70,7 +70,7 @@ impl Remote {
     pub(super) fn saved(&mut self, path: &Path, retention: &Retention) -> Result<()> {
         self.mirror.sync(&self.dir, 0);
         self.mirror.save(path, 0);
-        self.twice.remove(path);
+        self.on_both.remove(path);
         if retention.has_limit() {
             let written = checkpoint::read_manifest(path)?.written();
             let metadata = checkpoint::metadata(path)?;
@@ -98,7 +98,8 @@ impl Remote {
     /// Downloads a checkpoint of the run directory if it exists only on storage.
     ///
     /// # Errors
-    /// Fails in the same cases as [`checkpoint::fetch`].
+    /// Returns [`Error::Checkpoint`] if the checkpoint on the storage is damaged, [`Error::Storage`] if the storage cannot be
+    /// used, and [`Error::Io`] if the files cannot be written.
     pub(super) fn bring_back(&self, path: &Path) -> Result<()> {
         match path.strip_prefix(&self.dir).ok().and_then(Path::to_str) {
             Some(name) if !path.exists() => storage::get_checkpoint(&*self.storage, name, path),
@@ -129,10 +130,10 @@ impl Remote {
         if self.keep_local_checkpoints {
             return Ok(());
         }
-        self.twice.extend(self.mirror.uploaded());
-        for path in std::mem::take(&mut self.twice) {
+        self.on_both.extend(self.mirror.uploaded());
+        for path in std::mem::take(&mut self.on_both) {
             if path == newest {
-                self.twice.insert(path);
+                self.on_both.insert(path);
             } else if path.is_dir() {
                 checkpoint::remove(&path)?;
             }
