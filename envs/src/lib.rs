@@ -42,8 +42,6 @@ struct Readme;
 
 mod check;
 mod contract;
-#[doc(hidden)]
-pub mod gymnasium_rs;
 pub mod native;
 mod np_random;
 pub mod python;

@@ -52,7 +52,7 @@ where
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [Obs]) -> Result<()> {
-        let (found, info) = self.env.reset(seed.map(pavlov_envs::gymnasium_rs::seed), HashMap::new());
+        let (found, info) = self.env.reset(seed.map(pavlov_gymnasium_rs_macro::seed), HashMap::new());
         self.info = info;
         Obs::write(&found, obs)
     }
@@ -69,7 +69,7 @@ where
     }
 
     fn render(&mut self) -> Result<Option<Frame>> {
-        let frame = |image: Array3<u8>| pavlov_envs::gymnasium_rs::frame(image.dim(), image.iter().copied());
+        let frame = |image: Array3<u8>| pavlov_gymnasium_rs_macro::frame(image.dim(), image.iter().copied());
         self.env.render().map(frame).transpose()
     }
 }

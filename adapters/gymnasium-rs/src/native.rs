@@ -30,7 +30,7 @@ impl Native for f32 {
     }
 
     fn write(value: &Array1<f32>, row: &mut [f32]) -> Result<()> {
-        pavlov_envs::gymnasium_rs::write(row, value.iter().copied())
+        pavlov_gymnasium_rs_macro::write(row, value.iter().copied())
     }
 
     fn space(space: &Space) -> Option<GymnasiumSpace> {
@@ -65,6 +65,6 @@ pub(crate) fn space(space: GymnasiumSpace) -> Space {
     let bounds = |bounds: &Array1<f32>| bounds.iter().map(|&x| x.into()).collect();
     match space {
         GymnasiumSpace::Discrete(n) => Space::discrete(n.into()),
-        GymnasiumSpace::Box { low, high } => pavlov_envs::gymnasium_rs::boxed(bounds(&low), bounds(&high)),
+        GymnasiumSpace::Box { low, high } => pavlov_gymnasium_rs_macro::boxed(bounds(&low), bounds(&high)),
     }
 }

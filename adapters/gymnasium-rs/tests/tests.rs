@@ -8,11 +8,11 @@ use std::sync::{
 use gymnasium_rs::core::{self, Env as _, Info, Options, Reward};
 use ndarray::{Array1, Array3, array};
 use pavlov_envs::{
-    Env, EnvConfig, Error, IntoEnvCreator, Space, Step, StepOut, check_env, gymnasium_rs_env,
+    Env, EnvConfig, Error, IntoEnvCreator, Space, Step, StepOut, check_env,
     native::{CartPole, Pendulum},
     wrappers::TimeLimit,
 };
-use pavlov_gymnasium_rs::{FromGymnasium, ToGymnasium};
+use pavlov_gymnasium_rs::{FromGymnasium, ToGymnasium, gymnasium_rs_env};
 
 /// A walk along a ledge, written for gymnasium-rs: falls off (terminated) left of 0, is called back (truncated) at 3.
 /// The seed is the second element of every observation.

@@ -19,6 +19,7 @@ mod repeater;
 mod space;
 mod tag;
 mod template;
+mod template_node;
 mod template_walk;
 mod tpe;
 mod variants;

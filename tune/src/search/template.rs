@@ -6,6 +6,7 @@ use super::domain::Domain;
 use super::domain_json::single;
 use super::random::Random;
 use super::space::{Drawn, Function, SearchSpace, dotted, escape, pointer};
+use super::template_node::{Node, place};
 use super::template_walk::TemplateWalk;
 use crate::{Config, Error, Result};
 
@@ -44,23 +45,6 @@ impl Grid {
     /// Returns the dotted path of the grid.
     pub(super) fn path(&self) -> String {
         dotted(&self.pointer)
-    }
-}
-
-#[derive(Debug)]
-pub(super) enum Node {
-    Constant(Value),
-    Object(Vec<(String, Node)>),
-    List(Vec<Node>),
-    Number { id: usize, domain: Domain },
-    Choice { id: usize, options: Vec<Node> },
-    Grid { id: usize, options: Vec<Node> },
-    Function(usize),
-}
-
-impl Default for Node {
-    fn default() -> Self {
-        Node::Object(Vec::new())
     }
 }
 
@@ -253,37 +237,6 @@ impl Template {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the node at `path` in the tree, and creates missing objects on the way.
-fn place<'a>(root: &'a mut Node, path: &str) -> Result<&'a mut Node> {
-    let refuse = |rule: &str| Err(Error::config(path, "computed by a closure", rule));
-    let mut node = root;
-    for name in pointer(path).split('/').skip(1).map(|name| dotted(&format!("/{name}"))) {
-        if name.is_empty() {
-            return refuse("its path must have a name between any two dots");
-        }
-        node = match node {
-            Node::Object(entries) => {
-                let index = entries.iter().position(|(key, _)| *key == name).unwrap_or_else(|| {
-                    entries.push((name, Node::default()));
-                    entries.len() - 1
-                });
-                &mut entries[index].1
-            }
-            Node::List(items) => match name.parse().ok().filter(|index: &usize| *index < items.len()) {
-                Some(index) => &mut items[index],
-                None => return refuse("its path must name an existing item of the list"),
-            },
-            _ => return refuse("its path must not lead through a value that is no object or list"),
-        };
-    }
-    match node {
-        Node::Number { .. } | Node::Choice { .. } | Node::Grid { .. } => {
-            refuse("a domain stands there already; take one of them away")
-        }
-        node => Ok(node),
     }
 }
 

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::domain::same;
 use super::space::{dotted, escape};
-use super::template::Node;
+use super::template_node::{Node, fits};
 use crate::config::nearest;
 use crate::{Config, Error, Result};
 
@@ -135,23 +134,4 @@ pub(super) fn middle(index: usize, len: usize) -> f64 {
 
 fn warn_outside(at: &str, value: &Value) {
     tracing::warn!("points_to_evaluate: `{}` is {value}, which the search space does not have", dotted(at));
-}
-
-/// Whether `node` can produce `value`; objects in `value` may lack some keys.
-fn fits(node: &Node, value: &Value) -> bool {
-    match (node, value) {
-        (Node::Constant(constant), value) => same(constant, value),
-        (Node::Object(entries), Value::Object(value)) => value
-            .iter()
-            .all(|(key, value)| entries.iter().any(|(known, node)| known == key && fits(node, value))),
-        (Node::List(items), Value::Array(values)) => {
-            items.len() == values.len() && items.iter().zip(values).all(|(node, value)| fits(node, value))
-        }
-        (Node::Number { domain, .. }, value) => domain.is_valid(value),
-        (Node::Choice { options, .. } | Node::Grid { options, .. }, value) => {
-            options.iter().any(|option| fits(option, value))
-        }
-        (Node::Function(_), _) => true,
-        _ => false,
-    }
 }

@@ -11,9 +11,8 @@
 //! checkpoint of the same trial is stored, the uploaded journal ends before the first line about a missing checkpoint, and
 //! deletions wait.
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::Storage;
 use super::journal::Segments;
 use super::lease::Lease;
+use super::upload_queue::{Shared, Work};
 use super::uploader::{Uploader, identity};
 use crate::{Error, Result};
 
@@ -63,52 +63,6 @@ pub(crate) struct Mirror {
     url: String,
     config: SyncConfig,
     uploaded: Receiver<PathBuf>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub(super) state: Mutex<Queue>,
-    pub(super) changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    pub(super) jobs: VecDeque<Job>,
-    pub(super) next: u64,
-    /// Journal length in bytes given by the last call.
-    pub(super) journal: u64,
-    /// Whether the end has been queued, so that no more jobs follow.
-    pub(super) closing: bool,
-    /// Whether the [`Mirror`] was dropped, so that nobody waits for the uploads.
-    pub(super) abandoned: bool,
-    /// Last error of the job at the front of the queue.
-    pub(super) last_error: Option<Error>,
-    /// Whether the thread has ended.
-    pub(super) ended: bool,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Job {
-    pub(super) number: u64,
-    pub(super) work: Work,
-    pub(super) journal: u64,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Work {
-    Save {
-        checkpoint: PathBuf,
-        manifest: u32,
-        before: u64,
-    },
-    Delete {
-        checkpoint: PathBuf,
-    },
-    Files {
-        at: PathBuf,
-    },
-    /// Upload of all small files; the last job.
-    End,
 }
 
 impl Mirror {
@@ -225,18 +179,5 @@ impl Drop for Mirror {
             }
             state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-    }
-}
-
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Queue {
-    pub(super) fn push(&mut self, work: Work, journal: u64) {
-        self.next += 1;
-        self.jobs.push_back(Job { number: self.next, work, journal });
     }
 }

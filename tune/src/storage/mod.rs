@@ -33,6 +33,7 @@ mod lease;
 mod mirror;
 mod registry;
 mod runs;
+mod upload_queue;
 mod uploader;
 mod url;
 

@@ -9,7 +9,7 @@ use crossbeam_channel::Sender;
 use super::files::Files;
 use super::journal::Segments;
 use super::lease::Lease;
-use super::mirror::{Job, Shared, Work};
+use super::upload_queue::{Job, Shared, Work};
 use super::{Storage, checkpoints, join};
 use crate::checkpoint::MANIFEST;
 use crate::files::parent;

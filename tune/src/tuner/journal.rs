@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -323,4 +323,26 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
         )
     })?;
     Ok((header, events, whole))
+}
+
+/// Checks that a trial's id, which names its directory, does not lead out of the sweep's directory.
+///
+/// # Errors
+/// Returns [`Error::Experiment`] if the id leads out of `dir`, or if the trial's directory is a symbolic link.
+pub(super) fn check_trial_id(dir: &Path, trial_id: &str) -> Result<()> {
+    let mut parts = Path::new(trial_id).components();
+    let is_name =
+        matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == trial_id);
+    if !is_name {
+        let reason = format!(
+            "its journal names the trial {trial_id:?}, which leads out of its directory: the journal was changed, so \
+             begin a new sweep"
+        );
+        return Err(Error::experiment(dir, reason));
+    }
+    if dir.join(trial_id).is_symlink() {
+        let reason = format!("{trial_id} in it is a symbolic link; put the trial's directory itself there");
+        return Err(Error::experiment(dir, reason));
+    }
+    Ok(())
 }

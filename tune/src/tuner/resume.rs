@@ -12,12 +12,12 @@
 //!    one in the journal are trained again but not reported again.
 
 use std::collections::BTreeSet;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use serde_json::Value;
 
 use super::control::Control;
-use super::journal::{Event, Header, Journal};
+use super::journal::{Event, Header, Journal, check_trial_id};
 use super::life::State;
 use super::settings::Restore;
 use super::stored_sweep::StoredSweep;
@@ -341,26 +341,4 @@ impl Control {
         remote.mirror.sync(&self.sweep.dir, self.journal.length());
         Ok(())
     }
-}
-
-/// Checks that a trial's id, which names its directory, does not lead out of the sweep's directory.
-///
-/// # Errors
-/// Returns [`Error::Experiment`] if the id leads out of `dir`, or if the trial's directory is a symbolic link.
-pub(super) fn check_trial_id(dir: &Path, trial_id: &str) -> Result<()> {
-    let mut parts = Path::new(trial_id).components();
-    let is_name =
-        matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == trial_id);
-    if !is_name {
-        let reason = format!(
-            "its journal names the trial {trial_id:?}, which leads out of its directory: the journal was changed, so \
-             begin a new sweep"
-        );
-        return Err(Error::experiment(dir, reason));
-    }
-    if dir.join(trial_id).is_symlink() {
-        let reason = format!("{trial_id} in it is a symbolic link; put the trial's directory itself there");
-        return Err(Error::experiment(dir, reason));
-    }
-    Ok(())
 }

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::journal::{self, Event};
-use super::resume::check_trial_id;
+use super::journal::{self, Event, check_trial_id};
 use crate::{Error, Metrics, Objective, Result, metric};
 
 /// Summary of a sweep's trials, read from its directory.

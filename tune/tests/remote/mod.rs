@@ -11,7 +11,6 @@ use pavlov_tune::storage::{SyncConfig, check_storage, open};
 use pavlov_tune::{Callback, Metrics, Objective, Restore, Result, Scope, Trial, Tuner, checkpoint, storage};
 use serde_json::{Value, json};
 
-mod kills;
 mod outages;
 mod restoring;
 

@@ -1,11 +1,15 @@
-//! A macro for environments of the crate gymnasium-rs, which is no dependency of this crate.
+//! A macro that makes environments of the crate gymnasium-rs environments of pavlov. gymnasium-rs is no dependency of this
+//! crate.
 //!
-//! gymnasium-rs 0.1.1 depends on pyo3 0.19, and Cargo allows only one pyo3 in a program's dependencies. The macro
-//! expands in the user's program, which knows both crates and chooses their versions; forks of gymnasium-rs work too.
+//! gymnasium-rs 0.1.1 depends on pyo3 0.19, and Cargo allows only one pyo3 in a program's dependencies. The macro expands in
+//! the user's program, which knows both crates and chooses their versions. Forks of gymnasium-rs work too.
 
-use crate::{Element, Error, Result};
+#[doc(hidden)]
+pub use pavlov_envs;
 
-/// Wraps an environment of the crate gymnasium-rs as an [`Env`](crate::Env).
+use pavlov_envs::{DType, Element, Error, Frame, Result, Space};
+
+/// Wraps an environment of the crate gymnasium-rs as an [`Env`](pavlov_envs::Env).
 ///
 /// ```text
 /// gymnasium_rs_env! {
@@ -20,11 +24,11 @@ use crate::{Element, Error, Result};
 /// * Seeds of gymnasium-rs have 31 bits: a seed below 2^31 is passed on unchanged; the upper bits of a larger one are folded
 ///   into the lower ones.
 /// * A step that is both terminated and truncated keeps both flags, as in Gymnasium.
-/// * [`Env::info`](crate::Env::info) returns the numbers in the `info` of gymnasium-rs.
-/// * Episodes have no limit on steps; [`TimeLimit`](crate::wrappers::TimeLimit) adds one.
+/// * [`Env::info`](pavlov_envs::Env::info) returns the numbers in the `info` of gymnasium-rs.
+/// * Episodes have no limit on steps; [`TimeLimit`](pavlov_envs::wrappers::TimeLimit) adds one.
 /// * Dropping the wrapper calls `close` of the wrapped environment.
 ///
-/// The `CartPole` of gymnasium-rs is not Gymnasium's: its physics and rewards differ. Use [`CartPole`](crate::native::CartPole)
+/// The `CartPole` of gymnasium-rs is not Gymnasium's: its physics and rewards differ. Use [`CartPole`](pavlov_envs::native::CartPole)
 /// instead.
 ///
 /// ```
@@ -49,7 +53,8 @@ use crate::{Element, Error, Result};
 /// #     }
 /// # } }
 /// use gymnasium_rs::core::{self, Info, Options};
-/// use pavlov_envs::{Env, Result, check_env, gymnasium_rs_env, wrappers::TimeLimit};
+/// use pavlov_envs::{Env, Result, check_env, wrappers::TimeLimit};
+/// use pavlov_gymnasium_rs_macro::gymnasium_rs_env;
 ///
 /// struct Corridor(i32);
 ///
@@ -108,46 +113,46 @@ macro_rules! gymnasium_rs_env {
             }
         }
 
-        impl $crate::Env for $name {
+        impl $crate::pavlov_envs::Env for $name {
             type Obs = $crate::gymnasium_rs_env!(@element $obs_space);
             type Act = $crate::gymnasium_rs_env!(@element $act_space);
 
-            fn observation_space(&self) -> $crate::Space {
+            fn observation_space(&self) -> $crate::pavlov_envs::Space {
                 let space = $($gymnasium)::+::core::Env::<$obs, $act>::observation_space(&self.env);
                 $crate::gymnasium_rs_env!(@space space, $($gymnasium)::+)
             }
 
-            fn action_space(&self) -> $crate::Space {
+            fn action_space(&self) -> $crate::pavlov_envs::Space {
                 let space = $($gymnasium)::+::core::Env::<$obs, $act>::action_space(&self.env);
                 $crate::gymnasium_rs_env!(@space space, $($gymnasium)::+)
             }
 
-            fn reset(&mut self, seed: ::core::option::Option<u64>, obs: &mut [Self::Obs]) -> $crate::Result<()> {
+            fn reset(&mut self, seed: ::core::option::Option<u64>, obs: &mut [Self::Obs]) -> $crate::pavlov_envs::Result<()> {
                 let (found, info): ($obs, _) = $($gymnasium)::+::core::Env::<$obs, $act>::reset(
                     &mut self.env,
-                    seed.map($crate::gymnasium_rs::seed),
+                    seed.map($crate::seed),
                     ::core::default::Default::default(),
                 );
                 self.info = info;
-                $crate::gymnasium_rs::write(obs, $crate::gymnasium_rs_env!(@scalars found, $obs_space))
+                $crate::write(obs, $crate::gymnasium_rs_env!(@scalars found, $obs_space))
             }
 
-            fn step(&mut self, action: &[Self::Act], obs: &mut [Self::Obs]) -> $crate::Result<$crate::Step> {
+            fn step(&mut self, action: &[Self::Act], obs: &mut [Self::Obs]) -> $crate::pavlov_envs::Result<$crate::pavlov_envs::Step> {
                 let action: $act = $crate::gymnasium_rs_env!(@action action, $act_space, $act);
                 let (found, reward, terminated, truncated, info): ($obs, _, _, _, _) =
                     $($gymnasium)::+::core::Env::<$obs, $act>::step(&mut self.env, action);
                 self.info = info;
-                $crate::gymnasium_rs::write(obs, $crate::gymnasium_rs_env!(@scalars found, $obs_space))?;
-                ::core::result::Result::Ok($crate::Step { reward: reward as f64, terminated, truncated })
+                $crate::write(obs, $crate::gymnasium_rs_env!(@scalars found, $obs_space))?;
+                ::core::result::Result::Ok($crate::pavlov_envs::Step { reward: reward as f64, terminated, truncated })
             }
 
             fn info(&self, key: &str) -> ::core::option::Option<f64> {
                 self.info.get(key)?.as_f64()
             }
 
-            fn render(&mut self) -> $crate::Result<::core::option::Option<$crate::Frame>> {
+            fn render(&mut self) -> $crate::pavlov_envs::Result<::core::option::Option<$crate::pavlov_envs::Frame>> {
                 $($gymnasium)::+::core::Env::<$obs, $act>::render(&self.env)
-                    .map(|image| $crate::gymnasium_rs::frame(image.dim(), image.iter().copied()))
+                    .map(|image| $crate::frame(image.dim(), image.iter().copied()))
                     .transpose()
             }
         }
@@ -158,8 +163,8 @@ macro_rules! gymnasium_rs_env {
 
     (@space $space:ident, $($gymnasium:ident)::+) => {
         match $space {
-            $($gymnasium)::+::core::Space::Discrete(n) => $crate::Space::discrete(n as i64),
-            $($gymnasium)::+::core::Space::Box { low, high } => $crate::gymnasium_rs::boxed(
+            $($gymnasium)::+::core::Space::Discrete(n) => $crate::pavlov_envs::Space::discrete(n as i64),
+            $($gymnasium)::+::core::Space::Box { low, high } => $crate::boxed(
                 low.iter().map(|&x| x as f64).collect(),
                 high.iter().map(|&x| x as f64).collect(),
             ),
@@ -180,8 +185,8 @@ pub fn seed(seed: u64) -> i32 {
 }
 
 #[doc(hidden)]
-pub fn boxed(low: Vec<f64>, high: Vec<f64>) -> crate::Space {
-    crate::Space::Box { shape: vec![low.len()], low, high, dtype: crate::DType::F32 }
+pub fn boxed(low: Vec<f64>, high: Vec<f64>) -> Space {
+    Space::Box { shape: vec![low.len()], low, high, dtype: DType::F32 }
 }
 
 /// Writes `scalars` into `obs`; their number must equal its length.
@@ -208,7 +213,7 @@ pub fn write<T: Element>(obs: &mut [T], scalars: impl Iterator<Item = T>) -> Res
 pub fn frame(
     (height, width, channels): (usize, usize, usize),
     rgb: impl Iterator<Item = u8>,
-) -> Result<crate::Frame> {
+) -> Result<Frame> {
     if channels != 3 {
         return Err(Error::shape(
             "the last dimension of a picture of gymnasium-rs",
@@ -216,5 +221,5 @@ pub fn frame(
             "3: red, green, blue",
         ));
     }
-    Ok(crate::Frame { width, height, rgb: rgb.collect() })
+    Ok(Frame { width, height, rgb: rgb.collect() })
 }
