@@ -194,7 +194,7 @@ fn no_crate_depends_on_one_above_it() {
                 "pavlov",
             ],
         ),
-        ("trainer", &["pavlov-data", "pavlov-storage", "pavlov-algorithms", "pavlov"]),
+        ("trainer", &["pavlov-data", "pavlov-train", "pavlov-storage", "pavlov-algorithms", "pavlov"]),
         ("algorithms", &["pavlov-storage", "pavlov"]),
         ("xtask", &["tch", "torch-sys", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
     ] {

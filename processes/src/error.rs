@@ -28,6 +28,14 @@ pub enum Error {
         /// The operating system's error.
         source: io::Error,
     },
+    /// Another worker of a group has ended.
+    #[error("`{call}` needs worker {rank}, which is gone")]
+    WorkerLost {
+        /// Rank of the worker that has ended.
+        rank: usize,
+        /// Call that waited for the worker.
+        call: &'static str,
+    },
     /// Any other error, shown unchanged.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
@@ -43,7 +51,7 @@ impl Error {
     }
 
     /// Makes an [`Error::Config`] from a value that can be displayed.
-    pub(crate) fn config(key: &str, value: impl Display, rule: &str) -> Self {
+    pub(crate) fn config(key: &str, value: impl Display, rule: impl Into<String>) -> Self {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 

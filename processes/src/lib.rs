@@ -5,26 +5,31 @@
 //!   child's end for a bounded time only.
 //! * [`RayEngine`] starts children through a Ray cluster. Their handle is a [`RayActor`].
 //! * [`listen`] and [`meet`] connect the workers of a group on several machines by TCP.
+//! * [`Collective`] has the calls that all workers of a group make together, such as sums over gradients.
 //! * [`HeldFolder`] is a temporary folder that is removed even if its process was killed.
 //!
 //! The crate knows nothing of what the processes compute. It runs on Unix systems only. Its items may change in any
 //! version, since it serves the other crates of pavlov.
 
 mod child;
+mod collective;
 mod error;
 mod held_folder;
 mod lines;
 mod local;
+mod memory;
 mod ray;
 mod rendezvous;
 
 pub use child::{
     ChildCommand, ChildHandle, command, connect, end_with_parent, set_child_command, take_socket,
 };
+pub use collective::{Collective, ReduceOp, SocketCollective, sockets};
 pub use error::{Error, Result};
 pub use held_folder::{HeldFolder, lock_abandoned, locked_dir};
 pub use lines::{LONGEST_LINE, lines, read_line, refuse_too_long};
 pub use local::LocalProcess;
+pub use memory::available_memory;
 pub use ray::{RayActor, RayEngine};
 pub use rendezvous::{NODE, Secret, listen, listen_here, meet, place};
 

@@ -55,7 +55,7 @@ impl TorchWorker for WorkerContext {
 fn together(
     collective: &dyn Collective,
     mut tensors: Vec<Tensor>,
-    call: impl FnOnce(&dyn Collective, &mut [f32]) -> Result<()>,
+    call: impl FnOnce(&dyn Collective, &mut [f32]) -> pavlov_processes::Result<()>,
 ) -> Result<()> {
     if collective.world_size() == 1 {
         return Ok(());

@@ -17,7 +17,7 @@ use pavlov_tune::{Config, Error, Result, TrainableFactory};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::collective::{Collective, SocketCollective, sockets};
+use pavlov_processes::{Collective, SocketCollective, sockets};
 use super::{BaseTrainer, TrainContext, Training};
 
 /// A training loop that several workers run at the same time; as for a [`BaseTrainer`], its fields are its settings.

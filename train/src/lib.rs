@@ -43,14 +43,13 @@ use pavlov_tune::{Config, Error, Result, TrainableFactory};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-mod collective;
 mod data_parallel;
 mod run;
 mod scaling;
 mod stored;
 mod training;
 
-pub use collective::{Collective, ReduceOp, SocketCollective};
+pub use pavlov_processes::{Collective, ReduceOp, SocketCollective};
 pub use data_parallel::{DataParallelTrainer, TrainLoop, WorkerContext};
 pub use scaling::ScalingConfig;
 pub use training::Training;

@@ -5,5 +5,4 @@
 mod base_trainer;
 #[path = "../../tune/tests/child.rs"]
 mod child;
-mod collective;
 mod data_parallel;

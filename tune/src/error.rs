@@ -295,6 +295,7 @@ impl From<pavlov_processes::Error> for Error {
         match error {
             Process::Config { key, value, rule } => Error::Config { key, value, rule },
             Process::Io { path, action, source } => Error::Io { path, action, source },
+            Process::WorkerLost { rank, call } => Error::WorkerLost { rank, call },
             Process::Other(source) => Error::Trainable { source },
             other => Error::other(other),
         }

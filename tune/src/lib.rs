@@ -180,7 +180,6 @@ pub use files::{LARGEST_FILE, read_file, replace_file, write_file};
 pub use function::{Function, IntoReport};
 pub use metric::Objective;
 pub use metrics::Metrics;
-pub use node::available_memory;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;

@@ -156,7 +156,7 @@ impl Memory {
     /// Returns [`Error::Config`] about the setting of the largest part, with the sum and its parts.
     pub fn check(&self) -> Result<()> {
         // If the available memory is unknown, at least sizes that no machine could address are refused.
-        self.check_against(pavlov_tune::available_memory().unwrap_or(1 << 47).into())
+        self.check_against(pavlov_processes::available_memory().unwrap_or(1 << 47).into())
     }
 
     fn check_against(&self, available: u128) -> Result<()> {

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::{Error, Result, available_memory};
+use pavlov_processes::available_memory;
+
+use crate::{Error, Result};
 
 /// Refuses a file that this machine's memory cannot hold and that is mostly holes, i.e. blocks that the file system does
 /// not store: its checksum would take minutes, and pavlov never writes such a file.

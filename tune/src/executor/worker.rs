@@ -217,6 +217,9 @@ pub(crate) fn work(
 fn is_lost(error: &Error) -> bool {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = next {
+        if let Some(pavlov_processes::Error::WorkerLost { .. }) = error.downcast_ref() {
+            return true;
+        }
         match error.downcast_ref::<Error>() {
             Some(Error::WorkerLost { .. }) => return true,
             // `Trainable` displays its source as itself, so `source` would skip it.

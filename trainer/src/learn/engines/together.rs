@@ -5,7 +5,7 @@
 
 use crate::base::{Result, lock};
 use bytemuck::{cast_slice, cast_slice_mut};
-use pavlov_train::Collective;
+use pavlov_processes::Collective;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ impl Together {
         Ok(all.iter().map(numbers).collect())
     }
 
-    fn noted<R>(&self, result: pavlov_tune::Result<R>) -> Result<R> {
+    fn noted<R>(&self, result: pavlov_processes::Result<R>) -> Result<R> {
         if let Err(error) = &result {
             lock(&self.lost).get_or_insert(error.to_string());
         }
@@ -93,7 +93,7 @@ mod tests {
     use crate::learn::params::Rule;
     use crate::settings::Activation;
     use pavlov_envs::Space;
-    use pavlov_train::SocketCollective;
+    use pavlov_processes::SocketCollective;
     use std::{sync::atomic::AtomicUsize, thread};
 
     fn batch(rows: i64) -> SampleBatch {

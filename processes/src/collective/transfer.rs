@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use pavlov_tune::{Error, Result};
+use crate::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::wire::{Call, Head};

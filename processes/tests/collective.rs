@@ -3,8 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use pavlov_train::{Collective, ReduceOp, SocketCollective};
-use pavlov_tune::{Error, Result};
+use pavlov_processes::{Collective, Error, ReduceOp, Result, SocketCollective};
 
 /// What each member of a world returns, by rank.
 fn all<R: Send>(world: usize, run: impl Fn(&SocketCollective) -> R + Sync) -> Vec<R> {

@@ -5,14 +5,14 @@
 
 use std::fmt;
 
-use pavlov_tune::Result;
+use crate::Result;
 
 mod sockets;
 mod transfer;
 mod wire;
 
 pub use sockets::SocketCollective;
-pub(super) use sockets::sockets;
+pub use sockets::sockets;
 
 /// How [`all_reduce`](Collective::all_reduce) combines the values of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum ReduceOp {
 /// * Results are equal bit for bit on all workers and depend only on the values: each element is the sum
 ///   `((x0 + x1) + x2) + ...` in the order of ranks.
 /// * When a worker ends, for any reason, every call of the others that needs it fails at once with
-///   [`Error::WorkerLost`](pavlov_tune::Error::WorkerLost), even a call that already waits. No call waits for ever: if a
+///   [`Error::WorkerLost`](crate::Error::WorkerLost), even a call that already waits. No call waits for ever: if a
 ///   live worker does not call within half an hour, the call fails.
 /// * After an error the collective cannot be used any more: each later call fails, also on the other workers. The values
 ///   after an error are unspecified.
@@ -47,7 +47,7 @@ pub trait Collective: Send + Sync + fmt::Debug {
     /// Replaces each value by the sum or the mean (`op`) of all workers' values at the same index.
     ///
     /// # Errors
-    /// Returns [`Error::WorkerLost`](pavlov_tune::Error::WorkerLost) if a worker has ended. Fails if another worker makes a
+    /// Returns [`Error::WorkerLost`](crate::Error::WorkerLost) if a worker has ended. Fails if another worker makes a
     /// different call, or no call for half an hour, and after any earlier error.
     fn all_reduce(&self, values: &mut [f32], op: ReduceOp) -> Result<()>;
 
@@ -61,7 +61,7 @@ pub trait Collective: Send + Sync + fmt::Debug {
     /// Replaces the bytes of every worker by the bytes of worker `root`.
     ///
     /// # Errors
-    /// Returns [`Error::Config`](pavlov_tune::Error::Config) if there is no worker `root`. Fails otherwise in the same
+    /// Returns [`Error::Config`](crate::Error::Config) if there is no worker `root`. Fails otherwise in the same
     /// cases as [`all_reduce`](Collective::all_reduce).
     fn broadcast(&self, bytes: &mut [u8], root: usize) -> Result<()>;
 

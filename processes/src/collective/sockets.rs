@@ -28,7 +28,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
-use pavlov_tune::{Error, Result, available_memory};
+use crate::memory::available_memory;
+use crate::{Error, Result};
 use rustix::net::Shutdown;
 
 use super::transfer::{Transfer, wait};
@@ -83,7 +84,7 @@ impl SocketCollective {
     }
 
     /// Waits until all workers call `session::report`; errors of workers that make a different call name `session::report`.
-    pub(crate) fn enter_report(&self) -> Result<()> {
+    pub fn enter_report(&self) -> Result<()> {
         self.run(|this, _| this.exchange(Call::Report, 0, &this.nothing(), &mut this.nowhere()))
     }
 
@@ -234,7 +235,7 @@ impl Collective for SocketCollective {
 }
 
 /// Makes connected pairs of Unix sockets: for each of `world` ranks, the sockets to the others, by rank.
-pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<OwnedFd>>> {
+pub fn sockets(world: usize) -> Result<Vec<Vec<OwnedFd>>> {
     let mut all: Vec<Vec<OwnedFd>> = (0..world).map(|_| Vec::with_capacity(world)).collect();
     for one in 0..world {
         for other in one + 1..world {
