@@ -82,10 +82,7 @@ fn child_fit() {
         .scaling_config(serde_json::from_value::<ScalingConfig>(plan["scaling"].clone()).expect("a scaling"))
         .datasets([("train", Dataset::from_items(rows).expect("rows"))])
         .total_resources(Bundle::from([("CPU".into(), 8.0)]))
-        .run_config(RunConfig {
-            storage_path: Some(home.clone().into()),
-            ..RunConfig::default()
-        });
+        .run_config(RunConfig { storage_path: Some(home.clone().into()), ..RunConfig::default() });
     child_main(&[&training.as_trainable().expect("a trainable")]);
     let outcome = match training.fit() {
         Ok(result) => json!(result.metrics),

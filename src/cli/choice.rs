@@ -50,7 +50,9 @@ pub(super) fn environment(env: &str) -> Result<EnvCreator, envs::Error> {
         match (envs::spec(env), envs::multi_agent_spec(env)) {
             (Ok(_), _) | (_, Ok(_)) => {}
             // The error with the nearest id is the more helpful one.
-            (Err(envs::Error::UnknownEnv { nearest: None, .. }), Err(error)) | (Err(error), _) => return Err(error),
+            (Err(envs::Error::UnknownEnv { nearest: None, .. }), Err(error)) | (Err(error), _) => {
+                return Err(error);
+            }
         }
     }
     Ok(EnvCreator::from(env))

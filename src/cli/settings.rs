@@ -91,7 +91,8 @@ impl SettingsArgs {
             Some(name) => choice = choice.with(presets::preset(name)?)?,
             None => {}
         }
-        if let Some((file, algorithm)) = file.as_ref().and_then(|file| Some((file, file.algorithm.as_ref()?))) {
+        if let Some((file, algorithm)) = file.as_ref().and_then(|file| Some((file, file.algorithm.as_ref()?)))
+        {
             choice.check(&file.origin, algorithm)?;
         }
         let Choice { entry, preset, mut env } = choice;

@@ -348,7 +348,10 @@ fn what_is_said_during_a_sweep_stands_above_its_table_and_tears_it_nowhere() {
         .replace("training_iteration = 4", "training_iteration = 60")
         .replace("train_batch_size = 64", "train_batch_size = 1024")
         .replace("lr = { loguniform = [1e-4, 1e-2] }", "lr = { grid_search = [1e-3, -1.0, 2e-3] }");
-    assert!(text.contains("= 60") && text.contains("= 1024") && text.contains("grid_search = [1e-3"), "{text}");
+    assert!(
+        text.contains("= 60") && text.contains("= 1024") && text.contains("grid_search = [1e-3"),
+        "{text}"
+    );
     fs::write(&file, format!("max_concurrent_trials = 1\n{text}")).expect("written");
     let command =
         format!("stty rows 50 cols 300; '{}' tune sweep.toml --out swept", env!("CARGO_BIN_EXE_pavlov"));

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::{Cluster, all_end, named, on_ray, parent, processes, python};
-use crate::processes::{is_running, signal, wait_for};
 use crate::cli::sweeps::{assert_same, background, folder, pavlov, results, succeeds, trials};
+use crate::processes::{is_running, signal, wait_for};
 
 /// Decides by what is there when a result comes, which is the same where one trial runs at a time.
 const ASHA: &str = "scheduler = { type = \"ASHA\", grace_period = 1, max_t = 4, reduction_factor = 2 }\nmax_concurrent_trials = 1\n";

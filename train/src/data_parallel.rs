@@ -17,8 +17,8 @@ use pavlov_tune::{Config, Error, Result, TrainableFactory};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use pavlov_processes::{Collective, SocketCollective, sockets};
 use super::{BaseTrainer, TrainContext, Training};
+use pavlov_processes::{Collective, SocketCollective, sockets};
 
 /// A training loop that several workers run at the same time; as for a [`BaseTrainer`], its fields are its settings.
 ///

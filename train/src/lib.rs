@@ -49,8 +49,8 @@ mod scaling;
 mod stored;
 mod training;
 
-pub use pavlov_processes::{Collective, ReduceOp, SocketCollective};
 pub use data_parallel::{DataParallelTrainer, TrainLoop, WorkerContext};
+pub use pavlov_processes::{Collective, ReduceOp, SocketCollective};
 pub use scaling::ScalingConfig;
 pub use training::Training;
 

@@ -186,8 +186,8 @@ pub use sweep_file::SweepFile;
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{
-    Callback, CheckpointConfig, ExecutorKind, ExperimentFile, FailFast, FailureConfig, ProgressReporter, Restore, ResultGrid, SweepProgress,
-    RunConfig, Scope, Standings, TrialResult, TuneConfig, Tuner,
+    Callback, CheckpointConfig, ExecutorKind, ExperimentFile, FailFast, FailureConfig, ProgressReporter,
+    Restore, ResultGrid, RunConfig, Scope, Standings, SweepProgress, TrialResult, TuneConfig, Tuner,
 };
 pub use validate::{difference, validate_save_restore};
 pub use worker_transport::{PlacementStrategy, WorkerTransport, Workers};

@@ -11,11 +11,8 @@ use serde_json::{Value, json};
 
 fn tuner(trainable: TrainableFactory, home: &Path) -> Tuner {
     let mut tuner = Tuner::new(trainable).space(json!({"n": 3}));
-    tuner.run_config = RunConfig {
-        name: Some("f".into()),
-        storage_path: Some(home.into()),
-        ..RunConfig::default()
-    };
+    tuner.run_config =
+        RunConfig { name: Some("f".into()), storage_path: Some(home.into()), ..RunConfig::default() };
     tuner
 }
 

@@ -27,9 +27,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use crate::memory::available_memory;
 use crate::{Error, Result};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use rustix::net::Shutdown;
 
 use super::transfer::{Transfer, wait};

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::domain::Domain;
 use super::domain_json::single;
 use super::random::Random;
-use super::space::{Drawn, Function, SearchSpace, dotted, escape, pointer};
+use super::space::{Drawn, Function, SearchSpace, dotted, escape};
 use super::template_node::{Node, place};
 use super::template_walk::TemplateWalk;
 use crate::{Config, Error, Result};

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::domain::same;
 use super::space::{dotted, escape};
 use super::template_node::{Node, fits};
 use crate::config::nearest;
