@@ -51,7 +51,6 @@ fn sweep(above: &Path, pause: Duration) -> Tuner {
     tuner.run_config.name = Some("first".into());
     tuner.run_config.storage_path = Some(above.into());
     tuner.run_config.stop = Some(Box::new(MaximumIterationStopper::new(4)));
-    tuner.run_config.verbose = 0;
     tuner.run_config.checkpoint_config.checkpoint_frequency = Some(1);
     tuner.run_config.checkpoint_config.num_to_keep = Some(2);
     tuner.run_config.sync_config.sync_timeout = Duration::from_secs(300);

@@ -90,7 +90,6 @@ fn training(plan: &Value) -> Training<DataParallelTrainer<Sums>> {
                 max_failures: Some(plan["max_failures"].as_u64().unwrap_or(0)),
                 ..FailureConfig::default()
             },
-            verbose: 0,
             ..RunConfig::default()
         })
 }

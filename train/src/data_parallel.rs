@@ -118,7 +118,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
         if let Some(worker) = session.as_ref().and_then(|session| session.worker.as_ref()) {
             let collective = Arc::new(SocketCollective::new(worker.rank, worker.peers.take())?);
             let reporting = collective.clone();
-            worker.before_report.replace(Some(Rc::new(move || reporting.enter_report())));
+            worker.before_report.replace(Some(Rc::new(move || Ok(reporting.enter_report()?))));
             let place = (worker.local_rank, worker.node_rank);
             let outcome =
                 self.train_loop.train_loop_per_worker(&WorkerContext::new(context, collective, place)?);

@@ -162,7 +162,6 @@ fn training(home: &Path, plan: &Plan) -> Training<DataParallelTrainer<Regression
                 max_failures: Some(plan.max_failures),
                 ..FailureConfig::default()
             },
-            verbose: 0,
             ..RunConfig::default()
         })
 }
@@ -388,7 +387,6 @@ fn child_sweep() {
     let asha = AsyncHyperBandConfig { max_t: 100.0, grace_period: 2.0, ..AsyncHyperBandConfig::default() };
     tuner.tune_config.scheduler = Some(Box::new(AsyncHyperBandScheduler::new(asha).unwrap()));
     tuner.run_config.storage_path = Some(home);
-    tuner.run_config.verbose = 0;
     let grid = tuner.fit().unwrap();
     let iterations = |result: &pavlov_tune::TrialResult| {
         result.metrics.as_ref().map(|metrics| metrics["training_iteration"].as_u64().unwrap())

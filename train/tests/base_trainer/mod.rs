@@ -22,12 +22,7 @@ use linear::Linear;
 pub(crate) use linear::data;
 
 pub(crate) fn run_config(home: &Path) -> RunConfig {
-    RunConfig {
-        name: Some("training".into()),
-        storage_path: Some(home.into()),
-        verbose: 0,
-        ..RunConfig::default()
-    }
+    RunConfig { name: Some("training".into()), storage_path: Some(home.into()), ..RunConfig::default() }
 }
 
 fn cpus(n: f64) -> Bundle {
