@@ -70,7 +70,6 @@ fn run(storage_path: PathBuf, iterations: u64) -> Cost {
     tuner.run_config.stop = Some(Box::new(MaximumIterationStopper::new(iterations)));
     tuner.run_config.checkpoint_config.checkpoint_frequency = Some(1);
     tuner.run_config.checkpoint_config.num_to_keep = Some(2);
-    tuner.run_config.verbose = 0;
     let before = process_seconds();
     tuner.fit().unwrap();
     let process = process_seconds() - before;

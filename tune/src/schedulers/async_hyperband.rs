@@ -243,6 +243,47 @@ fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let below = place.floor();
     let weight = place - below;
     let low = sorted[below as usize];
-    let step = sorted[(below as usize + 1).min(sorted.len() - 1)] - low;
-    if weight < 0.5 { low + step * weight } else { low + step - step * (1.0 - weight) }
+    let high = sorted[(below as usize + 1).min(sorted.len() - 1)];
+    let step = high - low;
+    if weight < 0.5 { low + step * weight } else { high - step * (1.0 - weight) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_has_the_last_digit_of_numpys_percentile() {
+        // `numpy.percentile(scores, (1 - 1 / factor) * 100)` of numpy 2, which is what Ray calls.
+        for (scores, factor, expected) in [
+            (&[-33.50983192585346, 26.706569831581575][..], 4.0, 11.652469392222816),
+            (
+                &[
+                    -75.81613505794272,
+                    -61.83923882970082,
+                    -54.99443145542304,
+                    5.925525661678648,
+                    61.35544752509148,
+                    67.69527580564511,
+                ],
+                3.0,
+                24.402166282816292,
+            ),
+            (
+                &[
+                    -87.72637493633981,
+                    -75.55579463446583,
+                    -55.839365426698826,
+                    8.196144517060347,
+                    62.31028256166741,
+                    94.39807811627495,
+                ],
+                2.0,
+                -23.821610454819236,
+            ),
+            (&[3.0], 4.0, 3.0),
+        ] {
+            assert_eq!(quantile(scores, (1.0 - 1.0 / factor) * 100.0 / 100.0), expected, "{scores:?}");
+        }
+    }
 }
