@@ -61,8 +61,9 @@ fn agents_that_act_at_once_or_in_turn_allocate_nothing_per_step() {
 fn assert_allocates_per_fragment_only<T: Trainer>(settings: T) {
     let short = allocations(settings.clone(), 100);
     let long = allocations(settings, 1100);
-    // The list of ended episodes doubles in size, perhaps four times more often for eleven times the steps.
-    assert!(long <= short + 4, "{short} allocations in 100 steps, {long} in 1,100");
+    // The list of ended episodes doubles in size, perhaps four times more often for eleven times the steps. And columns of up to
+    // 16 KiB, as a short fragment has them, use memory of dropped arrays again.
+    assert!(long <= short + 4 + 12, "{short} allocations in 100 steps, {long} in 1,100");
 }
 
 #[test]

@@ -596,3 +596,126 @@ fn an_objective_is_given_once_to_the_scheduler_or_to_the_sweep() {
     let mut idle = PopulationBasedTraining::new(PbtConfig::default()).unwrap();
     assert!(error(idle.set_search_properties(Some(&high))).contains("hyperparam_mutations"));
 }
+
+/// One scheduler of every kind with a metric, by its name in sweep files, and whether it works with a searcher.
+fn every_kind() -> Vec<(Box<dyn TrialScheduler>, bool)> {
+    let mutations = json!({"lr": {"uniform": [0.0, 1.0]}});
+    let changing = |base: Value| json!({"type": "resource_changing", "base_scheduler": base});
+    let pbt = json!({"type": "PBT", "hyperparam_mutations": mutations});
+    let kinds = [
+        (json!({"type": "ASHA"}), true),
+        (json!({"type": "HyperBand"}), true),
+        (json!({"type": "hb_bohb"}), true),
+        (json!({"type": "MedianStopping"}), true),
+        (pbt.clone(), false),
+        (changing(json!({"type": "ASHA"})), true),
+        (changing(pbt), false),
+    ];
+    kinds.map(|(config, with_searchers)| (from_config(&object(config), 0).unwrap(), with_searchers)).into()
+}
+
+#[test]
+fn every_scheduler_that_compares_trials_has_the_objective_of_the_sweep() {
+    let high = Objective::maximize("score");
+    for (mut scheduler, _) in every_kind() {
+        scheduler.set_search_properties(Some(&high)).unwrap();
+        assert_eq!(scheduler.objective(), Some(&high), "{}", scheduler.debug_string());
+    }
+}
+
+#[test]
+fn schedulers_that_change_settings_during_a_trial_do_not_work_with_searchers() {
+    for (scheduler, expected) in every_kind() {
+        assert_eq!(scheduler.works_with_searchers(), expected, "{}", scheduler.debug_string());
+    }
+}
+
+#[test]
+fn the_bounds_of_settings_are_allowed_themselves() {
+    let asha = AsyncHyperBandScheduler::new(asha(10.0, 10.0, 4.0)).unwrap();
+    assert_eq!(asha.debug_string(), "AsyncHyperBand: 0 stopped; rung 10: 0 seen");
+    let hyperband = |max_t, reduction_factor| {
+        HyperBandScheduler::new(HyperBandConfig { max_t, reduction_factor, ..Default::default() })
+    };
+    hyperband(1.0, 3.0).unwrap();
+    for factor in [1.0, f64::INFINITY] {
+        let message = error(hyperband(81.0, factor));
+        assert!(message.contains("reduction_factor` is") && message.contains("must be above 1"), "{message}");
+    }
+}
+
+#[test]
+fn asha_does_not_compare_with_a_trial_that_was_removed_and_reports_once_more() {
+    let mut sweep = Sweep::new(AsyncHyperBandScheduler::new(asha(100.0, 1.0, 4.0)).unwrap(), 2);
+    sweep.report(0, 1, 5);
+    let removed = sweep.trials[1].clone();
+    sweep.scheduler.on_trial_remove(&removed, &sweep.trials).unwrap();
+    assert_eq!(sweep.report(1, 1, 1).0, Decision::Continue);
+    assert!(sweep.scheduler.debug_string().contains("rung 1: 1 seen"), "{}", sweep.scheduler.debug_string());
+}
+
+#[test]
+fn a_trial_that_had_only_null_is_no_sample_of_the_median_rule() {
+    let config = MedianStoppingConfig {
+        grace_period: 1.0,
+        min_samples_required: 2,
+        hard_stop: true,
+        ..MedianStoppingConfig::default()
+    };
+    let config = MedianStoppingConfig { time_attr: "training_iteration".into(), ..config };
+    let mut sweep = Sweep::new(MedianStoppingRule::new(config).unwrap(), 3);
+    sweep.report(1, 3, Value::Null);
+    sweep.report(2, 3, 10);
+    // One sample, t2, is too few to be stopped by.
+    assert_eq!(sweep.report(0, 3, 1).0, Decision::Continue);
+}
+
+#[test]
+fn the_distribution_of_a_nested_setting_replaces_the_one_above_it_and_keeps_its_neighbours() {
+    let scheduler =
+        pbt(json!({"resample_probability": 1, "hyperparam_mutations": {"model": {"width": [1, 2]}}}));
+    let scheduler = scheduler.sample_from("model.depth", |_| json!(7));
+    let config = explored(scheduler, json!({"model": {"width": 1, "depth": 3}})).unwrap();
+    assert_eq!(config["model"]["depth"], 7);
+    assert!([1, 2].contains(&config["model"]["width"].as_i64().unwrap()), "{config:?}");
+}
+
+/// A scheduler that answers each event with an order to stop the trial of that event's name.
+struct Telling;
+
+impl TrialScheduler for Telling {
+    fn on_trial_result(&mut self, _: &Trial, _: &Metrics, _: &[Trial]) -> Result<Answer> {
+        Ok(Decision::Continue.into())
+    }
+    fn on_trial_complete(&mut self, _: &Trial, _: &Metrics, _: &[Trial]) -> Result<Vec<Order>> {
+        Ok(vec![Order::Stop("complete".into())])
+    }
+    fn on_trial_error(&mut self, _: &Trial, _: &[Trial]) -> Result<Vec<Order>> {
+        Ok(vec![Order::Stop("error".into())])
+    }
+    fn on_trial_remove(&mut self, _: &Trial, _: &[Trial]) -> Result<Vec<Order>> {
+        Ok(vec![Order::Stop("remove".into())])
+    }
+    fn on_idle(&mut self, _: &[Trial]) -> Result<Vec<Order>> {
+        Ok(vec![Order::Stop("idle".into())])
+    }
+    fn debug_string(&self) -> String {
+        "Telling".into()
+    }
+}
+
+#[test]
+fn the_orders_of_the_base_scheduler_reach_the_sweep_when_resources_change() {
+    let scheduler =
+        ResourceChangingScheduler::new(Box::new(Telling), Box::new(DistributeResources::default()));
+    let mut sweep = Sweep::new(scheduler, 1);
+    let trial = sweep.trials[0].clone();
+    let orders = [
+        sweep.complete(0),
+        sweep.scheduler.on_trial_error(&trial, &sweep.trials).unwrap(),
+        sweep.scheduler.on_trial_remove(&trial, &sweep.trials).unwrap(),
+        sweep.scheduler.on_idle(&sweep.trials).unwrap(),
+    ];
+    let expected = ["complete", "error", "remove", "idle"].map(|name| vec![Order::Stop(name.into())]);
+    assert_eq!(orders, expected);
+}

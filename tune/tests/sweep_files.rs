@@ -34,7 +34,7 @@ fn a_sweep_file_is_a_sweep_and_each_of_its_trials_can_be_had_alone() {
     let home = tempfile::tempdir().unwrap();
     let file = SweepFile::parse(FILE, "sweep.toml").unwrap();
     let counters = TrainableFactory::new("counter", |_| Ok(Counter::default()));
-    let mut tuner = file.tuner(counters, Some(home.path().into())).unwrap();
+    let tuner = file.tuner(counters, Some(home.path().into())).unwrap();
     let grid = tuner.fit().unwrap();
     assert_eq!((grid.len(), grid.num_terminated()), (4, 4));
     for (number, result) in grid.iter().enumerate() {
@@ -192,7 +192,7 @@ fn a_sweep_file_names_the_schedulers_searchers_and_stoppers_that_a_program_regis
     let home = tempfile::tempdir().unwrap();
     let file = SweepFile::parse(file, "sweep.toml").unwrap();
     let counters = TrainableFactory::new("counter", |_| Ok(Counter::default()));
-    let mut tuner = file.tuner(counters, Some(home.path().into())).unwrap();
+    let tuner = file.tuner(counters, Some(home.path().into())).unwrap();
     let grid = tuner.fit().unwrap();
     let ends = |result: &TrialResult| {
         let metrics = result.metrics.as_ref().unwrap();

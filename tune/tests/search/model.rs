@@ -203,3 +203,38 @@ fn bohb_says_what_a_result_lacks() {
     let refusal = searcher.on_trial_result("0", &loss(1.0)).unwrap_err().to_string();
     assert!(refusal.contains("`training_iteration`") && refusal.contains("the budget of BOHB"), "{refusal}");
 }
+
+#[test]
+fn the_first_sixteen_points_of_tpe_lie_one_in_each_sixteenth() {
+    let sixteenths = |sobol: bool| {
+        let settings = json!({"sobol": sobol, "n_initial_points": 16, "seed": 3});
+        let mut searcher = ready(tpe(settings), json!({"a": uniform(0.0, 1.0), "b": uniform(0.0, 1.0)}));
+        let configs: Vec<Config> = (0..16).map(|index| trial(&mut searcher, &index.to_string()).0).collect();
+        ["a", "b"].map(|key| {
+            let places = configs.iter().map(|config| (16.0 * number(config, key)) as u64);
+            places.collect::<std::collections::BTreeSet<u64>>().len()
+        })
+    };
+    // Sobol's sequence is a net in base 2 in each dimension; sixteen random points leave sixteenths empty.
+    assert_eq!(sixteenths(true), [16, 16]);
+    assert!(sixteenths(false).iter().all(|filled| *filled < 16));
+}
+
+#[test]
+fn more_parameters_than_sobols_sequence_has_dimensions_are_drawn() {
+    let space: Config = (0..300).map(|index| (format!("p{index}"), uniform(0.0, 1.0).into())).collect();
+    let mut searcher = ready(tpe(json!({})), Value::Object(space));
+    let (config, _) = trial(&mut searcher, "0");
+    assert_eq!(config.len(), 300);
+    assert_ne!(config["p255"], config["p299"]);
+}
+
+#[test]
+fn tpe_asks_its_model_from_the_given_number_of_results_on() {
+    let sixth = |n_initial_points: usize| {
+        let settings = json!({"n_initial_points": n_initial_points, "seed": 1, "gamma": 1.0});
+        run(&mut ready(tpe(settings), mixed()), 6, bowl).pop().unwrap()
+    };
+    assert_ne!(sixth(5), sixth(6));
+    assert_eq!(sixth(6), sixth(60));
+}
