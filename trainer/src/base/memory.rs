@@ -132,3 +132,38 @@ impl Memory {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_a_dropped_array_is_used_again_and_has_none_of_its_numbers() {
+        let mut first = Memory::zeros(100);
+        first.bytes_mut().fill(7);
+        let place = first.bytes().as_ptr();
+        drop(first);
+        let second = Memory::zeros(90);
+        assert_eq!(second.bytes().as_ptr(), place);
+        assert_eq!(second.bytes(), [0; 90]);
+        drop(second);
+        let third = Memory::joined(70, [&[1; 30][..], &[2; 40][..]]);
+        assert_eq!(third.bytes().as_ptr(), place);
+        assert_eq!(third.bytes(), [[1; 30].as_slice(), [2; 40].as_slice()].concat());
+        // What lies behind the bytes, to the end of the line, is zero too.
+        assert!(bytemuck::cast_slice::<_, u8>(&third.lines)[70..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_thread_keeps_little_memory_and_none_of_large_arrays() {
+        let many: Vec<Memory> = (0..100).map(|_| Memory::zeros(64)).collect();
+        drop(many);
+        drop(Memory::zeros(64 << SIZES));
+        SPARE.with(|spare| {
+            let spare = spare.borrow();
+            assert!(spare.iter().all(|kept| kept.len() <= KEPT));
+            assert_eq!(spare[0].len(), KEPT);
+            assert!(spare.iter().flatten().all(|lines| lines.capacity() < 1 << SIZES));
+        });
+    }
+}
