@@ -2,6 +2,7 @@
 
 use pavlov_envs::{
     Env, Error, Frame, Result, Space, Step, StepOut, SyncVectorEnv, VectorEnv, check_env, check_vector_env,
+    seems_endless, wrappers::TimeLimit,
 };
 
 /// What a [`Walk`] does wrong.
@@ -363,4 +364,70 @@ impl Env for Guarded {
 #[test]
 fn check_env_takes_only_actions_that_the_mask_allows() {
     check_env(&mut Guarded(0)).unwrap();
+}
+
+/// Never ends by itself, and names no limit.
+#[derive(Clone)]
+struct Endless;
+
+impl Env for Endless {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::boxed(0.0, 1.0, &[1])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+
+    fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        obs[0] = 0.0;
+        Ok(())
+    }
+
+    fn step(&mut self, _action: &[i64], obs: &mut [f32]) -> Result<Step> {
+        obs[0] = 1.0;
+        Ok(Step { reward: 0.0, terminated: false, truncated: false })
+    }
+}
+
+#[test]
+fn an_environment_seems_endless_if_it_names_no_limit_and_no_episode_ends() {
+    let mut endless = SyncVectorEnv::new(1, || Ok(Endless)).unwrap();
+    assert!(seems_endless(&mut endless).unwrap());
+    let mut limited = SyncVectorEnv::new(1, || Ok(TimeLimit::new(Endless, 100_000))).unwrap();
+    assert!(!seems_endless(&mut limited).unwrap(), "its limit is beyond the 300 steps that are played");
+    let mut walk = SyncVectorEnv::new(1, || Ok(Walk::new(Fault::None))).unwrap();
+    assert!(!seems_endless(&mut walk).unwrap());
+    let mut cut = SyncVectorEnv::new(1, || Ok(Cut(0))).unwrap();
+    assert!(!seems_endless(&mut cut).unwrap(), "its episodes are truncated");
+}
+
+/// Truncates its episodes itself, after ten steps, and names no limit.
+#[derive(Clone)]
+struct Cut(u32);
+
+impl Env for Cut {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Endless.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        Endless.action_space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        self.0 = 0;
+        Endless.reset(seed, obs)
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [f32]) -> Result<Step> {
+        self.0 += 1;
+        Ok(Step { truncated: self.0 == 10, ..Endless.step(action, obs)? })
+    }
 }

@@ -185,6 +185,13 @@ fn the_check_accepts_a_sound_environment() {
 }
 
 #[test]
+fn an_environment_of_unknown_scalar_types_is_checked_by_the_same_rules() {
+    check_any_multi_agent_env(Box::new(Relay::new(Fault::None))).unwrap();
+    let message = check_any_multi_agent_env(Box::new(Relay::new(Fault::NanReward))).unwrap_err().to_string();
+    assert!(message.contains("second has a reward of NaN"), "{message}");
+}
+
+#[test]
 fn the_check_catches_each_fault_by_its_rule() {
     use Fault as F;
     for (fault, rule, part) in [

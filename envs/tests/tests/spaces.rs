@@ -171,3 +171,59 @@ fn numbers_that_do_not_fit_are_refused() {
     let short = Space::Box { low: vec![0.0], high: vec![1.0; 2], shape: vec![2], dtype: DType::F32 };
     assert_eq!(message(short), "`low` of a box is 1 long, but it must be 2 long (shape [2])");
 }
+
+#[test]
+fn equal_bounds_are_written_once_from_thirty_three_on_and_others_one_by_one() {
+    let text = |size: i64| serde_json::to_string(&Space::boxed(-1.0, 1.0, &[size as usize])).unwrap();
+    assert!(text(32).contains("\"low\":[-1.0,"), "{}", text(32));
+    assert!(text(33).contains("\"low\":{\"each\":-1.0,\"len\":33}"), "{}", text(33));
+    let mut uneven = Space::boxed(-1.0, 1.0, &[40]);
+    if let Space::Box { high, .. } = &mut uneven {
+        high[39] = 2.0;
+    }
+    for space in [Space::boxed(-1.0, 1.0, &[33]), uneven] {
+        let text = serde_json::to_string(&space).unwrap();
+        assert_eq!(serde_json::from_str::<Space>(&text).unwrap(), space, "{text}");
+    }
+}
+
+#[test]
+fn a_file_may_not_ask_for_more_bounds_than_any_space_has() {
+    let most = 1_usize << 30;
+    let text = format!(
+        r#"{{"box":{{"low":{{"each":0.0,"len":{}}},"high":[1.0],"shape":[1],"dtype":"f32"}}}}"#,
+        most + 1
+    );
+    let message = serde_json::from_str::<Space>(&text).unwrap_err().to_string();
+    assert!(message.contains("1073741825 bounds are given, but a space has at most 1073741824"), "{message}");
+}
+
+#[test]
+fn a_part_of_a_layout_is_found_by_its_path() {
+    let layout = Layout::new(&composite());
+    assert_eq!(layout.leaf("lamps/1").map(|leaf| leaf.row.clone()), Some(3..5));
+    assert_eq!(layout.leaf("speed").map(|leaf| leaf.flat.clone()), Some(10..12));
+    assert!(layout.leaf("lamps").is_none() && layout.leaf("lamps/2").is_none());
+}
+
+#[test]
+fn a_number_behind_the_last_option_is_no_one_hot_row() {
+    let mut out = [9.0; 4];
+    Space::discrete(4).flatten_into(bytemuck::bytes_of(&4_i64), &mut out).unwrap();
+    assert_eq!(out, [0.0; 4]);
+}
+
+#[test]
+fn integers_that_f32_holds_exactly_go_into_rows_of_f32_and_larger_ones_into_f64() {
+    let of = |integers: Space| Space::Tuple(vec![Space::real(&[1]), integers]).dtype();
+    // 2^24 is the last integer below which f32 has all of them.
+    let most = 1_i64 << 24;
+    for start in [0, 5] {
+        assert_eq!(of(Space::Discrete { n: most - start, start }), DType::F32, "{start}");
+        assert_eq!(of(Space::Discrete { n: most - start + 1, start }), DType::F64, "{start}");
+        let several = |n: i64| Space::MultiDiscrete { nvec: vec![2, n], start: vec![0, start] };
+        assert_eq!(of(several(most - start)), DType::F32, "{start}");
+        assert_eq!(of(several(most - start + 1)), DType::F64, "{start}");
+    }
+    assert_eq!(of(Space::Discrete { n: 2, start: -most - 1 }), DType::F64);
+}

@@ -11,7 +11,7 @@ use crate::{Config, Error, Result};
 /// One traversal of a template, which fills in the values of one trial.
 pub(super) struct TemplateWalk<'a> {
     pub(super) quantile: &'a mut dyn FnMut(usize) -> f64,
-    /// Index of the option of each grid, by [`Grid::id`].
+    /// Index of the option of each grid, by [`Grid::id`](super::template::Grid::id).
     pub(super) options: Vec<usize>,
     pub(super) quantiles: Vec<f64>,
     /// JSON pointers of the drawn values.

@@ -106,7 +106,7 @@ impl Uploader {
         drop(self.lease.take());
     }
 
-    /// Waits for the next job. Returns `None` if all jobs are done or the [`Mirror`] was dropped.
+    /// Waits for the next job. Returns `None` if all jobs are done or the [`Mirror`](super::mirror::Mirror) was dropped.
     fn next_job(&self, synced: &mut Instant) -> Option<Job> {
         let mut state = self.shared.lock();
         loop {

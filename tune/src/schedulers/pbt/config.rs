@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Config, Objective, metric};
 
-/// Settings of [`PopulationBasedTraining`].
+/// Settings of [`PopulationBasedTraining`](super::PopulationBasedTraining).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PbtConfig {
