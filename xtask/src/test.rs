@@ -196,7 +196,9 @@ fn test_program(root: &Path, folder: &str, name: &str) -> Result<PathBuf> {
 fn adapter(root: &Path) -> Result<()> {
     let adapter = root.join("adapters/gymnasium-rs");
     let target = steps::built("", "")?;
-    for arguments in ["clippy --quiet --all-targets --all-features -- -D warnings", "test --quiet"] {
+    for arguments in
+        ["clippy --quiet --workspace --all-targets --all-features -- -D warnings", "test --quiet --workspace"]
+    {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         steps::run(cargo_command(&adapter, &arguments).env("CARGO_TARGET_DIR", &target))?;
     }

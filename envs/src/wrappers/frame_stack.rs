@@ -61,9 +61,9 @@ fn stacked(space: &Space, n: usize) -> Result<Space> {
     };
     match space {
         Space::Box { low, high, shape, dtype } => Ok(boxed(low, high, shape, *dtype)),
-        Space::Discrete { n: members, start: 0 } => Ok(Space::multi_discrete(&vec![*members; n])),
         Space::Discrete { n: members, start } => {
-            Ok(boxed(&[*start as f64], &[(start + members - 1) as f64], &[], DType::I64))
+            let start = if *start == 0 { vec![] } else { vec![*start; n] };
+            Ok(Space::MultiDiscrete { nvec: vec![*members; n], start })
         }
         Space::MultiDiscrete { nvec, start } => {
             let low: Vec<f64> = (0..nvec.len()).map(|i| start_at(start, i) as f64).collect();

@@ -280,3 +280,83 @@ fn play<V: VectorEnv<Obs = f32, Act = i64>, const N: usize>(mut env: V) -> Vec<M
     }
     moments
 }
+
+/// A copy that shows in its first observation the task, the option `place` of its resets, and its own number.
+#[derive(Clone)]
+struct Told {
+    number: f32,
+    task: f32,
+    place: f32,
+}
+
+impl Env for Told {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::boxed(0.0, 100.0, &[3])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+
+    fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        obs.copy_from_slice(&[self.number, self.task, self.place]);
+        Ok(())
+    }
+
+    fn step(&mut self, _: &[i64], obs: &mut [f32]) -> Result<Step> {
+        obs.copy_from_slice(&[self.number, self.task, self.place]);
+        Ok(Step { reward: 0.0, terminated: false, truncated: false })
+    }
+
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.task = task.as_f64().unwrap() as f32;
+        Ok(())
+    }
+
+    fn set_reset_options(&mut self, options: &pavlov_envs::ResetOptions) -> Result<()> {
+        self.place = options.get("place").and_then(serde_json::Value::as_f64).unwrap_or_default() as f32;
+        Ok(())
+    }
+
+    fn render(&mut self) -> Result<Option<pavlov_envs::Frame>> {
+        Ok(Some(pavlov_envs::Frame { width: 1, height: 1, rgb: vec![self.number as u8; 3] }))
+    }
+}
+
+fn told(numbers: std::ops::Range<u8>) -> SyncVectorEnv<Told> {
+    let mut numbers = numbers;
+    let count = numbers.len();
+    SyncVectorEnv::new(count, move || {
+        let number = f32::from(numbers.next().unwrap());
+        Ok(Told { number, task: 0.0, place: 0.0 })
+    })
+    .unwrap()
+}
+
+fn check_what_copies_are_told<V: VectorEnv<Obs = f32, Act = i64>>(mut env: V) {
+    let mut obs = [0.0; 15];
+    env.set_task(&serde_json::json!(7)).unwrap();
+    env.set_reset_options(&[("place".to_owned(), serde_json::json!(9))].into_iter().collect()).unwrap();
+    env.reset(Some(&[0; 5]), &mut obs).unwrap();
+    for (copy, row) in obs.chunks(3).enumerate() {
+        assert_eq!(row, [copy as f32, 7.0, 9.0]);
+        let picture = env.render(copy).unwrap().unwrap();
+        assert_eq!(picture.rgb, [copy as u8; 3], "the picture of copy {copy}");
+    }
+    assert!(env.render(5).is_err());
+    assert_eq!(env.max_episode_steps(), None);
+    assert!(env.limit_episodes(3));
+    assert_eq!(env.max_episode_steps(), Some(3));
+    assert!(env.limit_episodes(8), "a limit is not raised");
+    assert_eq!(env.max_episode_steps(), Some(3));
+    assert!(env.set_autoreset(false));
+}
+
+#[test]
+fn tasks_options_limits_and_pictures_reach_every_copy_in_one_loop_and_in_threads() {
+    check_what_copies_are_told(told(0..5));
+    check_what_copies_are_told(ThreadVectorEnv::new(vec![told(0..2), told(2..4), told(4..5)]).unwrap());
+}

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use pavlov_envs::{
-    Element, Env, Result, Space, Step, StepOut, SyncVectorEnv, VectorEnv,
+    DType, Element, Env, Result, Space, Step, StepOut, SyncVectorEnv, VectorEnv,
     wrappers::{
         ClipAction, ClipReward, FlattenObservation, FrameStack, NormalizeObservation, NormalizeReward,
         Padding, RecordEpisodeStatistics, RescaleAction, TimeLimit, TransformObservation, TransformReward,
@@ -371,4 +371,59 @@ fn normalized_rewards_equal_gymnasiums_to_one_millionth() {
         }
     }
     assert!(fell > 3 && cut > 3, "{fell} episodes fell and {cut} were cut");
+}
+
+/// Shows the smallest members of a space of integers, and ends at once.
+struct Smallest(Space);
+
+impl Env for Smallest {
+    type Obs = i64;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.0.clone()
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+
+    fn reset(&mut self, _: Option<u64>, obs: &mut [i64]) -> Result<()> {
+        obs.fill(0);
+        Ok(())
+    }
+
+    fn step(&mut self, _: &[i64], obs: &mut [i64]) -> Result<Step> {
+        obs.fill(0);
+        Ok(Step { reward: 0.0, terminated: true, truncated: false })
+    }
+}
+
+#[test]
+fn stacks_of_integers_have_the_space_of_gymnasiums_batch_space() {
+    // Gymnasium 1.4: `batch_space(space, 3)`.
+    let boxed = |low: &[f64], high: &[f64], shape: &[usize]| Space::Box {
+        low: low.repeat(3),
+        high: high.repeat(3),
+        shape: shape.to_vec(),
+        dtype: DType::I64,
+    };
+    for (space, expected) in [
+        (Space::discrete(4), Space::multi_discrete(&[4, 4, 4])),
+        (Space::Discrete { n: 4, start: 2 }, Space::MultiDiscrete { nvec: vec![4; 3], start: vec![2; 3] }),
+        (
+            Space::MultiDiscrete { nvec: vec![2, 3], start: vec![0, 5] },
+            boxed(&[0.0, 5.0], &[1.0, 7.0], &[3, 2]),
+        ),
+    ] {
+        let stacked = FrameStack::new(Smallest(space.clone()), 3, Padding::Reset).unwrap();
+        assert_eq!(stacked.observation_space(), expected, "{space}");
+    }
+}
+
+#[test]
+fn rewards_may_be_clipped_to_one_value() {
+    let smallest = || Smallest(Space::discrete(2));
+    assert!(ClipReward::new(smallest(), 1.0, 1.0).is_ok());
+    assert!(ClipReward::new(smallest(), 1.0, 0.5).is_err());
 }
