@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pavlov_tune::schedulers::{
-    AsyncHyperBandConfig, AsyncHyperBandScheduler, PbtConfig, PopulationBasedTraining,
+    AsyncHyperBandConfig, AsyncHyperBandScheduler, HyperBandConfig, HyperBandScheduler, PbtConfig,
+    PopulationBasedTraining,
 };
 use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
@@ -69,6 +70,27 @@ fn a_trial_that_the_scheduler_stopped_is_told_from_one_that_finished_also_after_
             table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(words, ["TERMINATED", "STOPPED"], "{table}");
     }
+}
+
+#[test]
+fn a_sweep_whose_trials_all_wait_asks_its_scheduler_and_goes_on_to_its_end() {
+    let home = tempfile::tempdir().unwrap();
+    let mut tuner = tuner(counters(), home.path(), 1);
+    // Two trials do not fill a bracket, and for BOHB they wait at its first milestone for others, which never come.
+    let config = HyperBandConfig {
+        time_attr: "training_iteration".into(),
+        max_t: 9.0,
+        reduction_factor: 3.0,
+        ..HyperBandConfig::default()
+    };
+    tuner.tune_config.scheduler = Some(Box::new(HyperBandScheduler::for_bohb(config).unwrap()));
+    tuner.run_config.stop = Some(Box::new(MaximumIterationStopper::new(9)));
+    let grid = tuner.fit().unwrap();
+    assert_eq!(grid.num_terminated(), 2);
+    let last = |trial: &TrialResult| trial.metrics.as_ref().unwrap()["training_iteration"].as_u64().unwrap();
+    assert_eq!(grid.iter().map(last).max(), Some(9));
+    let journal = std::fs::read_to_string(grid.experiment_path().join("journal.jsonl")).unwrap();
+    assert!(journal.contains(r#"{"event":"idle"}"#), "{journal}");
 }
 
 #[test]
