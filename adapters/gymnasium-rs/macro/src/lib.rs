@@ -202,11 +202,11 @@ pub fn write<T: Element>(obs: &mut [T], scalars: impl Iterator<Item = T>) -> Res
     if found == obs.len() {
         return Ok(());
     }
-    Err(Error::shape(
-        "an observation of gymnasium-rs",
-        format_args!("{found} long"),
-        format_args!("{} long, as its space says", obs.len()),
-    ))
+    Err(Error::Shape {
+        what: "an observation of gymnasium-rs",
+        found: format!("{found} long"),
+        expected: format!("{} long, as its space says", obs.len()),
+    })
 }
 
 #[doc(hidden)]
@@ -215,11 +215,11 @@ pub fn frame(
     rgb: impl Iterator<Item = u8>,
 ) -> Result<Frame> {
     if channels != 3 {
-        return Err(Error::shape(
-            "the last dimension of a picture of gymnasium-rs",
-            channels,
-            "3: red, green, blue",
-        ));
+        return Err(Error::Shape {
+            what: "the last dimension of a picture of gymnasium-rs",
+            found: channels.to_string(),
+            expected: "3: red, green, blue".into(),
+        });
     }
     Ok(Frame { width, height, rgb: rgb.collect() })
 }
