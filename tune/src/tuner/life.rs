@@ -1,19 +1,4 @@
 //! The life of a trial: the states that it goes through, and the actor that trains it. `docs/life-of-a-trial.md` draws them.
-//!
-//! ```text
-//!              started                    decision or order: pause
-//!   Pending ─────────────► Running ───────────────────────────────► Paused
-//!      ▲                      │                                        │
-//!      ├── actor failed, ◄────┤                                        │
-//!      │   driver killed      │                                        │
-//!      └──────────────────────┼──────────── order: unpause ────────────┤
-//!                             │ stopped, in any of these states        │
-//!                             ▼                                        │
-//!                           Ending ◄───────────────────────────────────┘
-//!                             │ saved, if it must be
-//!                             ▼
-//!                         Completed            Failed: too many failures, in any of the states above Completed
-//! ```
 
 use std::path::PathBuf;
 
