@@ -9,7 +9,7 @@
 //! * [`HeldFolder`] is a temporary folder that is removed even if its process was killed.
 //!
 //! The crate knows nothing of what the processes compute. It runs on Unix systems only. Its items may change in any
-//! version, since it serves the other crates of pavlov.
+//! version, since it serves the other crates of pavlov; those that `pavlov-train` hands out follow that crate's version.
 
 mod child;
 mod collective;

@@ -41,7 +41,8 @@ const KEPT: usize = 16;
 
 thread_local! {
     /// Memory of dropped arrays, by size. The system's allocator takes long for memory that begins at such addresses, and a
-    /// step of an off-policy algorithm makes dozens of small arrays: with this DQN does 4 to 7 % more updates per second.
+    /// step of an off-policy algorithm makes dozens of small arrays. DQN made 4 to 8 % more updates per second with it
+    /// (`benches/README.md`).
     static SPARE: RefCell<[Vec<Vec<Line>>; SIZES]> = const { RefCell::new([const { Vec::new() }; SIZES]) };
 }
 

@@ -10,7 +10,7 @@ use crate::{Config, Resources, TrialStatus};
 /// State of a trial. Only [`Sweep`](super::sweep::Sweep) changes it, by the events of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// The trial waits for resources. Its actor may still be saving what it paused with.
+    /// The trial waits for resources. If it was paused and unpaused, its actor may still be saving.
     Pending,
     /// The trial has resources and trains.
     Running,

@@ -54,7 +54,6 @@ use journal::{Event, FORMAT_VERSION, Header, Journal};
 use pool::Pool;
 use stored_sweep::StoredSweep;
 use sweep::Sweep;
-use table::Columns;
 
 /// Number of pending trials that are drawn ahead with the default searcher, whose draws do not depend on results. Schedulers
 /// that compare a population then see all of it. Ray also draws 16 ahead, or slightly more than there are CPUs.
@@ -246,7 +245,6 @@ impl Tuner {
         }
         // Tables show the scheduler's metric if the sweep has none of its own.
         let shown = objective.or(scheduler.objective()).cloned();
-        let columns = Columns { space: &header.space, objective: shown.as_ref() };
         scheduler.set_total_resources(&header.resources);
         let awaited = objective.map(|objective| objective.metric.clone());
         let mut sweep = Sweep::new(&dir, searcher, scheduler, run_config.stop.take(), awaited);
@@ -269,8 +267,8 @@ impl Tuner {
             factory: trainable,
             pool,
             follows_executor: tune_config.total_resources.is_none(),
-            space: header.space.clone(),
-            shown: shown.clone(),
+            space: header.space,
+            shown,
             run_config,
             prefix: header.prefix,
             num_samples,
@@ -284,12 +282,12 @@ impl Tuner {
             control.choose_what_goes_on(which)?;
         }
         let outcome = control.run();
-        let written = control.write_results(columns);
+        let written = control.write_results();
         control.finish_uploads(outcome.is_ok())?;
         let interrupted = outcome?;
         written?;
-        let Control { sweep, remote, .. } = control;
-        Ok(ResultGrid::of(sweep, remote.as_ref(), header.space, shown, interrupted))
+        let Control { sweep, remote, space, shown, .. } = control;
+        Ok(ResultGrid::of(sweep, remote.as_ref(), space, shown, interrupted))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What happens when a sweep is restored, in order:
 //!
 //! 1. [`Tuner::restore_with`] finds the sweep's directory, locks and reads its journal, and refuses a tuner that does not fit.
-//!    From a storage it downloads what the local directory lacks, but for checkpoints.
-//! 2. [`Sweep::replay`] repeats the calls of each line of the journal to a new searcher, scheduler and stopper, which so come
-//!    to the same state. An answer that differs from the journal's ends the restore.
+//!    From a storage it downloads the files that the local directory lacks, except checkpoints.
+//! 2. [`Sweep::replay`] repeats the calls of each line of the journal to a new searcher, scheduler and stopper, so that these
+//!    come to the same state. An answer that differs from the journal's ends the restore.
 //! 3. The line `restored` is appended. Trials that were running become pending, because there are no actors.
 //! 4. [`Control::choose_what_goes_on`] retries failed trials, or stops unfinished ones, as [`Restore`] says.
 //! 5. [`Control::complete_what_was_decided`] compares checkpoints with the files that exist, deletes surplus ones, and queues

@@ -91,12 +91,13 @@ impl Control {
     }
 
     /// Writes `results.csv`, with one row per trial.
-    pub(in crate::tuner) fn write_results(&self, columns: Columns<'_>) -> Result<()> {
+    pub(in crate::tuner) fn write_results(&self) -> Result<()> {
         if self.sweep.trials.is_empty() {
             return Ok(());
         }
         let rows: Vec<_> = self.sweep.trials.iter().map(reporter::row).collect();
         let path = self.sweep.dir.join(RESULTS);
+        let columns = Columns { space: &self.space, objective: self.shown.as_ref() };
         let text = columns.csv(&rows)?;
         files::replace_file(&path, &text)
     }
