@@ -207,7 +207,7 @@ impl AlgorithmEntry {
     /// settings would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
         let common: Common = decode(&resolved.config)?;
-        let info = EnvInfo::of(&common.wrap_env(env).make(&common.env_config, 1)?)?;
+        let info = EnvInfo::of(&common.wrap_env(env).make(&common.env_config, 1)?);
         let (fitted, common, policies, notices) = (self.validated)(&resolved.config, &info)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {

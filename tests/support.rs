@@ -176,7 +176,7 @@ pub(crate) fn spec_with(common: &Common, policies: Policies, env: EnvCreator) ->
 }
 
 fn env_info(common: &Common, env: &EnvCreator) -> Result<EnvInfo> {
-    EnvInfo::of(&common.wrap_env(env).make(&common.env_config, 1)?)
+    Ok(EnvInfo::of(&common.wrap_env(env).make(&common.env_config, 1)?))
 }
 
 /// The bytes of a column.

@@ -73,6 +73,7 @@ pub use registry::ids::{
 };
 pub use registry::spec::EnvSpec;
 pub use render::gif::encode_gif;
+pub use running::multi_agent_vector::MultiAgentVector;
 pub use running::sync_vector::SyncVectorEnv;
 pub use running::thread_vector::ThreadVectorEnv;
 pub use wrappers::{CopiesToWrap, Wrapped, WrappedVector, Wrapper, WrapperSpec, register_wrapper};

@@ -115,8 +115,8 @@ fn steps_and_resets_of_multi_agent_environments_allocate_nothing() {
     assert_eq!(multi_agent_allocations(&mut BoardGame::connect_four(), 7), 0, "connect_four");
     assert_eq!(multi_agent_allocations(&mut TwoStepGame::new(), 2), 0, "two_step_game");
     let team = EnvCreator::from("simple_spread_v3").with_agent_groups(|_| Some("team".into()));
-    let EnvCopies::MultiAgent(mut copies) = team.make(&EnvConfig::new(), 1).unwrap() else { unreachable!() };
-    let mut team = TypedMultiAgentEnv::<f32, i64>::new(copies.remove(0)).unwrap();
+    let EnvCopies::MultiAgent(copies) = team.make(&EnvConfig::new(), 1).unwrap() else { unreachable!() };
+    let mut team = TypedMultiAgentEnv::<f32, i64>::new(copies.into_envs().remove(0)).unwrap();
     assert_eq!(multi_agent_allocations(&mut team, 5), 0, "a group of agents");
 }
 

@@ -2,6 +2,8 @@
 
 #[path = "tests/agent_groups.rs"]
 mod agent_groups;
+#[path = "tests/agent_vectors.rs"]
+mod agent_vectors;
 #[path = "tests/box2d.rs"]
 mod box2d;
 #[path = "tests/broken.rs"]

@@ -85,7 +85,7 @@ fn a_discount_of_a_policy_reaches_its_rows() {
         "policies": {"ac": {"gamma": 0.5}, "b": {}}, "policy_mapping_fn": {"b": "b", "*": "ac"},
     });
     let dqn = with(&tiny_dqn(), multi).expect("settings");
-    let agents = Agent::of(&Turns::creator().make(&Config::new(), 1).expect("a copy")).expect("agents");
+    let agents = Agent::of(&Turns::creator().make(&Config::new(), 1).expect("a copy"));
     let policies = policies_of(&dqn, &agents).expect("policies");
     let batch =
         workers(&dqn.common, policies, &Turns::creator()).and_then(|w| w.sample()).expect("a fragment");

@@ -43,8 +43,8 @@ fn behind_an_agents_observation_stand_those_of_all_and_zeros_for_one_that_has_en
     }
     for env in [Turns::creator(), "simple_spread_v3".into(), "tictactoe_v3".into()] {
         let copies = env.with_global_state().make(&Config::new(), 1).expect("a copy");
-        let EnvCopies::MultiAgent(mut copies) = copies else { panic!("several agents") };
-        check_any_multi_agent_env(copies.remove(0)).expect("it keeps the contract");
+        let EnvCopies::MultiAgent(copies) = copies else { panic!("several agents") };
+        check_any_multi_agent_env(copies.into_envs().remove(0)).expect("it keeps the contract");
     }
 }
 

@@ -11,7 +11,7 @@ mod typed;
 
 pub use any::AnyMultiAgentEnv;
 pub use rows::MultiAgentRows;
-pub(crate) use rows::{end, ranges};
+pub(crate) use rows::{AgentRows, check_bytes};
 pub use typed::TypedMultiAgentEnv;
 
 /// An environment in which several agents act.

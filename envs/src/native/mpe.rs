@@ -31,6 +31,7 @@ pub use simple_world_comm::{SimpleWorldComm, SimpleWorldCommConfig};
 use super::entry::{MultiAgentEntry, spec};
 use crate::{AnyMultiAgentEnv, EnvConfig, Result, registry::env_config::decode_config};
 use scenario::Scenario;
+use serde::{Deserialize, Serialize};
 
 pub(super) fn entries() -> Vec<MultiAgentEntry> {
     vec![
@@ -53,10 +54,18 @@ fn entry<S: Scenario>(summary: &str) -> MultiAgentEntry {
 }
 
 fn make<S: Scenario>(config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
-    let config: S = decode_config(S::ID, config)?;
-    Ok(if config.common().continuous_actions {
-        Box::new(ParticleEnv::<S, f32>::new(config)?)
-    } else {
-        Box::new(ParticleEnv::<S, i64>::new(config)?)
+    /// What `env_config` holds: the settings of the scenario, and the kind of actions, a type parameter in Rust.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(bound = "S: Scenario")]
+    struct Settings<S> {
+        continuous_actions: bool,
+        #[serde(flatten)]
+        scenario: S,
+    }
+
+    let Settings::<S> { continuous_actions, scenario } = decode_config(S::ID, config)?;
+    Ok(match continuous_actions {
+        true => Box::new(ParticleEnv::<S, f32>::new(scenario)?),
+        false => Box::new(ParticleEnv::<S, i64>::new(scenario)?),
     })
 }

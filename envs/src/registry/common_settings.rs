@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::{AnyVectorEnv, Env, EnvConfig, Error, ResetOptions, Result, SyncVectorEnv, ThreadVectorEnv};
+use crate::{
+    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, EnvCopies, Error, MultiAgentVector, ResetOptions, Result,
+    SyncVectorEnv, ThreadVectorEnv,
+};
 
 /// Makes `num_envs` copies with `make`, stepped in one loop, or on threads in `num_threads` blocks (at most one per copy) if
 /// there are at least two.
@@ -17,6 +20,19 @@ pub(crate) fn stepped<E: Env>(
         0 | 1 => Ok(Box::new(SyncVectorEnv::new(num_envs, make)?)),
         blocks => Ok(Box::new(ThreadVectorEnv::of_env(num_envs, blocks, make)?)),
     }
+}
+
+/// Makes `num_envs` copies of an environment with several agents with `make`, stepped by as many threads as the key
+/// `num_threads` of `config` says. `make` gets the other settings.
+pub(crate) fn stepped_agents(
+    env: &str,
+    config: &EnvConfig,
+    num_envs: usize,
+    make: &dyn Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>,
+) -> Result<EnvCopies> {
+    let (config, num_threads) = split_threads::<()>(env, config)?;
+    let copies = (0..num_envs).map(|_| make(&config)).collect::<Result<_>>()?;
+    Ok(EnvCopies::MultiAgent(MultiAgentVector::new(copies)?.with_threads(num_threads)))
 }
 
 /// Takes the key `num_threads` out of an `env_config`; returns the other settings and the number. The number is 1, and

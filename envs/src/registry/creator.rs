@@ -5,10 +5,10 @@ use std::{fmt, sync::Arc};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, ExternalEnv, MultiAgentEnv, Result, VectorEnv,
+    AnyVectorEnv, Env, EnvConfig, Error, ExternalEnv, MultiAgentEnv, MultiAgentVector, Result, VectorEnv,
     contract::type_name::short_type_name,
     registry::{
-        common_settings::{split_options, split_threads, stepped},
+        common_settings::{split_options, split_threads, stepped, stepped_agents},
         env_config::decode_config,
     },
     running::agents::{GlobalState, Grouped, TimeLimit},
@@ -20,8 +20,8 @@ use crate::{
 pub enum EnvCopies {
     /// Single-agent copies, stepped together.
     Vector(Box<dyn AnyVectorEnv>),
-    /// Multi-agent copies, stepped one by one.
-    MultiAgent(Vec<Box<dyn AnyMultiAgentEnv>>),
+    /// Multi-agent copies, stepped together.
+    MultiAgent(MultiAgentVector),
     /// Episodes that other programs play.
     External(ExternalEnv),
 }
@@ -81,23 +81,25 @@ impl EnvCreator {
         })
     }
 
-    /// Creates multi-agent copies; `make` makes one of them.
+    /// Creates multi-agent copies; `make` makes one of them. With the key `num_threads` in `env_config`, that many threads
+    /// share the copies, with the same results.
     ///
     /// ```
     /// use pavlov_envs::{EnvConfig, EnvCopies, EnvCreator, native::BoardGame};
     ///
     /// # fn main() -> pavlov_envs::Result<()> {
     /// let creator = EnvCreator::multi_agent(BoardGame::tictactoe);
-    /// assert!(matches!(creator.make(&EnvConfig::new(), 2)?, EnvCopies::MultiAgent(copies) if copies.len() == 2));
+    /// assert!(matches!(creator.make(&EnvConfig::new(), 2)?, EnvCopies::MultiAgent(copies) if copies.num_envs() == 2));
     /// # Ok(())
     /// # }
     /// ```
     pub fn multi_agent<E: MultiAgentEnv>(make: impl Fn() -> E + Send + Sync + 'static) -> Self {
         let name = short_type_name::<E>();
         Self::of_copies(name.clone(), move |config, num_envs| {
-            refuse_config(&name, config, "register_multi_agent")?;
-            let copy = |_| -> Box<dyn AnyMultiAgentEnv> { Box::new(make()) };
-            Ok(EnvCopies::MultiAgent((0..num_envs).map(copy).collect()))
+            stepped_agents(&name, config, num_envs, &|config| {
+                refuse_config(&name, config, "register_multi_agent")?;
+                Ok(Box::new(make()))
+            })
         })
     }
 
@@ -169,8 +171,7 @@ impl EnvCreator {
         let inner = self.clone();
         Self::of_copies(self.name(), move |config, num_envs| match inner.make(config, num_envs)? {
             EnvCopies::MultiAgent(copies) => {
-                let with_state = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(GlobalState::new(copy)) };
-                Ok(EnvCopies::MultiAgent(copies.into_iter().map(with_state).collect()))
+                copies.wrapped(|copy| Ok(Box::new(GlobalState::new(copy)))).map(EnvCopies::MultiAgent)
             }
             EnvCopies::Vector(_) | EnvCopies::External(_) => {
                 let way_out = "it has one agent, whose observation is all there is; leave it out";
@@ -189,8 +190,8 @@ impl EnvCreator {
     /// # fn main() -> pavlov_envs::Result<()> {
     /// let team = EnvCreator::from("simple_spread_v3").with_agent_groups(|_| Some("team".into()));
     /// let EnvCopies::MultiAgent(copies) = team.make(&EnvConfig::new(), 1)? else { unreachable!() };
-    /// assert_eq!(copies[0].agents(), ["team"]);
-    /// assert_eq!(copies[0].action_space(0).to_string(), "MultiDiscrete([5, 5, 5])");
+    /// assert_eq!(copies.agents(), ["team"]);
+    /// assert_eq!(copies.action_space(0).to_string(), "MultiDiscrete([5, 5, 5])");
     /// # Ok(())
     /// # }
     /// ```
@@ -202,10 +203,9 @@ impl EnvCreator {
         let inner = self.clone();
         Self::of_copies(self.name(), move |config, num_envs| match inner.make(config, num_envs)? {
             EnvCopies::MultiAgent(copies) => {
-                let grouped = copies.into_iter().map(|copy| -> Result<Box<dyn AnyMultiAgentEnv>> {
-                    Ok(Box::new(Grouped::new(inner.name(), copy, &group_of)?))
-                });
-                Ok(EnvCopies::MultiAgent(grouped.collect::<Result<_>>()?))
+                let grouped =
+                    copies.wrapped(|copy| Ok(Box::new(Grouped::new(inner.name(), copy, &group_of)?)));
+                grouped.map(EnvCopies::MultiAgent)
             }
             EnvCopies::Vector(_) | EnvCopies::External(_) => {
                 let way_out = "it has one agent; take an environment of several, or an algorithm for one";
@@ -219,20 +219,18 @@ impl EnvCreator {
     pub(crate) fn limited(self, steps: usize) -> Self {
         let by_wrapper = self.wrapped(&[WrapperSpec::time_limit(steps)]);
         Self::of_copies(self.name().to_owned(), move |config, num_envs| {
-            let mut copies = self.make(config, num_envs)?;
-            match &mut copies {
-                EnvCopies::Vector(vector) => {
+            match self.make(config, num_envs)? {
+                EnvCopies::Vector(mut vector) => {
                     if vector.limit_episodes(steps) {
-                        return Ok(copies);
+                        return Ok(EnvCopies::Vector(vector));
                     }
                 }
                 EnvCopies::MultiAgent(copies) => {
-                    let cut = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(TimeLimit::new(copy, steps)) };
-                    return Ok(EnvCopies::MultiAgent(std::mem::take(copies).into_iter().map(cut).collect()));
+                    let cut = copies.wrapped(|copy| Ok(Box::new(TimeLimit::new(copy, steps))));
+                    return cut.map(EnvCopies::MultiAgent);
                 }
-                EnvCopies::External(_) => return Ok(copies),
+                external @ EnvCopies::External(_) => return Ok(external),
             }
-            drop(copies);
             let env = self.name();
             tracing::info!(env, "made copy by copy: together they cannot be truncated after {steps} steps");
             by_wrapper.make(config, num_envs)
@@ -258,9 +256,7 @@ impl EnvCreator {
         if let Some(options) = options {
             match &mut copies {
                 EnvCopies::Vector(vector) => vector.set_reset_options(&options)?,
-                EnvCopies::MultiAgent(copies) => {
-                    copies.iter_mut().try_for_each(|copy| copy.set_reset_options(&options))?;
-                }
+                EnvCopies::MultiAgent(copies) => copies.set_reset_options(&options)?,
                 EnvCopies::External(_) => {
                     let way_out = "other programs reset it: leave `options` out";
                     return Err(Error::unsupported(&self.name, "options for `reset`", way_out));

@@ -7,7 +7,9 @@ use std::{
 
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, IntoEnvCreator, Result,
-    native, python as py, registry::common_settings::split_options, registry::nearest::nearest,
+    native, python as py,
+    registry::common_settings::{split_options, stepped_agents},
+    registry::nearest::nearest,
     running::agents::TimeLimit,
 };
 
@@ -166,7 +168,7 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
             Recipe::MultiAgent(make) => make,
         }
     };
-    Ok(EnvCopies::MultiAgent((0..num_envs).map(|_| make_one(env_config)).collect::<Result<_>>()?))
+    stepped_agents(id, env_config, num_envs, &*make_one)
 }
 
 /// Makes a registered environment with several agents, or a PettingZoo environment in Python: `pz:mpe2.simple_spread_v3`

@@ -12,7 +12,7 @@ use crate::multi_agent::{Fault, Relay};
 fn grouped(env: EnvCreator, members: &'static [&str]) -> Box<dyn pavlov_envs::AnyMultiAgentEnv> {
     let group_of = |agent: &str| members.contains(&agent).then(|| "team".to_owned());
     match env.with_agent_groups(group_of).make(&EnvConfig::new(), 1).unwrap() {
-        EnvCopies::MultiAgent(mut copies) => copies.remove(0),
+        EnvCopies::MultiAgent(copies) => copies.into_envs().remove(0),
         EnvCopies::Vector(_) | EnvCopies::External(_) => unreachable!("it has several agents"),
     }
 }

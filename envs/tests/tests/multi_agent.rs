@@ -234,7 +234,7 @@ fn the_native_environments_keep_the_contract() {
     check_multi_agent_env(&mut TwoStepGame::new()).unwrap();
     let config = SimpleSpreadConfig::default();
     check_multi_agent_env(&mut SimpleSpread::<i64>::new(config).unwrap()).unwrap();
-    let continuous = SimpleSpreadConfig { n: 1, continuous_actions: true, ..config };
+    let continuous = SimpleSpreadConfig { n: 1, ..config };
     check_multi_agent_env(&mut SimpleSpread::<f32>::new(continuous).unwrap()).unwrap();
 }
 
@@ -294,7 +294,7 @@ fn registered_agents_are_truncated_at_the_limit_of_the_spec() {
     register(spec("short_relay_v1"), EnvCreator::multi_agent(|| Relay::new(Fault::None))).unwrap();
     for id in ["short_relay_v0", "short_relay_v1"] {
         let one = || match EnvCreator::from(id).make(&EnvConfig::new(), 1).unwrap() {
-            EnvCopies::MultiAgent(mut copies) => copies.remove(0),
+            EnvCopies::MultiAgent(copies) => copies.into_envs().remove(0),
             _ => panic!("it has several agents"),
         };
         check_any_multi_agent_env(one()).unwrap();
@@ -348,9 +348,10 @@ fn wrong_ids_settings_and_calls_are_refused_with_the_way_out() {
         make("connect_four_v3", "size", 5.into()),
         "env_config of connect_four_v3: no setting `size`; it has none"
     );
-    let config = SimpleSpreadConfig { continuous_actions: true, ..SimpleSpreadConfig::default() };
-    let error = SimpleSpread::<i64>::new(config).unwrap_err().to_string();
-    assert!(error.ends_with("use SimpleSpread<f32>"), "{error}");
+    assert_eq!(
+        make("simple_spread_v3", "continuous_action", true.into()),
+        "env_config of simple_spread_v3: no setting `continuous_action`; nearest: `continuous_actions`"
+    );
 
     let mut env = BoardGame::tictactoe();
     let mut rows = MultiAgentRows::new(&env);
@@ -394,7 +395,7 @@ fn a_mask_of_a_wrong_length_is_refused_and_stays_as_it_is() {
 
 #[test]
 fn a_continuous_push_that_is_not_finite_is_refused() {
-    let config = SimpleSpreadConfig { continuous_actions: true, n: 1, ..SimpleSpreadConfig::default() };
+    let config = SimpleSpreadConfig { n: 1, ..SimpleSpreadConfig::default() };
     let mut env = SimpleSpread::<f32>::new(config).unwrap();
     let mut rows = MultiAgentRows::new(&env);
     env.reset(Some(0), rows.out()).unwrap();

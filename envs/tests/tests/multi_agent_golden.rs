@@ -17,7 +17,7 @@ fn simple_spread_equals_mpe2() {
     let exact = fixture.is_exact();
     for episode in &fixture.rows {
         let config: SimpleSpreadConfig = serde_json::from_value(episode["config"].clone()).unwrap();
-        if config.continuous_actions {
+        if episode["config"]["continuous_actions"] == true {
             replay_spread(SimpleSpread::<f32>::new(config).unwrap(), config, episode, f32s, exact);
         } else {
             let actions = |step: &Value| step.as_array().unwrap().iter().filter_map(Value::as_i64).collect();

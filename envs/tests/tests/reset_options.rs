@@ -233,10 +233,8 @@ fn options_reach_environments_of_several_agents() {
     for (creator, numbers) in
         [(creator.with_global_state(), 6), (creator.with_agent_groups(|_| Some("both".into())), 2)]
     {
-        let EnvCopies::MultiAgent(mut copies) = creator.make(&config, 1).unwrap() else {
-            panic!("one agent")
-        };
-        assert_eq!(first(copies.remove(0)), vec![7; numbers]);
+        let EnvCopies::MultiAgent(copies) = creator.make(&config, 1).unwrap() else { panic!("one agent") };
+        assert_eq!(first(copies.into_envs().remove(0)), vec![7; numbers]);
     }
     let mut board = BoardGame::tictactoe();
     assert!(MultiAgentEnv::set_reset_options(&mut board, &options(json!({ "at": 7 }))).is_err());

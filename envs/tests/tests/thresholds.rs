@@ -357,7 +357,6 @@ fn simple_spread_agents_move_and_slow_down() {
         let (bodies, ..) = spread(config, at_rest, [[0.0; 2]; 2], &actions);
         assert_eq!([bodies[0][1], bodies[1][1]], [first, second]);
     }
-    let config = SimpleSpreadConfig { continuous_actions: true, ..config };
     let actions = [0.0_f32, 0.0, 1.0, 0.5, 1.0, 0.0, 1.0, 0.0, 0.0, 0.25];
     let (bodies, ..) = spread(config, at_rest, [[0.0; 2]; 2], &actions);
     assert_eq!([bodies[0][1], bodies[1][1]], [[0.5, 0.25], [-0.5, 0.125]]);

@@ -1,6 +1,6 @@
 //! An agent of an environment: its name and its spaces.
 
-use crate::base::{Error, Result, Spaces};
+use crate::base::Spaces;
 use pavlov_envs::EnvCopies;
 use serde::{Deserialize, Serialize};
 
@@ -18,35 +18,22 @@ impl Agent {
     pub fn only(spaces: Spaces) -> Vec<Self> {
         vec![Self { name: "agent0".into(), spaces }]
     }
-}
 
-impl Agent {
     /// All agents of an environment.
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] for a multi-agent environment without copies or without agents.
-    pub fn of(copies: &EnvCopies) -> Result<Vec<Self>> {
+    pub fn of(copies: &EnvCopies) -> Vec<Self> {
         match copies {
-            EnvCopies::Vector(copies) => Ok(Self::only(Spaces::of(copies.as_ref()))),
-            EnvCopies::External(env) => Ok(Self::only(Spaces {
+            EnvCopies::Vector(copies) => Self::only(Spaces::of(copies.as_ref())),
+            EnvCopies::External(env) => Self::only(Spaces {
                 observation_space: env.observation_space().clone(),
                 action_space: env.action_space().clone(),
-            })),
+            }),
             EnvCopies::MultiAgent(copies) => {
-                let Some(env) = copies.first() else {
-                    return Err(Error::state("the environment", "it has no copies; at least 1 is needed"));
-                };
                 let spaces = |agent| Spaces {
-                    observation_space: env.observation_space(agent),
-                    action_space: env.action_space(agent),
+                    observation_space: copies.observation_space(agent),
+                    action_space: copies.action_space(agent),
                 };
-                let agents = env.agents();
-                if agents.is_empty() {
-                    let reason = "it has no agents; `agents` must name at least 1";
-                    return Err(Error::state("the environment", reason));
-                }
-                let agents = agents.into_iter().enumerate();
-                Ok(agents.map(|(agent, name)| Self { name, spaces: spaces(agent) }).collect())
+                let agents = copies.agents().iter().cloned().enumerate();
+                agents.map(|(agent, name)| Self { name, spaces: spaces(agent) }).collect()
             }
         }
     }

@@ -36,45 +36,46 @@ fn has_masks(copies: &EnvCopies, agents: &[Agent]) -> bool {
     let mut flags = vec![false; number];
     match copies {
         EnvCopies::Vector(copies) => copies.action_masks(&mut flags),
-        EnvCopies::MultiAgent(copies) => copies[0].action_mask(0, &mut flags),
+        EnvCopies::MultiAgent(copies) => copies.action_mask(0, 0, &mut flags),
         EnvCopies::External(env) => env.has_masks(),
     }
 }
 
 impl EnvInfo {
     /// Reads agents and scalar types from copies of the environment.
-    ///
-    /// # Errors
-    /// Fails whenever [`Agent::of`] does.
-    pub fn of(copies: &EnvCopies) -> Result<Self> {
-        let agents = Agent::of(copies)?;
+    pub fn of(copies: &EnvCopies) -> Self {
+        let agents = Agent::of(copies);
         let (obs_dtype, act_dtype) = match copies {
             EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
-            EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
+            EnvCopies::MultiAgent(copies) => (copies.obs_dtype(), copies.act_dtype()),
             EnvCopies::External(env) => (env.observation_space().dtype(), env.action_space().dtype()),
         };
         let has_masks = has_masks(copies, &agents);
-        Ok(Self { agents, obs_dtype, act_dtype, has_masks })
+        Self { agents, obs_dtype, act_dtype, has_masks }
     }
 
     /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops the environment
     /// again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let mut copies = common.wrap_env(env).make(&common.env_config, 2)?;
-        let mut info = Self::of(&copies)?;
+        let copies = common.wrap_env(env).make(&common.env_config, 2)?;
+        let mut info = Self::of(&copies);
         check_groups(env, common)?;
         if matches!(copies, EnvCopies::External(_)) {
             check_external(env.name(), common)?;
         }
         if !common.disable_env_checking {
-            match &mut copies {
-                EnvCopies::Vector(copies) => check_vector_env(copies.as_mut()),
-                EnvCopies::MultiAgent(copies) => check_any_multi_agent_env(copies.swap_remove(0)),
-                EnvCopies::External(_) => Ok(()),
+            match copies {
+                EnvCopies::Vector(mut vector) => {
+                    check_vector_env(vector.as_mut()).map_err(with_way_out)?;
+                    // Some environments know their masks only after the reset, which the check has made.
+                    info.has_masks |= has_masks(&EnvCopies::Vector(vector), &info.agents);
+                }
+                EnvCopies::MultiAgent(vector) => {
+                    let env = vector.into_envs().swap_remove(0);
+                    check_any_multi_agent_env(env).map_err(with_way_out)?;
+                }
+                EnvCopies::External(_) => {}
             }
-            .map_err(with_way_out)?;
-            // Some environments know their masks only after the reset, which the check has made.
-            info.has_masks |= has_masks(&copies, &info.agents);
         }
         Ok(info)
     }
@@ -153,7 +154,7 @@ pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
         return Ok(());
     }
     let copies = env.wrapped(&common.wrappers).make(&common.env_config, 1)?;
-    let agents = Agent::of(&copies)?;
+    let agents = Agent::of(&copies);
     common.multiagent.check_groups(&agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>())
 }
 

@@ -3,14 +3,13 @@
 use crate::agents::{Agent, Policies};
 use crate::base::{Episode, Result};
 use crate::policy::PolicyMap;
-use crate::sample::agent_copies::AgentCopies;
-use crate::sample::agents::Agents;
+use crate::sample::agents::ended;
 use crate::sample::episode_schedule::EpisodeSchedule;
 use crate::sample::filter::FilterStats;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::settings::Common;
-use pavlov_envs::Frame;
+use pavlov_envs::{Frame, MultiAgentVector};
 
 /// The circumstances under which policies act in an evaluation.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +25,7 @@ pub(crate) struct Acting {
 /// Plays the episodes of `roster` in the environments `copies`. Returns the episodes and the pictures of the first
 /// one.
 pub(crate) fn play_agents(
-    copies: &mut AgentCopies,
+    copies: &mut MultiAgentVector,
     common: &Common,
     (agents, policies): (&[Agent], &Policies),
     map: &mut PolicyMap,
@@ -41,7 +40,7 @@ pub(crate) fn play_agents(
         if own.is_empty() {
             continue;
         }
-        let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
+        let slots = (0..copies.num_envs()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
         let rngs = slots.map(|(copy, agent)| roster.stream(copy, agent)).collect();
         let spaces = policies.spaces(id, agents)?;
         let policy = &**map.get_mut(id)?;
@@ -67,11 +66,10 @@ pub(crate) fn play_agents(
             seats.settle(copies)?;
             seats.carry();
         }
-        for copy in 0..copies.len() {
+        for copy in 0..copies.num_envs() {
             let rewards = copies.rewards(copy);
             roster.count(copy, rewards.iter().sum(), rewards)?;
-            let (ended, _) = copies.ended(copy);
-            if ended {
+            if ended(copies, copy).0 {
                 roster.follow(copy);
                 let episode = roster.running(copy);
                 copies.reset(copy, episode.seed)?;

@@ -1,6 +1,7 @@
 //! [`Agents`]: what [`Seats`](crate::sample::seats::Seats) reads of the agents of an environment, and writes for them.
 
-use pavlov_envs::DType;
+use crate::base::{Error, Result, State};
+use pavlov_envs::{DType, MultiAgentVector};
 
 /// One agent's result of the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,4 +36,75 @@ pub(crate) trait Agents {
 
     /// The bytes of one agent's action for the next step, to be written.
     fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8];
+}
+
+impl Agents for MultiAgentVector {
+    fn len(&self) -> usize {
+        self.num_envs()
+    }
+
+    fn names(&self) -> &[String] {
+        self.agents()
+    }
+
+    fn act_dtype(&self) -> DType {
+        self.act_dtype()
+    }
+
+    fn obs(&self, copy: usize, agent: usize) -> &[u8] {
+        self.obs(copy, agent)
+    }
+
+    fn agent(&self, copy: usize, agent: usize) -> AgentStep {
+        let terminated = self.terminated(copy)[agent];
+        AgentStep {
+            reward: self.rewards(copy)[agent],
+            terminated,
+            // If both flags are set, the agent has terminated: no value follows its last step.
+            truncated: self.truncated(copy)[agent] && !terminated,
+            acting: self.acting(copy)[agent],
+        }
+    }
+
+    fn read_mask(&self, copy: usize, agent: usize, mask: &mut [bool]) -> bool {
+        self.action_mask(copy, agent, mask)
+    }
+
+    fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {
+        self.action_mut(copy, agent)
+    }
+}
+
+/// Whether the episode of one copy has ended (no agent is alive), and whether any of its agents was only truncated in the
+/// last step.
+pub(crate) fn ended(copies: &MultiAgentVector, copy: usize) -> (bool, bool) {
+    let truncated = (0..copies.agents().len()).any(|agent| copies.agent(copy, agent).truncated);
+    (!copies.alive(copy).contains(&true), truncated)
+}
+
+/// Saves the copies in the middle of their episodes; saves `None` if one of them cannot be saved.
+pub(crate) fn save(copies: &MultiAgentVector, state: &mut State) -> Result<()> {
+    let Some(saved) = copies.save_states() else { return state.set("envs", &Option::<u8>::None) };
+    state.set("env_sizes", &saved.iter().map(Vec::len).collect::<Vec<_>>())?;
+    state.set_array("envs", saved.concat());
+    Ok(())
+}
+
+/// Restores the copies that [`save`] saved.
+pub(crate) fn restore(copies: &mut MultiAgentVector, state: &State) -> Result<()> {
+    let sizes = state.get::<Vec<usize>>("env_sizes")?;
+    let all = state.array("envs")?;
+    let all = all.read::<u8>();
+    if sizes.iter().sum::<usize>() != all.len() {
+        let reason = format!("its parts have {sizes:?} bytes, but there are {}", all.len());
+        return Err(Error::state("a worker's environments", reason));
+    }
+    let mut rest = &*all;
+    let part = |size| {
+        let (own, others) = rest.split_at(size);
+        rest = others;
+        own
+    };
+    let parts: Vec<&[u8]> = sizes.into_iter().map(part).collect();
+    Ok(copies.load_states(&parts)?)
 }

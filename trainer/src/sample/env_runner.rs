@@ -83,9 +83,9 @@ impl EnvRunner {
                 Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
             }
             EnvCopies::External(env) => Box::new(ExternalSampler::new(env, &self.spec, policies)?),
-            EnvCopies::MultiAgent(envs) => {
+            EnvCopies::MultiAgent(copies) => {
                 let who = (self.spec.agents(), who);
-                Box::new(MultiAgentSampler::new(envs, common, who, policies, self.index, seeds, callbacks)?)
+                Box::new(MultiAgentSampler::new(copies, common, who, policies, self.index, seeds, callbacks)?)
             }
         });
         self.collectors = match common.batch_mode {

@@ -7,15 +7,13 @@
 use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Spaces};
 use crate::policy::PolicyMap;
-use crate::sample::agent_copies::AgentCopies;
 use crate::sample::agent_evaluation::{Acting, play_agents};
-use crate::sample::agents::Agents;
 use crate::sample::connector::Connector;
 use crate::sample::episode_schedule::EpisodeSchedule;
 use crate::sample::filter::FilterStats;
 use crate::sample::spec::WorkerSpec;
 use crate::settings::{Common, DurationUnit, EvaluationDuration};
-use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame};
+use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, MultiAgentVector};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Weak;
@@ -54,18 +52,15 @@ pub struct Evaluation {
 pub(crate) enum Stage {
     /// A vector of single-agent environments.
     Vector(Box<dyn AnyVectorEnv>),
-    /// Copies of a multi-agent environment, and the number of pictures per second, if the environment names one.
-    Agents(Box<AgentCopies>, Option<f64>),
+    /// Copies of a multi-agent environment.
+    Agents(MultiAgentVector),
 }
 
 impl Stage {
     fn new(spec: &WorkerSpec, copies: usize) -> Result<Self> {
         Ok(match spec.names.common.wrap_env(&spec.env).make(&spec.names.common.env_config, copies)? {
             EnvCopies::Vector(env) => Self::Vector(env),
-            EnvCopies::MultiAgent(envs) => {
-                let render_fps = envs.first().and_then(|env| env.render_fps());
-                Self::Agents(Box::new(AgentCopies::new(envs)), render_fps)
-            }
+            EnvCopies::MultiAgent(copies) => Self::Agents(copies),
             EnvCopies::External(_) => {
                 let rule = "its episodes are played by other programs, so none can be played here; evaluate where it is";
                 return Err(Error::config("env", spec.env.name(), rule));
@@ -76,7 +71,7 @@ impl Stage {
     fn copies(&self) -> usize {
         match self {
             Self::Vector(env) => env.num_envs(),
-            Self::Agents(copies, _) => copies.len(),
+            Self::Agents(copies) => copies.num_envs(),
         }
     }
 }
@@ -106,7 +101,7 @@ pub(crate) fn play(
             let roster = EpisodeSchedule::new(&task.episodes, task.seed, n, None, worker);
             play_vector(env.as_mut(), spec, worker, task, policies, filters, roster)?
         }
-        Stage::Agents(copies, render_fps) => {
+        Stage::Agents(copies) => {
             let seated = spec.policies.in_evaluation();
             let seating = PolicyAssignment::new(spec.agents(), &seated);
             let roster = EpisodeSchedule::new(&task.episodes, task.seed, n, Some(seating), worker);
@@ -115,7 +110,7 @@ pub(crate) fn play(
             let how = Acting { explore, timestep, worker, frames };
             let (episodes, frames) =
                 play_agents(copies, &spec.names.common, who, policies, filters, roster, how)?;
-            Evaluation { episodes, frames, render_fps: *render_fps }
+            Evaluation { episodes, frames, render_fps: copies.render_fps() }
         }
     };
     *kept = Some(stage);

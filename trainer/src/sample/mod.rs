@@ -2,7 +2,6 @@
 //! that does all of this on request.
 
 mod acting_rows;
-mod agent_copies;
 mod agent_evaluation;
 mod agents;
 mod callbacks;

@@ -6,8 +6,7 @@
 use crate::agents::{Agent, Policies, PolicyAssignment};
 use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
 use crate::policy::PolicyMap;
-use crate::sample::agent_copies::AgentCopies;
-use crate::sample::agents::Agents;
+use crate::sample::agents::{ended, restore, save};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::running_episodes::RunningEpisodes;
@@ -15,13 +14,13 @@ use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::sample::source::{FragmentSource, TakeRows};
 use crate::settings::{ClipRewards, Common};
-use pavlov_envs::AnyMultiAgentEnv;
+use pavlov_envs::MultiAgentVector;
 use std::collections::BTreeMap;
 
 /// Copies of a multi-agent environment, the agents of every policy, and the episodes in progress.
 #[derive(Debug)]
 pub(crate) struct MultiAgentSampler {
-    copies: AgentCopies,
+    copies: MultiAgentVector,
     /// The agents of each policy; policies that act in evaluations only are left out.
     teams: Vec<Team>,
     /// The episodes in progress.
@@ -44,7 +43,7 @@ impl MultiAgentSampler {
     /// Allocates the buffers and starts the first episodes. `first_env` is the index of this worker's first copy among
     /// all copies of the run.
     pub(crate) fn new(
-        envs: Vec<Box<dyn AnyMultiAgentEnv>>,
+        copies: MultiAgentVector,
         common: &Common,
         (agents, policies): (&[Agent], &Policies),
         map: &mut PolicyMap,
@@ -52,7 +51,6 @@ impl MultiAgentSampler {
         (run_seed, first_env): (u64, u64),
         callbacks: Option<&mut Box<dyn Callbacks>>,
     ) -> Result<Self> {
-        let copies = AgentCopies::new(envs);
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
             let own = policies.agents_of(id, agents)?;
@@ -60,7 +58,7 @@ impl MultiAgentSampler {
             if own.is_empty() {
                 continue;
             }
-            let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
+            let slots = (0..copies.num_envs()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
             // Random streams are numbered over all agents of all copies of the run.
             let role = if policies.change_seats() { format!("action of {id}") } else { "action".to_owned() };
             let stream = |(copy, agent)| {
@@ -87,7 +85,7 @@ impl MultiAgentSampler {
 
     /// Starts a new episode in every copy.
     fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        (0..self.copies.len()).try_for_each(|copy| self.start(copy))?;
+        (0..self.copies.num_envs()).try_for_each(|copy| self.start(copy))?;
         self.counting.start(callbacks)
     }
 
@@ -101,8 +99,8 @@ impl MultiAgentSampler {
 
     /// Adds a step of every copy to its episode, and resets the copies whose episode has ended.
     fn count(&mut self, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        for copy in 0..self.copies.len() {
-            let (ended, truncated) = self.copies.ended(copy);
+        for copy in 0..self.copies.num_envs() {
+            let (ended, truncated) = ended(&self.copies, copy);
             let rewards = self.copies.rewards(copy);
             let reward: f64 = rewards.iter().sum();
             self.counting.reward_agents(copy, rewards);
@@ -162,7 +160,7 @@ impl FragmentSource for MultiAgentSampler {
         for t in 0..steps {
             let now = timestep + t as u64 * total_envs;
             let stepped = self.step(policies, explore, now, &mut callbacks, &mut laps);
-            let sampled = self.counting.count(self.copies.len() as u64);
+            let sampled = self.counting.count(self.copies.num_envs() as u64);
             stepped.map_err(|error| match error {
                 Error::NotFinite { what, value, hint, .. } => {
                     Error::NotFinite { what, value, step: sampled, hint }
@@ -171,7 +169,7 @@ impl FragmentSource for MultiAgentSampler {
             })?;
         }
         self.perf.steps += steps as u32;
-        Ok((steps * self.copies.len()) as u64)
+        Ok((steps * self.copies.num_envs()) as u64)
     }
 
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
@@ -183,7 +181,7 @@ impl FragmentSource for MultiAgentSampler {
     }
 
     fn copies(&self) -> usize {
-        self.copies.len()
+        self.copies.num_envs()
     }
 
     fn take_episodes(&mut self) -> Vec<Episode> {
@@ -205,7 +203,7 @@ impl FragmentSource for MultiAgentSampler {
 
     fn state(&self) -> Result<State> {
         let mut state = State::default();
-        self.copies.save(&mut state)?;
+        save(&self.copies, &mut state)?;
         self.counting.save(&mut state)?;
         for Team { seats, .. } in &self.teams {
             state.nest(&format!("policy_{}", seats.id()), seats.state()?);
@@ -232,7 +230,7 @@ impl FragmentSource for MultiAgentSampler {
             self.start_episodes(callbacks)?;
             return Ok(false);
         }
-        self.copies.restore(state)?;
+        restore(&mut self.copies, state)?;
         Ok(true)
     }
 }

@@ -52,8 +52,6 @@ const WHITE: [u8; 3] = [255; 3];
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LunarLanderConfig {
-    /// Whether actions are engine throttles; otherwise an action chooses the engine that fires.
-    pub continuous: bool,
     /// Gravity in m/s^2, between -12 and 0.
     pub gravity: f64,
     /// Whether wind pushes and turns the lander until a leg touches the ground.
@@ -66,13 +64,7 @@ pub struct LunarLanderConfig {
 
 impl Default for LunarLanderConfig {
     fn default() -> Self {
-        Self {
-            continuous: false,
-            gravity: -10.0,
-            enable_wind: false,
-            wind_power: 15.0,
-            turbulence_power: 1.5,
-        }
+        Self { gravity: -10.0, enable_wind: false, wind_power: 15.0, turbulence_power: 1.5 }
     }
 }
 
@@ -106,10 +98,9 @@ impl<A: LunarLanderAction> LunarLander<A> {
     /// Creates a lander; call `reset` before the first step.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if `gravity` is not between -12 and 0, if a power of the wind is not finite, or if
-    /// `continuous` does not match the action type.
+    /// Returns [`Error::Config`] if `gravity` is not between -12 and 0, or if a power of the wind is not finite.
     pub fn new(config: LunarLanderConfig) -> Result<Self> {
-        let LunarLanderConfig { continuous, gravity, wind_power, turbulence_power, .. } = config;
+        let LunarLanderConfig { gravity, wind_power, turbulence_power, .. } = config;
         let refuse = |message: String| Err(Error::Config { env: "LunarLander".into(), message });
         if !(gravity > -12.0 && gravity < 0.0) {
             return refuse(format!("`gravity` is {gravity}, but it must be between -12 and 0"));
@@ -118,12 +109,6 @@ impl<A: LunarLanderAction> LunarLander<A> {
             if !power.is_finite() {
                 return refuse(format!("`{name}` is {power}, but it must be finite"));
             }
-        }
-        if continuous != A::CONTINUOUS {
-            let (here, other) = if A::CONTINUOUS { ("f32", "i64") } else { ("i64", "f32") };
-            return refuse(format!(
-                "`continuous` is {continuous}, but LunarLander<{here}> has the other kind; use LunarLander<{other}>"
-            ));
         }
         Ok(Self {
             config,

@@ -30,8 +30,8 @@ use crate::{
 /// | truncated | after `max_steps` steps |
 ///
 /// MiniGrid gives the mission as a text; here it is a number that counts the combinations of its `ordered_placeholders`,
-/// the last placeholder fastest. If `ImgObsWrapper` is the last of the setting `wrappers`, observations are the image
-/// alone, and the type is `MiniGrid<u8>`.
+/// the last placeholder fastest. A `MiniGrid<u8>` observes the image alone; an id makes one if `ImgObsWrapper` is the last of
+/// the setting `wrappers`.
 ///
 /// Each id has the settings of MiniGrid's class under the same names. All ids have `max_steps`, `agent_view_size`,
 /// `see_through_walls` (if MiniGrid's class accepts it), `highlight`, `tile_size`, `agent_pov` and `wrappers`: at most
@@ -69,10 +69,13 @@ impl<O: MiniGridObs> MiniGrid<O> {
     ///
     /// # Errors
     /// Returns [`Error::UnknownEnv`] if MiniGrid has no such id, and [`Error::Config`] if a setting is unknown or out of
-    /// range, or if the observation type does not match `wrappers`: `u8` if they end with `ImgObsWrapper`, otherwise
-    /// `i64`.
+    /// range, or if `wrappers` ends with `ImgObsWrapper` and observations are `i64`.
     pub fn new(id: &str, config: &EnvConfig) -> Result<Self> {
-        let (task, common) = ids::look_up(id, config)?;
+        let (task, mut common) = ids::look_up(id, config)?;
+        if take_image_wrapper(&mut common) && !O::IMAGE_ONLY {
+            let message = "`wrappers` ends with ImgObsWrapper; use MiniGrid<u8> for the image alone".into();
+            return Err(Error::Config { env: id.into(), message });
+        }
         Self::of_task(id, task, &common)
     }
 
@@ -89,14 +92,7 @@ impl<O: MiniGridObs> MiniGrid<O> {
             }
             (own, given) => own.or(given).unwrap_or(false),
         };
-        let observer = Observer::new(common, see_through_walls).map_err(refuse)?;
-        if observer.image_only != O::IMAGE_ONLY {
-            return Err(refuse(if O::IMAGE_ONLY {
-                "`wrappers` does not end with ImgObsWrapper; use MiniGrid<i64> for the dict".into()
-            } else {
-                "`wrappers` ends with ImgObsWrapper; use MiniGrid<u8> for the image alone".into()
-            }));
-        }
+        let observer = Observer::new(common, see_through_walls, O::IMAGE_ONLY).map_err(refuse)?;
         let (width, height) = task.size();
         let grid = Grid::new(width, height, common.agent_view_size as i32);
         let max_steps = common.max_steps.unwrap_or(task.max_steps());
@@ -213,11 +209,16 @@ pub(crate) fn entries() -> Vec<Entry> {
 
 fn make(id: &str, config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
     let (config, num_threads) = split_threads::<()>(id, config)?;
-    let (task, common) = ids::look_up(id, &config)?;
-    if common.wrappers.last().is_some_and(|last| last.name() == "ImgObsWrapper") {
+    let (task, mut common) = ids::look_up(id, &config)?;
+    if take_image_wrapper(&mut common) {
         let env = MiniGrid::<u8>::of_task(id, task, &common)?;
         return stepped(num_envs, num_threads, || Ok(env.clone()));
     }
     let env = MiniGrid::<i64>::of_task(id, task, &common)?;
     stepped(num_envs, num_threads, || Ok(env.clone()))
+}
+
+/// Takes a last `ImgObsWrapper` out of `wrappers`, which leaves the image alone; returns whether it was there.
+fn take_image_wrapper(common: &mut Common) -> bool {
+    common.wrappers.pop_if(|last| last.name() == "ImgObsWrapper").is_some()
 }

@@ -36,20 +36,17 @@ const BITS: usize = KINDS + RGB.len() + STATES;
 #[derive(Clone, Debug)]
 pub(super) struct Observer {
     image: Image,
-    pub(super) image_only: bool,
+    image_only: bool,
     see_through_walls: bool,
     highlight: bool,
     view: View,
 }
 
 impl Observer {
-    /// Creates the observer that the settings ask for, or returns an error message.
-    pub(super) fn new(common: &Common, see_through_walls: bool) -> Result<Self, String> {
-        let (image_only, wrappers) = match common.wrappers.split_last() {
-            Some((last, inner)) if last.name() == "ImgObsWrapper" => (true, inner),
-            _ => (false, &common.wrappers[..]),
-        };
-        let image = match wrappers {
+    /// Creates the observer that the settings ask for, or returns an error message. With `image_only` it writes the image
+    /// alone.
+    pub(super) fn new(common: &Common, see_through_walls: bool, image_only: bool) -> Result<Self, String> {
+        let image = match &common.wrappers[..] {
             [] => Image::Partial,
             [one] => Self::image(one)?,
             [first, second, ..] => {

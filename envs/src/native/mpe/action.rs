@@ -14,8 +14,6 @@ impl ParticleAction for f32 {}
 
 /// Decoding of an action type.
 pub trait Act: Sized {
-    const CONTINUOUS: bool;
-
     /// Action space of an agent; `moves` says whether it can move, `words` is the number of words it can say.
     fn space(moves: bool, words: usize) -> Space;
 
@@ -24,8 +22,6 @@ pub trait Act: Sized {
 }
 
 impl Act for i64 {
-    const CONTINUOUS: bool = false;
-
     fn space(moves: bool, words: usize) -> Space {
         let pushes = if moves { PUSHES } else { 1 };
         Space::discrete((pushes * words.max(1)) as i64)
@@ -46,8 +42,6 @@ impl Act for i64 {
 }
 
 impl Act for f32 {
-    const CONTINUOUS: bool = true;
-
     fn space(moves: bool, words: usize) -> Space {
         Space::boxed(0.0, 1.0, &[words + if moves { PUSHES } else { 0 }])
     }

@@ -53,8 +53,7 @@ impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
     /// Creates an environment; call `reset` before the first step.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting is outside its range, or if `continuous_actions` does not match the
-    /// action type `A`.
+    /// Returns [`Error::Config`] if a setting is outside its range.
     pub fn new(config: S) -> Result<Self> {
         let refuse = |message: String| Err(Error::Config { env: S::ID.into(), message });
         let common = config.common();
@@ -63,14 +62,6 @@ impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
         }
         if common.max_cycles == 0 {
             return refuse(at_least_1("max_cycles"));
-        }
-        if common.continuous_actions != A::CONTINUOUS {
-            let (here, other) = if A::CONTINUOUS { ("f32", "i64") } else { ("i64", "f32") };
-            let name = S::NAME;
-            let found = common.continuous_actions;
-            return refuse(format!(
-                "`continuous_actions` is {found}, but {name}<{here}> has the other kind; use {name}<{other}>"
-            ));
         }
         let world = config.world();
         let action_space = |agent: &Body| A::space(agent.movable, if agent.silent { 0 } else { world.words });

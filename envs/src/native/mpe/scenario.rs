@@ -13,8 +13,6 @@ pub trait Scenario:
 {
     /// Registry id of the environment.
     const ID: &'static str;
-    /// Type name of the environment, used in error messages.
-    const NAME: &'static str;
     /// Last stage of the curriculum; 0 if there is none.
     const LAST_STAGE: usize = 0;
 
@@ -66,7 +64,6 @@ pub trait Scenario:
 #[derive(Clone, Copy, Debug)]
 pub struct Common {
     pub(super) max_cycles: usize,
-    pub(super) continuous_actions: bool,
     pub(super) dynamic_rescaling: bool,
 }
 
@@ -96,7 +93,6 @@ macro_rules! common {
         fn common(&self) -> $crate::native::mpe::scenario::Common {
             $crate::native::mpe::scenario::Common {
                 max_cycles: self.max_cycles,
-                continuous_actions: self.continuous_actions,
                 dynamic_rescaling: self.dynamic_rescaling,
             }
         }
@@ -112,15 +108,13 @@ macro_rules! common_settings {
         pub struct $name {
             /// Maximum number of steps, after which all agents are truncated.
             pub max_cycles: usize,
-            /// Whether an action has one number in 0..=1 per push and per word; otherwise it is one discrete choice.
-            pub continuous_actions: bool,
             /// Whether pictures show larger bodies when all are near the middle.
             pub dynamic_rescaling: bool,
         }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { max_cycles: 25, continuous_actions: false, dynamic_rescaling: true }
+                Self { max_cycles: 25, dynamic_rescaling: true }
             }
         }
     };

@@ -25,7 +25,6 @@ pub type Simple<A = i64> = ParticleEnv<SimpleConfig, A>;
 
 impl Scenario for SimpleConfig {
     const ID: &'static str = "simple_v3";
-    const NAME: &'static str = "Simple";
 
     common!();
 

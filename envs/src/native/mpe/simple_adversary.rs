@@ -19,8 +19,6 @@ pub struct SimpleAdversaryConfig {
     pub n: usize,
     /// Maximum number of steps, after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action has one number in 0..=1 per push; otherwise it is one of five discrete pushes.
-    pub continuous_actions: bool,
     /// Whether pictures show larger bodies when all are near the middle.
     pub dynamic_rescaling: bool,
     /// Number of other agents in an observation, nearest first, missing ones as zeros; `None` for all, in order.
@@ -35,7 +33,6 @@ impl Default for SimpleAdversaryConfig {
         Self {
             n: 2,
             max_cycles: 25,
-            continuous_actions: false,
             dynamic_rescaling: true,
             num_agent_neighbors: None,
             num_landmark_neighbors: None,
@@ -61,7 +58,6 @@ const LANDMARK: [f64; 3] = [0.15; 3];
 
 impl Scenario for SimpleAdversaryConfig {
     const ID: &'static str = "simple_adversary_v3";
-    const NAME: &'static str = "SimpleAdversary";
 
     common!();
 

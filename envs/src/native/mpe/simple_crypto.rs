@@ -36,7 +36,6 @@ pub type SimpleCrypto<A = i64> = ParticleEnv<SimpleCryptoConfig, A>;
 
 impl Scenario for SimpleCryptoConfig {
     const ID: &'static str = "simple_crypto_v3";
-    const NAME: &'static str = "SimpleCrypto";
 
     common!();
 

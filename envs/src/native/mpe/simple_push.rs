@@ -29,7 +29,6 @@ pub type SimplePush<A = i64> = ParticleEnv<SimplePushConfig, A>;
 
 impl Scenario for SimplePushConfig {
     const ID: &'static str = "simple_push_v3";
-    const NAME: &'static str = "SimplePush";
 
     common!();
 

@@ -20,15 +20,13 @@ pub struct SimpleReferenceConfig {
     pub local_ratio: f64,
     /// Number of steps after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action is five pushes and ten words, each in 0..=1, instead of one choice of fifty.
-    pub continuous_actions: bool,
     /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
 }
 
 impl Default for SimpleReferenceConfig {
     fn default() -> Self {
-        Self { local_ratio: 0.5, max_cycles: 25, continuous_actions: false, dynamic_rescaling: true }
+        Self { local_ratio: 0.5, max_cycles: 25, dynamic_rescaling: true }
     }
 }
 
@@ -47,7 +45,6 @@ pub type SimpleReference<A = i64> = ParticleEnv<SimpleReferenceConfig, A>;
 
 impl Scenario for SimpleReferenceConfig {
     const ID: &'static str = "simple_reference_v3";
-    const NAME: &'static str = "SimpleReference";
 
     common!();
 

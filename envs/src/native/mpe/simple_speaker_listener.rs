@@ -32,7 +32,6 @@ pub type SimpleSpeakerListener<A = i64> = ParticleEnv<SimpleSpeakerListenerConfi
 
 impl Scenario for SimpleSpeakerListenerConfig {
     const ID: &'static str = "simple_speaker_listener_v4";
-    const NAME: &'static str = "SimpleSpeakerListener";
 
     common!();
 

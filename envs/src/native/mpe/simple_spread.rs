@@ -24,8 +24,6 @@ pub struct SimpleSpreadConfig {
     pub local_ratio: f64,
     /// Number of steps after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action is five pushes in 0..=1 instead of one choice of five directions.
-    pub continuous_actions: bool,
     /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
     /// Whether collisions are free until [`set_curriculum_stage`](SimpleSpread::set_curriculum_stage) goes to stage 1.
@@ -44,7 +42,6 @@ impl Default for SimpleSpreadConfig {
             n: 3,
             local_ratio: 0.5,
             max_cycles: 25,
-            continuous_actions: false,
             dynamic_rescaling: true,
             curriculum: false,
             terminate_on_success: false,
@@ -88,7 +85,6 @@ impl SimpleSpreadConfig {
 
 impl Scenario for SimpleSpreadConfig {
     const ID: &'static str = "simple_spread_v3";
-    const NAME: &'static str = "SimpleSpread";
     /// The stage at which collisions begin to cost.
     const LAST_STAGE: usize = 1;
 

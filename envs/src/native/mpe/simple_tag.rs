@@ -28,8 +28,6 @@ pub struct SimpleTagConfig {
     pub num_obstacles: usize,
     /// Number of steps after which all agents are truncated.
     pub max_cycles: usize,
-    /// Whether an action is five pushes in 0..=1 instead of one choice of five directions.
-    pub continuous_actions: bool,
     /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
     /// Whether the prey is slower until [`set_curriculum_stage`](SimpleTag::set_curriculum_stage) goes to a later stage.
@@ -49,7 +47,6 @@ impl Default for SimpleTagConfig {
             num_adversaries: 3,
             num_obstacles: 2,
             max_cycles: 25,
-            continuous_actions: false,
             dynamic_rescaling: true,
             curriculum: false,
             terminate_on_success: false,
@@ -88,7 +85,6 @@ impl<A: ParticleAction> SimpleTag<A> {
 
 impl Scenario for SimpleTagConfig {
     const ID: &'static str = "simple_tag_v3";
-    const NAME: &'static str = "SimpleTag";
     const LAST_STAGE: usize = PREY_SPEEDS.len() - 1;
 
     common!();

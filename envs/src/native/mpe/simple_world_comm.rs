@@ -30,8 +30,6 @@ pub struct SimpleWorldCommConfig {
     pub max_cycles: usize,
     /// Number of forests.
     pub num_forests: usize,
-    /// Whether an action is five pushes in 0..=1 (for the leader also four words) instead of one choice.
-    pub continuous_actions: bool,
     /// Whether rendered bodies are larger when all are near the middle.
     pub dynamic_rescaling: bool,
 }
@@ -45,7 +43,6 @@ impl Default for SimpleWorldCommConfig {
             num_food: 2,
             max_cycles: 25,
             num_forests: 2,
-            continuous_actions: false,
             dynamic_rescaling: true,
         }
     }
@@ -84,7 +81,6 @@ impl SimpleWorldCommConfig {
 
 impl Scenario for SimpleWorldCommConfig {
     const ID: &'static str = "simple_world_comm_v3";
-    const NAME: &'static str = "SimpleWorldComm";
 
     common!();
 

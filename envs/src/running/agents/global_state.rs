@@ -1,28 +1,22 @@
 //! A wrapper that adds all agents' observations to each agent's own, for centralized critics.
 
-use std::ops::Range;
-
 use crate::{
-    AnyMultiAgentEnv, DType, Error, MultiAgentOut, Result, Space,
+    AnyMultiAgentEnv, DType, MultiAgentOut, Result, Space,
     contract::forward::{agent_methods, forward_to},
-    contract::multi_agent::{end, ranges},
+    contract::multi_agent::{AgentRows, check_bytes},
 };
 
 /// A multi-agent environment whose agents observe `Dict(obs, state)`: `obs` is the agent's own observation, and `state`
 /// is the tuple of all agents' observations, with zeros for absent agents.
 pub(crate) struct GlobalState {
     env: Box<dyn AnyMultiAgentEnv>,
-    /// Byte range of each agent's own observation in `all`.
-    own: Vec<Range<usize>>,
-    /// Observations of all agents; `u64` words are aligned for every scalar type.
-    all: Vec<u64>,
+    /// Each agent's own observation; the other rows are not used.
+    own: AgentRows,
 }
 
 impl GlobalState {
     pub(crate) fn new(env: Box<dyn AnyMultiAgentEnv>) -> Self {
-        let bytes = |agent| env.observation_space(agent).width() * env.obs_dtype().size();
-        let own = ranges((0..env.agents().len()).map(bytes));
-        Self { all: vec![0; end(&own).div_ceil(8)], own, env }
+        Self { own: AgentRows::new(env.as_ref()), env }
     }
 
     fn call(
@@ -30,25 +24,21 @@ impl GlobalState {
         mut out: MultiAgentOut<'_, u8>,
         f: impl FnOnce(&mut dyn AnyMultiAgentEnv, MultiAgentOut<'_, u8>) -> Result<()>,
     ) -> Result<()> {
-        let bytes = end(&self.own);
-        let wanted = bytes + self.own.len() * bytes;
-        if out.obs.len() != wanted {
-            let [found, wanted] = [out.obs.len(), wanted].map(|n| format!("{n} bytes"));
-            return Err(Error::shape("`obs`", found, wanted));
-        }
-        let all = &mut bytemuck::cast_slice_mut(&mut self.all)[..bytes];
-        f(self.env.as_mut(), MultiAgentOut { obs: &mut *all, ..out.reborrow() })?;
-        let mut rows = out.obs;
-        for (agent, own) in self.own.iter().enumerate() {
-            let (row, rest) = rows.split_at_mut(own.len() + bytes);
+        let agents = self.own.alive.len();
+        let bytes = self.own.all_obs().len();
+        check_bytes("`obs`", out.obs.len(), bytes + agents * bytes)?;
+        f(self.env.as_mut(), MultiAgentOut { obs: self.own.split().1.obs, ..out.reborrow() })?;
+        let mut rest = out.obs;
+        for agent in 0..agents {
+            let own = self.own.obs(agent);
+            let (row, behind) = rest.split_at_mut(own.len() + bytes);
             if out.alive[agent] || out.terminated[agent] || out.truncated[agent] {
-                let (front, behind) = row.split_at_mut(own.len());
-                front.copy_from_slice(&all[own.clone()]);
-                behind.copy_from_slice(all);
+                row[..own.len()].copy_from_slice(own);
+                row[own.len()..].copy_from_slice(self.own.all_obs());
             } else {
                 row.fill(0);
             }
-            rows = rest;
+            rest = behind;
         }
         Ok(())
     }
@@ -56,7 +46,7 @@ impl GlobalState {
 
 impl AnyMultiAgentEnv for GlobalState {
     fn observation_space(&self, agent: usize) -> Space {
-        let all = (0..self.own.len()).map(|agent| self.env.observation_space(agent)).collect();
+        let all = (0..self.own.alive.len()).map(|agent| self.env.observation_space(agent)).collect();
         Space::dict([("obs", self.env.observation_space(agent)), ("state", Space::Tuple(all))])
     }
 

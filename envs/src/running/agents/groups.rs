@@ -1,11 +1,9 @@
 //! A wrapper that makes teams of agents: one policy observes and moves a team, for one reward.
 
-use std::ops::Range;
-
 use crate::{
     AnyMultiAgentEnv, DType, Error, MultiAgentOut, Result, Space,
     contract::forward::{agent_methods, forward_to},
-    contract::multi_agent::{end, ranges},
+    contract::multi_agent::{AgentRows, check_bytes},
 };
 
 /// A multi-agent environment in which each group of agents is one agent.
@@ -16,17 +14,10 @@ use crate::{
 pub(crate) struct Grouped {
     env: Box<dyn AnyMultiAgentEnv>,
     groups: Vec<Group>,
-    /// Byte range of each agent's observation among those of all agents.
-    obs_ranges: Vec<Range<usize>>,
-    action_ranges: Vec<Range<usize>>,
     /// Number and first value of each member's discrete actions; unused for agents without a group.
     choices: Vec<(usize, i64)>,
-    /// Observations of all agents; `u64` words are aligned for every scalar type.
-    obs: Vec<u64>,
-    actions: Vec<u64>,
-    rewards: Vec<f64>,
-    /// Flags by agent: terminated, truncated, alive, acting.
-    flags: [Vec<bool>; 4],
+    /// Rows of all agents.
+    rows: AgentRows,
 }
 
 #[derive(Debug)]
@@ -66,22 +57,7 @@ impl Grouped {
                 }
             }
         }
-        let obs_bytes = |agent| env.observation_space(agent).width() * env.obs_dtype().size();
-        let obs_ranges = ranges((0..agents.len()).map(obs_bytes));
-        let action_bytes = |agent| env.action_space(agent).width() * env.act_dtype().size();
-        let action_ranges = ranges((0..agents.len()).map(action_bytes));
-        let words = |ranges: &[Range<usize>]| vec![0; end(ranges).div_ceil(8)];
-        Ok(Self {
-            obs: words(&obs_ranges),
-            actions: words(&action_ranges),
-            rewards: vec![0.0; agents.len()],
-            flags: std::array::from_fn(|_| vec![false; agents.len()]),
-            env,
-            groups,
-            obs_ranges,
-            action_ranges,
-            choices,
-        })
+        Ok(Self { rows: AgentRows::new(env.as_ref()), env, groups, choices })
     }
 
     fn call(
@@ -89,24 +65,14 @@ impl Grouped {
         out: MultiAgentOut<'_, u8>,
         f: impl FnOnce(&mut dyn AnyMultiAgentEnv, &[u8], MultiAgentOut<'_, u8>) -> Result<()>,
     ) -> Result<()> {
-        let Self { env, groups, obs_ranges, action_ranges, obs, actions, rewards, flags, .. } = self;
-        let wanted = end(obs_ranges);
-        if out.obs.len() != wanted {
-            let [found, wanted] = [out.obs.len(), wanted].map(|n| format!("{n} bytes"));
-            return Err(Error::shape("`obs`", found, wanted));
-        }
-        let obs = &mut bytemuck::cast_slice_mut(obs)[..wanted];
-        let actions = &bytemuck::cast_slice(actions)[..end(action_ranges)];
-        let [terminated, truncated, alive, acting] = flags;
-        f(
-            env.as_mut(),
-            actions,
-            MultiAgentOut { obs: &mut *obs, rewards, terminated, truncated, alive, acting },
-        )?;
+        check_bytes("`obs`", out.obs.len(), self.rows.all_obs().len())?;
+        let (actions, own) = self.rows.split();
+        f(self.env.as_mut(), actions, own)?;
+        let AgentRows { rewards, terminated, truncated, alive, acting, .. } = &self.rows;
         let mut rest = out.obs;
-        for (i, Group { members, .. }) in groups.iter().enumerate() {
+        for (i, Group { members, .. }) in self.groups.iter().enumerate() {
             for &agent in members {
-                let own = &obs[obs_ranges[agent].clone()];
+                let own = self.rows.obs(agent);
                 let (row, behind) = rest.split_at_mut(own.len());
                 row.copy_from_slice(own);
                 rest = behind;
@@ -159,16 +125,11 @@ impl AnyMultiAgentEnv for Grouped {
     }
 
     fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()> {
-        let wanted = end(&self.action_ranges);
-        if actions.len() != wanted {
-            let [found, wanted] = [actions.len(), wanted].map(|n| format!("{n} bytes"));
-            return Err(Error::shape("`actions`", found, wanted));
-        }
-        let own: &mut [u8] = bytemuck::cast_slice_mut(&mut self.actions);
+        self.rows.check_actions(actions)?;
         let mut rest = actions;
         for Group { members, is_team, .. } in &self.groups {
             for &agent in members {
-                let to = &mut own[self.action_ranges[agent].clone()];
+                let to = self.rows.action_mut(agent);
                 let (from, behind) = rest.split_at(to.len());
                 to.copy_from_slice(from);
                 if *is_team {

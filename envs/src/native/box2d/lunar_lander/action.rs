@@ -12,7 +12,6 @@ mod private {
     use super::Space;
 
     pub trait Fire: Sized + 'static {
-        const CONTINUOUS: bool;
         const NOTHING: &'static [Self];
 
         fn space() -> Space;
@@ -27,7 +26,6 @@ mod private {
     }
 
     impl Fire for i64 {
-        const CONTINUOUS: bool = false;
         const NOTHING: &'static [i64] = &[0];
 
         fn space() -> Space {
@@ -52,7 +50,6 @@ mod private {
     }
 
     impl Fire for f32 {
-        const CONTINUOUS: bool = true;
         const NOTHING: &'static [f32] = &[0.0, 0.0];
 
         fn space() -> Space {

@@ -1,5 +1,7 @@
 //! Registry entries of LunarLander.
 
+use serde::{Deserialize, Serialize};
+
 use super::{LunarLander, LunarLanderConfig};
 use crate::{
     EnvCreator,
@@ -19,16 +21,24 @@ pub(in crate::native) fn entries() -> Vec<Entry> {
     ]
 }
 
+/// What `env_config` holds: the settings of the lander, and the kind of actions, a type parameter in Rust.
+#[derive(Default, Serialize, Deserialize)]
+struct Settings {
+    continuous: bool,
+    #[serde(flatten)]
+    lander: LunarLanderConfig,
+}
+
 fn entry(id: &'static str, summary: &str, continuous: bool) -> Entry {
     let creator = EnvCreator::new(id, move |config, num_envs| {
-        let (mut config, num_threads) = split_threads::<LunarLanderConfig>(id, config)?;
+        let (mut config, num_threads) = split_threads::<Settings>(id, config)?;
         config.entry("continuous").or_insert_with(|| continuous.into());
-        let config: LunarLanderConfig = decode_config(id, &config)?;
-        if config.continuous {
-            let env = LunarLander::<f32>::new(config)?;
+        let Settings { continuous, lander } = decode_config(id, &config)?;
+        if continuous {
+            let env = LunarLander::<f32>::new(lander)?;
             stepped(num_envs, num_threads, || Ok(env.clone()))
         } else {
-            let env = LunarLander::<i64>::new(config)?;
+            let env = LunarLander::<i64>::new(lander)?;
             stepped(num_envs, num_threads, || Ok(env.clone()))
         }
     });
