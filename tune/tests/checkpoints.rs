@@ -230,6 +230,14 @@ fn a_file_that_the_manifest_does_not_list_is_not_read() {
     forge_manifest(&path, |manifest| manifest["files"] = json!([]));
     let message = refusal(&path);
     assert!(message.contains("metadata.json is not listed in manifest.json, so it is not read"), "{message}");
+    // Other files that are listed make no difference.
+    let (_, path) = saved(&home.path().join("another"));
+    forge_manifest(&path, |manifest| {
+        manifest["files"].as_array_mut().unwrap().retain(|file| file["path"] != "metadata.json");
+    });
+    let message = refusal(&path);
+    assert!(message.contains("metadata.json is not listed in manifest.json, so it is not read"), "{message}");
+    assert!(checkpoint::metadata(&path).is_err());
 }
 
 #[cfg(target_os = "linux")]
@@ -352,6 +360,8 @@ fn a_run_goes_on_past_its_damaged_newest_checkpoint_which_stays_under_another_na
     }
     let checkpoint = |iteration| home.path().join(checkpoint::name(iteration));
     fs::write(checkpoint(3).join("manifest.json"), "").unwrap();
+    // Only a run that is before an iteration needs its name again.
+    assert_eq!(checkpoint::set_aside_damaged(home.path(), Some(3)).unwrap(), Vec::<PathBuf>::new());
     // Again and again: each time the newest one is damaged.
     for name in ["checkpoint_000003.damaged", "checkpoint_000003.damaged2"] {
         let newest = checkpoint::latest(home.path()).unwrap().unwrap();

@@ -141,7 +141,7 @@ fn copies_that_do_not_fit_together_are_refused() {
     let states = vector.save_states().unwrap();
     assert_eq!(
         error(vector.load_states(&[&states[0]]).unwrap_err()),
-        "the saved state cannot be restored: it holds 1 copies, but there are 2 here; load it with the same number"
+        "environment state: it holds 1 copies, but there are 2 here; load it with the same number"
     );
     let zero = made(&"tictactoe_v3".into(), 0, 2).unwrap_err();
     assert_eq!(

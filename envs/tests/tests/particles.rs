@@ -3,7 +3,7 @@
 use pavlov_envs::{
     EnvConfig, Error, MultiAgentEnv, MultiAgentRows, TypedMultiAgentEnv, check_any_multi_agent_env,
     make_multi_agent, multi_agent_ids, multi_agent_spec,
-    native::{ParticleAction, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig},
+    native::{ParticleAction, SimpleTag, SimpleTagConfig},
 };
 use serde_json::{Value, json};
 

@@ -99,7 +99,7 @@ pub(crate) fn restore(copies: &mut MultiAgentVector, state: &State) -> Result<()
         let reason = format!("its parts have {sizes:?} bytes, but there are {}", all.len());
         return Err(Error::state("a worker's environments", reason));
     }
-    let mut rest = &*all;
+    let mut rest = all;
     let part = |size| {
         let (own, others) = rest.split_at(size);
         rest = others;

@@ -75,7 +75,7 @@ impl MultiAgentSampler {
                 Seats::new((id.clone(), policy), (own, spaces), &copies, (settings, worker), rngs, steps)?;
             teams.push(Team { learns, clip_rewards: settings.clip_rewards, seats: own });
         }
-        let counting = RunningEpisodes::new(run_seed, first_env, copies.len());
+        let counting = RunningEpisodes::new(run_seed, first_env, copies.num_envs());
         let counting = counting.with_agents(PolicyAssignment::new(agents, policies));
         let mut sampler =
             Self { copies, teams, counting, common: common.clone(), perf: SamplerPerf::default() };

@@ -286,3 +286,55 @@ fn steps(low: i64, high: i64, q: Option<i64>) -> (f64, f64, f64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_has_the_middle_of_the_quantiles_that_draw_it() {
+        let near = |domain: Domain, value: f64, expected: f64| {
+            let found = domain.quantile_of(value);
+            assert!((found - expected).abs() < 1e-12, "{domain:?} has {value} at {found}, not {expected}");
+        };
+        near(uniform(2.0, 4.0), 2.5, 0.25);
+        near(loguniform(1e-4, 1e-2), 1e-3, 0.5);
+        near(randint(0, 5), 1.0, 0.3);
+        near(quniform(0.0, 1.0, 0.5), 0.5, 0.5);
+        near(randint(0, 5), -3.0, 0.0);
+        near(randint(0, 5), 9.0, 1.0);
+    }
+
+    #[test]
+    fn numeric_domains_hold_their_bounds_and_integers_without_steps_not_the_upper_one() {
+        let held = |domain: &Domain, values: [f64; 4]| values.map(|value| domain.is_valid(&json!(value)));
+        for domain in [uniform(1.0, 2.0), loguniform(1.0, 2.0)] {
+            assert_eq!(held(&domain, [0.99, 1.0, 2.0, 2.01]), [false, true, true, false]);
+        }
+        for (domain, at_high) in
+            [(randint(1, 3), false), (lograndint(1, 3), false), (qrandint(1, 3, 1), true)]
+        {
+            assert_eq!(
+                [0, 1, 2, 3, 4].map(|value| domain.is_valid(&json!(value))),
+                [false, true, true, at_high, false]
+            );
+        }
+        assert!(!randint(1, 3).is_valid(&json!(1.5)) && !uniform(0.0, 1.0).is_valid(&json!("0.5")));
+        assert!(randn(0.0, 1.0).is_valid(&json!(9)) && !randn(0.0, 1.0).is_valid(&json!(true)));
+        let options = choice([json!(1), json!([2, 3]), json!("a")]);
+        assert!([json!(1.0), json!([2.0, 3]), json!("a")].iter().all(|value| options.is_valid(value)));
+        assert!(
+            ![json!(2), json!([2]), json!([2, 4]), json!([3, 3]), json!("b")]
+                .iter()
+                .any(|v| options.is_valid(v))
+        );
+    }
+
+    #[test]
+    fn an_option_is_drawn_by_its_share_and_large_integers_stay_below_their_bound() {
+        let options = choice(["a", "b", "c", "d"]);
+        assert_eq!([0.0, 0.25, 0.5, 0.99].map(|u| options.at(u)), ["a", "b", "c", "d"]);
+        // Here `low + (high - low) * u` rounds up to `high`.
+        assert_eq!(randint(1_000_000, 1_000_003).at(1.0_f64.next_down()), json!(1_000_002));
+    }
+}

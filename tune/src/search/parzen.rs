@@ -217,3 +217,90 @@ fn recency(len: usize) -> Vec<f64> {
         .map(|index| if index < old { least + (1.0 - least) * index as f64 / steps } else { 1.0 })
         .collect()
 }
+
+/// Numbers of Python 3.11's `statistics.NormalDist`, by the formulas of Watanabe's sections 3 and 4.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBSERVED: [[f64; 2]; 3] = [[0.1, 1.0 / 6.0], [0.4, 5.0 / 6.0], [f64::NAN, f64::NAN]];
+
+    fn fitted() -> Density {
+        let kinds = [Kind::Numeric, Kind::Categorical(3)];
+        Density::fit(&kinds, &OBSERVED.each_ref().map(|quantiles| &quantiles[..]))
+    }
+
+    #[track_caller]
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-5, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn the_density_is_the_mixture_of_truncated_normals_and_options() {
+        let density = fitted();
+        near(density.log_density(&[0.05, 1.0 / 6.0]), -0.577_801_11);
+        near(density.log_density(&[0.4, 5.0 / 6.0]), -0.726_685_36);
+        near(density.log_density(&[0.95, 0.5]), -1.753_653_82);
+    }
+
+    #[test]
+    fn draws_are_quantiles_of_the_truncated_normal() {
+        let kernel = Kernel::normal(0.3, 0.2);
+        let expected = [
+            (1e-4, 0.000_143_989),
+            (0.1, 0.101_193_25),
+            (0.5, 0.316_707_18),
+            (0.9, 0.563_866_91),
+            (0.9999, 0.981_813_78),
+        ];
+        for (u, value) in expected {
+            near(kernel.sample(u), value);
+        }
+        let kernel = Kernel::Options(vec![0.5, 0.25, 0.25]);
+        assert_eq!(
+            [0.0, 0.49, 0.5, 0.74, 0.75, 1.0].map(|u| kernel.sample(u)),
+            [1.0, 1.0, 3.0, 3.0, 5.0, 5.0].map(|x| x / 6.0)
+        );
+        assert_eq!([0.3, 0.7].map(|u| Kernel::Flat { options: 0 }.sample(u)), [0.3, 0.7]);
+    }
+
+    #[test]
+    fn a_component_is_drawn_by_its_weight_and_then_each_parameter() {
+        let density = fitted();
+        let drawn = |numbers: [f64; 3]| {
+            let mut numbers = numbers.into_iter();
+            density.sample(&mut || numbers.next().unwrap())
+        };
+        // Four components of equal weight; the third has no parameter, so it draws from the whole.
+        for (chosen, center) in [(0.0, 0.1), (0.24, 0.1), (0.25, 0.4), (0.49, 0.4), (0.75, 0.5), (1.0, 0.5)] {
+            let kernel = Kernel::normal(center, if center == 0.5 { 1.0 } else { 0.3 });
+            assert_eq!(drawn([chosen, 0.5, 0.9])[0], kernel.sample(0.5), "{chosen}");
+        }
+        assert_eq!(drawn([0.5, 0.123, 0.5]), [0.123, 0.5]);
+    }
+
+    #[test]
+    fn kernels_are_as_wide_as_the_larger_gap_to_a_neighbour_within_limits() {
+        let widths = |values: &[f64]| {
+            let width = |kernel| match kernel {
+                Kernel::Normal { sd, .. } => sd,
+                _ => f64::NAN,
+            };
+            normals(values).into_iter().map(width).collect::<Vec<f64>>()
+        };
+        assert_eq!(widths(&[0.125, 0.5, 0.5, 0.75]), [0.375, 0.375, 0.375, 0.25, 1.0]);
+        assert_eq!(widths(&[0.75]), [0.75, 1.0]);
+        assert_eq!(widths(&[0.25]), [0.75, 1.0]);
+        // Three kernels are at least a quarter wide.
+        assert_eq!(widths(&[0.5, 0.51]), [0.25, 0.25, 1.0]);
+    }
+
+    #[test]
+    fn the_newest_25_have_full_weight_and_older_ones_less_the_older_they_are() {
+        // numpy 2.3: [*linspace(1 / n, 1, n - 25), *ones(25)], Optuna's `default_weights`
+        assert_eq!(recency(25), [1.0; 25]);
+        assert_eq!(recency(26)[..2], [1.0 / 26.0, 1.0]);
+        assert_eq!(recency(28)[..5], [1.0 / 28.0, 29.0 / 56.0, 1.0, 1.0, 1.0]);
+        assert_eq!(recency(28).len(), 28);
+    }
+}

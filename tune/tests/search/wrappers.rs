@@ -17,10 +17,18 @@ type Log = Arc<Mutex<Vec<(String, Option<f64>)>>>;
 struct Recorder {
     suggested: u64,
     told: Log,
+    /// Results of trials that run, and the number of searches that it was told to begin.
+    heard: Log,
 }
 
 impl Searcher for Recorder {
     fn set_search_properties(&mut self, _: Option<&Objective>, _: &SearchSpace) -> Result<()> {
+        self.heard.lock().unwrap().push(("a search".into(), None));
+        Ok(())
+    }
+
+    fn on_trial_result(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
+        self.heard.lock().unwrap().push((trial_id.to_owned(), result["loss"].as_f64()));
         Ok(())
     }
 
@@ -63,6 +71,18 @@ fn a_limited_searcher_waits_until_one_of_its_trials_ends() {
     searcher.on_trial_complete("b", Some(&loss(1.0))).unwrap();
     assert_eq!(told(&log), [entry("b", 1.0)]);
     assert_eq!(trial(&mut searcher, "c").0, object(json!({"n": 2})), "waiting asks for nothing");
+}
+
+#[test]
+fn a_limited_searcher_hears_of_its_search_and_of_every_result() {
+    let (inner, _) = recorder();
+    let heard = inner.heard.clone();
+    let mut searcher = ready(ConcurrencyLimiter::new(inner, 1, true), json!({}));
+    trial(&mut searcher, "a");
+    searcher.on_trial_result("a", &loss(3.0)).unwrap();
+    assert_eq!(told(&heard), [("a search".to_owned(), None), entry("a", 3.0)]);
+    let repeats = ConcurrencyLimiter::new(Repeater::new(recorder().0, 5, None), 2, false);
+    assert_eq!(repeats.total_samples(Some(17)), Some(15));
 }
 
 #[test]
