@@ -10,7 +10,8 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pavlov::envs::{Answer, Ask, Call, Calls, EnvCreator, ExternalEnv, Refused, Reply, Space, Turn};
+use pavlov::envs::external::{Answer, Ask, Call, Calls, Refused, Reply, Turn};
+use pavlov::envs::{EnvCreator, ExternalEnv, Space};
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::workers::{Reply as Sampled, Request, RolloutWorker};
 

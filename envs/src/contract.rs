@@ -4,7 +4,7 @@ pub(crate) mod any_vector;
 pub(crate) mod element;
 pub(crate) mod env;
 pub(crate) mod error;
-pub(crate) mod external;
+pub mod external;
 pub(crate) mod forward;
 pub(crate) mod multi_agent;
 pub(crate) mod space;

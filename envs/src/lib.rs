@@ -11,7 +11,8 @@
 //! * [`PyVec`](python::PyVec) is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
 //! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and
 //!   [`check_multi_agent_env`] tests it. [`PyMultiAgentEnv`](python::PyMultiAgentEnv) is a PettingZoo environment, by ids
-//!   such as `pz:mpe2.simple_spread_v3`.
+//!   such as `pz:mpe2.simple_spread_v3`. [`MultiAgentVector`] steps copies together, on threads too.
+//! * [`ExternalEnv`] is an environment that other programs play; [`external`] has their messages.
 //! * [`native`] has the types and settings of the environments that are written in Rust.
 //! * [`Space`] describes observations and actions; both are flat rows of scalars.
 //!
@@ -58,7 +59,7 @@ pub use contract::any_vector::AnyVectorEnv;
 pub use contract::element::{DType, Element};
 pub use contract::env::{Env, Frame, ResetOptions, Step};
 pub use contract::error::{Error, Result};
-pub use contract::external::{Answer, Ask, Call, Calls, ExternalEnv, Refused, Reply, Turn};
+pub use contract::external::{self, ExternalEnv};
 pub use contract::multi_agent::{
     AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv,
 };

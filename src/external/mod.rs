@@ -21,7 +21,8 @@ mod wire;
 
 pub use client::{ClientError, Ended, PolicyClient};
 
-use crate::envs::{Answer, EnvCreator, EnvSpec, Error, ExternalEnv, IntoEnvCreator, Result, Space};
+use crate::envs::external::Answer;
+use crate::envs::{EnvCreator, EnvSpec, Error, ExternalEnv, IntoEnvCreator, Result, Space};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;

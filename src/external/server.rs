@@ -3,7 +3,8 @@
 use super::site::Front;
 use super::wire::Spaces;
 use super::{ID, PolicyServerInput};
-use crate::envs::{Calls, Error, Result};
+use crate::envs::external::Calls;
+use crate::envs::{Error, Result};
 use crate::serve::Limits;
 use crate::serve::guard::Token;
 use crate::serve::listen::answer_all;

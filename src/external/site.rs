@@ -1,7 +1,7 @@
 //! What answers the programs that play an environment: it hands their messages to the trainer.
 
 use super::wire::{KINDS, Message, Spaces, answer, refusal};
-use crate::envs::{Answer, Ask, Call, Refused, Reply};
+use crate::envs::external::{Answer, Ask, Call, Refused, Reply};
 use crate::serve::answer::{Answer as Sent, JSON, answer as response, body};
 use crate::serve::guard::{Token, check_host};
 use crate::serve::limits::Limits;

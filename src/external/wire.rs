@@ -1,7 +1,8 @@
 //! Messages as JSON.
 
 use super::Answer;
-use crate::envs::{Ask, DType, Refused, Space, Turn};
+use crate::envs::external::{Ask, Refused, Turn};
+use crate::envs::{DType, Space};
 use crate::serve::json::Flags;
 use crate::serve::numbers::Numbers;
 use crate::serve::refusal::Refusal;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use pavlov::envs::{Answer, Ask, Call, Refused, Reply, Turn};
+use pavlov::envs::external::{Answer, Ask, Call, Refused, Reply, Turn};
 use pavlov::trainer::rng::Stream;
 
 use super::floats;

@@ -8,7 +8,7 @@ use crate::sample::external::copies::copied;
 use crate::sample::external::places::{Place, refused};
 use crate::sample::external::{Acting, ExternalSampler, episode_of};
 use crate::sample::session::Inference;
-use pavlov_envs::{Answer, Ask, Call, Refused, Reply, Turn};
+use pavlov_envs::external::{Answer, Ask, Call, Refused, Reply, Turn};
 use std::sync::Arc;
 
 /// Number of versions that a copy of the policy may be behind, where an algorithm learns from its own actions.

@@ -1,7 +1,8 @@
 //! [`Places`]: the episodes that other programs play, each at a place of its own.
 
 use crate::sample::agents::{AgentStep, Agents};
-use pavlov_envs::{Answer, DType, Element, Refused, Reply, Space, Turn};
+use pavlov_envs::external::{Answer, Refused, Reply, Turn};
+use pavlov_envs::{DType, Element, Space};
 use std::collections::HashMap;
 use std::time::Instant;
 
