@@ -124,7 +124,10 @@ impl MultiAgentEnv for Empty {
 #[test]
 fn an_environment_without_agents_is_refused() {
     let env = EnvCreator::multi_agent(|| Empty(Turns::default()));
-    refused(quiet(tiny_ppo(), env), &["the environment: it has no agents; `agents` must name at least 1"]);
+    refused(
+        quiet(tiny_ppo(), env),
+        &["the number of agents is 0, but it must be at least 1; `agents` names them"],
+    );
 }
 
 /// A legal action drawn from the stream of whoever acts.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::{
-    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, EnvCopies, Error, MultiAgentVector, ResetOptions, Result,
+    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentVector, ResetOptions, Result,
     SyncVectorEnv, ThreadVectorEnv,
 };
 
@@ -29,10 +29,10 @@ pub(crate) fn stepped_agents(
     config: &EnvConfig,
     num_envs: usize,
     make: &dyn Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>,
-) -> Result<EnvCopies> {
+) -> Result<MultiAgentVector> {
     let (config, num_threads) = split_threads::<()>(env, config)?;
     let copies = (0..num_envs).map(|_| make(&config)).collect::<Result<_>>()?;
-    Ok(EnvCopies::MultiAgent(MultiAgentVector::new(copies)?.with_threads(num_threads)))
+    Ok(MultiAgentVector::new(copies)?.with_threads(num_threads))
 }
 
 /// Takes the key `num_threads` out of an `env_config`; returns the other settings and the number. The number is 1, and

@@ -96,10 +96,11 @@ impl EnvCreator {
     pub fn multi_agent<E: MultiAgentEnv>(make: impl Fn() -> E + Send + Sync + 'static) -> Self {
         let name = short_type_name::<E>();
         Self::of_copies(name.clone(), move |config, num_envs| {
-            stepped_agents(&name, config, num_envs, &|config| {
+            let copies = stepped_agents(&name, config, num_envs, &|config| {
                 refuse_config(&name, config, "register_multi_agent")?;
                 Ok(Box::new(make()))
-            })
+            });
+            copies.map(EnvCopies::MultiAgent)
         })
     }
 

@@ -168,7 +168,7 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
             Recipe::MultiAgent(make) => make,
         }
     };
-    stepped_agents(id, env_config, num_envs, &*make_one)
+    stepped_agents(id, env_config, num_envs, &*make_one).map(EnvCopies::MultiAgent)
 }
 
 /// Makes a registered environment with several agents, or a PettingZoo environment in Python: `pz:mpe2.simple_spread_v3`

@@ -91,6 +91,10 @@ impl<F: FnMut() -> Result<()> + Send + 'static> MultiAgentEnv for Calling<F> {
         out.start();
         self.0()
     }
+
+    fn info(&self, _: usize, key: &str) -> Option<f64> {
+        (key == "told").then_some(0.5)
+    }
 }
 
 #[test]
@@ -109,6 +113,71 @@ fn copies_of_several_agents_step_at_the_same_time() {
         (0..2).for_each(|copy| vector.reset(copy, 0).unwrap());
         (0..3).for_each(|_| vector.step().unwrap());
     });
+}
+
+#[test]
+fn masks_pictures_and_the_state_of_all_agents_are_those_of_the_copies() {
+    let mut games = made(&"tictactoe_v3".into(), 1, 2).unwrap();
+    (0..2).for_each(|copy| games.reset(copy, 0).unwrap());
+    games.action_mut(1, 0).copy_from_slice(&4_i64.to_ne_bytes());
+    games.step().unwrap();
+    let mut mask = [false; 9];
+    assert!(games.action_mask(1, 1, &mut mask));
+    assert_eq!(mask, std::array::from_fn(|square| square != 4));
+    assert!(!games.action_mask(1, 1, &mut [false; 8]), "a mask of another length");
+    assert!(games.render(0).unwrap().is_some() && games.render(0).unwrap() != games.render(1).unwrap());
+    assert_eq!(made(&"simple_spread_v3".into(), 1, 1).unwrap().render_fps(), Some(10.0));
+
+    let spread = EnvCreator::from("simple_spread_v3");
+    let [mut own, mut with_state] =
+        [spread.clone(), spread.with_global_state()].map(|env| made(&env, 1, 1).unwrap());
+    own.reset(0, 3).unwrap();
+    with_state.reset(0, 3).unwrap();
+    for _ in 0..3 {
+        own.step().unwrap();
+        with_state.step().unwrap();
+        let all: Vec<u8> = (0..3).flat_map(|agent| own.obs(0, agent).to_vec()).collect();
+        for agent in 0..3 {
+            assert_eq!(with_state.obs(0, agent), [own.obs(0, agent), &all].concat());
+        }
+        assert_eq!(with_state.rewards(0), own.rewards(0));
+    }
+}
+
+#[test]
+fn an_agent_that_is_to_act_after_its_end_is_named() {
+    let mut vector = made(&EnvCreator::multi_agent(|| Relay::new(Fault::DeadActs)), 1, 2).unwrap();
+    (0..2).for_each(|copy| vector.reset(copy, 0).unwrap());
+    let error = (0..20).find_map(|_| vector.step().err()).expect("it is noticed").to_string();
+    assert!(error.contains("copy 0: ") && error.contains("is to act, but it is not alive"), "{error}");
+}
+
+#[test]
+fn rows_of_another_length_are_refused_by_groups_and_by_the_state_of_all_agents() {
+    let tictactoe = EnvCreator::from("tictactoe_v3");
+    for (env, obs) in
+        [(tictactoe.with_agent_groups(|_| Some("both".into())), 54), (tictactoe.with_global_state(), 162)]
+    {
+        let mut game = made(&env, 1, 1).unwrap().into_envs().remove(0);
+        let mut rows =
+            MultiAgentRows::<u8>::with_widths(vec![obs / game.agents().len(); game.agents().len()]);
+        game.reset(Some(0), rows.out()).unwrap();
+        let short = MultiAgentOut { obs: &mut [0], ..rows.out() };
+        let error = game.step(bytemuck::cast_slice(&[0_i64; 2]), short).unwrap_err().to_string();
+        assert_eq!(error, format!("`obs` is 1 bytes, but it must be {obs} bytes"), "{}", env.name());
+        let error = game.step(&[0; 8], rows.out()).unwrap_err().to_string();
+        assert!(error.starts_with("`actions` is 8 bytes"), "{error}");
+    }
+}
+
+#[test]
+fn an_agent_without_a_group_keeps_its_info() {
+    let told = |group_of: fn(&str) -> Option<String>| {
+        let env = EnvCreator::multi_agent(|| Calling(|| Ok(()))).with_agent_groups(group_of);
+        made(&env, 1, 1).unwrap().into_envs()[0].info(0, "told")
+    };
+    assert_eq!(told(|_| None), Some(0.5));
+    assert_eq!(told(|_| Some("team".into())), None);
 }
 
 #[test]

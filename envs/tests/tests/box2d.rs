@@ -244,8 +244,8 @@ fn settings_of_a_lander_are_refused_with_the_rule() {
     assert!(text.contains("`gravity` is -12, but it must be between -12 and 0"), "{text}");
     let text = refused(r#"{"wind": true}"#);
     assert!(text.contains("no setting `wind`"), "{text}");
-    let text = LunarLander::<f32>::new(decode(&json!({}))).unwrap_err().to_string();
-    assert!(text.contains("use LunarLander<i64>"), "{text}");
+    let text = refused(r#"{"continuos": true}"#);
+    assert!(text.contains("no setting `continuos`; nearest: `continuous`"), "{text}");
 }
 
 #[test]

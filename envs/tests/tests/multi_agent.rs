@@ -317,6 +317,17 @@ fn registered_agents_are_truncated_at_the_limit_of_the_spec() {
         assert_eq!(step(&mut env).unwrap(), end, "{id}: a saved state has the count");
         assert_eq!((rows.alive, rows.acting), (vec![false; 3], vec![false; 3]), "{id}");
     }
+    register_multi_agent(spec("short_tictactoe_v0"), |_| Ok(Box::new(BoardGame::tictactoe()))).unwrap();
+    let game = make_multi_agent("short_tictactoe_v0", &EnvConfig::new()).unwrap();
+    let mut game = TypedMultiAgentEnv::<u8, i64>::new(game).unwrap();
+    let mut rows = MultiAgentRows::new(&game);
+    game.reset(None, rows.out()).unwrap();
+    for (move_number, legal) in [(1, 8), (2, 7), (3, 0)] {
+        game.step(&[move_number - 1; 2], rows.out()).unwrap();
+        let mut mask = [true; 9];
+        assert!(game.action_mask(move_number as usize % 2, &mut mask));
+        assert_eq!(mask.iter().filter(|&&legal| legal).count(), legal, "after move {move_number}");
+    }
     let none = EnvSpec { max_episode_steps: Some(0), ..spec("no_relay_v0") };
     let error =
         register_multi_agent(none, |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap_err().to_string();

@@ -68,6 +68,14 @@ impl<O: Element, A: Element> Env for Teller<O, A> {
         Ok(Some(Frame { width: 1, height: 1, rgb: vec![self.seed, self.step, 3] }))
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        Some(31.0)
+    }
+
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        Ok(Some(format!("seed {}, step {}", self.seed, self.step)))
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         Some(vec![self.seed, self.step])
     }

@@ -1,8 +1,8 @@
 //! A wrapper changes one thing and passes on the rest.
 
 use pavlov_envs::{
-    DType, Element, Env, Result, Space, Step, StepOut, SyncVectorEnv, TypedVectorEnv, VectorEnv, Wrapped,
-    WrappedVector, Wrapper, check_env, check_vector_env,
+    DType, Element, Env, EnvConfig, IntoEnvCreator, Result, Space, Step, StepOut, SyncVectorEnv,
+    TypedVectorEnv, VectorEnv, Wrapped, WrappedVector, Wrapper, WrapperSpec, check_env, check_vector_env,
     wrappers::{
         ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, FlattenObservation, FrameStack,
         NormalizeObservation, NormalizeReward, OrderEnforcing, Padding, RecordEpisodeStatistics,
@@ -26,6 +26,8 @@ fn assert_told<E: Env>(env: &mut E, steps: u8) {
     assert_eq!(mask(env), expected);
     assert_eq!((env.info("told"), env.info("untold")), (Some(f64::from(steps)), None));
     assert_eq!(env.render().unwrap().unwrap().rgb, [5, steps, 3]);
+    assert_eq!(env.render_ansi().unwrap(), Some(format!("seed 5, step {steps}")));
+    assert_eq!(env.render_fps(), Some(31.0));
 }
 
 /// Plays two steps of `per_step` inner steps, saves, goes elsewhere and comes back.
@@ -118,7 +120,7 @@ fn a_wrapper_that_changes_nothing_passes_everything_on() {
     check(Wrapped::with(Boxed::new(), Nothing).unwrap(), Boxed::new().action_space(), &[], 1);
     let copies = || SyncVectorEnv::new(2, || Ok(Boxed::new())).unwrap();
     let vector = || WrappedVector::new(copies(), || Ok(Nothing)).unwrap();
-    check_vector(vector());
+    check_vector(vector(), 1);
     check_vector_env(&mut vector()).unwrap();
     let mut vector = vector();
     let mut obs = [0.0; 4];
@@ -166,8 +168,8 @@ impl Wrapper<f64, f32> for WrongSpace {
     }
 }
 
-/// Everything that no vector wrapper changes.
-fn check_vector<V: VectorEnv<Obs = f32, Act = f32>>(mut env: V) {
+/// Everything that no vector wrapper changes, if a step is `per_step` steps of the inner environment.
+fn check_vector<V: VectorEnv<Obs = f32, Act = f32>>(mut env: V, per_step: u8) {
     let name = std::any::type_name::<V>();
     assert_eq!((env.num_envs(), env.observation_space().width()), (2, 2), "{name}");
     assert_eq!(*env.action_space(), Boxed::new().action_space(), "{name}");
@@ -192,8 +194,10 @@ fn check_vector<V: VectorEnv<Obs = f32, Act = f32>>(mut env: V) {
         assert_eq!(env.info("untold"), None, "{name}");
         let mut masks = [false; 6];
         assert!(env.action_masks(&mut masks), "{name}");
-        assert_eq!(masks, std::array::from_fn(|i| i % 3 != usize::from(steps)), "{name}");
+        assert_eq!(masks, std::array::from_fn(|i| i % 3 != usize::from(steps) % 3), "{name}");
         assert_eq!(env.render(1).unwrap().unwrap().rgb, [6, steps, 3], "{name}");
+        assert_eq!(env.render_ansi(1).unwrap(), Some(format!("seed 6, step {steps}")), "{name}");
+        assert_eq!(env.render_fps(), Some(31.0), "{name}");
     };
     let mut first = [0.0; 4];
     env.reset(Some(&[5, 6]), &mut first).unwrap();
@@ -201,26 +205,33 @@ fn check_vector<V: VectorEnv<Obs = f32, Act = f32>>(mut env: V) {
     step(&mut env);
     let state = env.save_state().unwrap().expect("a state");
     let went = step(&mut env);
-    told(&mut env, 2);
+    told(&mut env, 2 * per_step);
     env.reset(Some(&[1, 2]), &mut first).unwrap();
     step(&mut env);
     env.load_state(&state).unwrap();
-    told(&mut env, 1);
+    told(&mut env, per_step);
     assert_eq!(step(&mut env).to_bits(), went.to_bits(), "{name}: the reward after `load_state`");
     assert!(env.load_state(&state[..state.len() - 1]).is_err(), "{name}: a cut state was taken");
 }
 
 #[test]
+fn copies_that_are_wrapped_one_by_one_tell_what_they_told() {
+    let wrappers: Vec<WrapperSpec> = serde_json::from_str(r#"["MaxAndSkipObservation(2)"]"#).unwrap();
+    let copies = Boxed::new.into_env_creator().wrapped(&wrappers).make_vec(&EnvConfig::new(), 2).unwrap();
+    check_vector(TypedVectorEnv::<f32, f32>::new(copies).unwrap(), 2);
+}
+
+#[test]
 fn vector_wrappers_pass_on_what_they_do_not_change() {
     let copies = || SyncVectorEnv::new(2, || Ok(Boxed::new())).unwrap();
-    check_vector(copies());
-    check_vector(TransformReward::new(copies(), |r| -r));
-    check_vector(ClipReward::new(copies(), -1.0, 1.0).unwrap());
-    check_vector(NormalizeObservation::new(copies(), 1e-8).unwrap());
-    check_vector(NormalizeReward::new(copies(), 0.99, 1e-8).unwrap());
+    check_vector(copies(), 1);
+    check_vector(TransformReward::new(copies(), |r| -r), 1);
+    check_vector(ClipReward::new(copies(), -1.0, 1.0).unwrap(), 1);
+    check_vector(NormalizeObservation::new(copies(), 1e-8).unwrap(), 1);
+    check_vector(NormalizeReward::new(copies(), 0.99, 1e-8).unwrap(), 1);
     let erased = || TypedVectorEnv::<f32, f32>::new(Box::new(copies())).unwrap();
-    check_vector(erased());
-    check_vector(ClipReward::new(erased(), -1.0, 1.0).unwrap());
+    check_vector(erased(), 1);
+    check_vector(ClipReward::new(erased(), -1.0, 1.0).unwrap(), 1);
     check_vector_env(&mut TransformReward::new(copies(), |r| -r)).unwrap();
     check_vector_env(&mut ClipReward::new(copies(), -1.0, 1.0).unwrap()).unwrap();
 }

@@ -11,6 +11,7 @@ use pavlov_tune::storage::{SyncConfig, check_storage, open};
 use pavlov_tune::{Callback, Metrics, Objective, Restore, Result, Scope, Trial, Tuner, checkpoint, storage};
 use serde_json::{Value, json};
 
+mod broken;
 mod outages;
 mod restoring;
 

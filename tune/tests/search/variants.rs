@@ -100,3 +100,17 @@ fn a_point_with_a_key_that_the_space_lacks_is_refused() {
         "unknown setting `model.actvation` (from points_to_evaluate); nearest: `model.activation`"
     );
 }
+
+#[test]
+fn values_that_a_point_sets_in_a_list_or_in_a_choice_count_as_drawn() {
+    let settings = json!({"points_to_evaluate": [{"layers": [0.25, 7], "kind": {"b": 0.5}}]});
+    let space = json!({
+        "layers": [uniform(0.0, 1.0), 7],
+        "kind": {"choice": [{"a": uniform(0.0, 1.0)}, {"b": uniform(0.0, 1.0)}]},
+    });
+    let (config, drawn) = trial(&mut ready(random(settings), space), "");
+    assert_eq!(config, object(json!({"layers": [0.25, 7], "kind": {"b": 0.5}})));
+    let mut paths: Vec<&str> = drawn.iter().map(|(path, _)| &**path).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["kind.b", "layers.0"]);
+}
