@@ -1,9 +1,11 @@
 //! Copies of an environment with several agents, stepped together: by one thread, or shared by several.
 
 use pavlov_envs::{
-    AnyMultiAgentEnv, EnvConfig, EnvCopies, EnvCreator, Error, MultiAgentEnv, MultiAgentOut,
+    AnyMultiAgentEnv, EnvConfig, EnvCopies, EnvCreator, Error, MultiAgentEnv, MultiAgentOut, MultiAgentRows,
     MultiAgentVector, NpRandom, Result, Space,
 };
+
+use crate::multi_agent::{Fault, Relay};
 
 fn made(env: &EnvCreator, num_threads: usize, num_envs: usize) -> Result<MultiAgentVector> {
     let config = EnvConfig::from_iter([("num_threads".into(), num_threads.into())]);
@@ -147,7 +149,11 @@ fn masks_pictures_and_the_state_of_all_agents_are_those_of_the_copies() {
 #[test]
 fn an_agent_that_is_to_act_after_its_end_is_named() {
     let mut vector = made(&EnvCreator::multi_agent(|| Relay::new(Fault::DeadActs)), 1, 2).unwrap();
-    (0..2).for_each(|copy| vector.reset(copy, 0).unwrap());
+    for copy in 0..2 {
+        vector.reset(copy, 0).unwrap();
+        // Action 1 is in the spaces of all runners.
+        (0..3).for_each(|agent| vector.action_mut(copy, agent).copy_from_slice(&1_i64.to_ne_bytes()));
+    }
     let error = (0..20).find_map(|_| vector.step().err()).expect("it is noticed").to_string();
     assert!(error.contains("copy 0: ") && error.contains("is to act, but it is not alive"), "{error}");
 }
@@ -166,7 +172,7 @@ fn rows_of_another_length_are_refused_by_groups_and_by_the_state_of_all_agents()
         let error = game.step(bytemuck::cast_slice(&[0_i64; 2]), short).unwrap_err().to_string();
         assert_eq!(error, format!("`obs` is 1 bytes, but it must be {obs} bytes"), "{}", env.name());
         let error = game.step(&[0; 8], rows.out()).unwrap_err().to_string();
-        assert!(error.starts_with("`actions` is 8 bytes"), "{error}");
+        assert!(error.starts_with("`actions` is "), "{error}");
     }
 }
 

@@ -273,7 +273,7 @@ mod tests {
         };
         // Four components of equal weight; the third has no parameter, so it draws from the whole.
         for (chosen, center) in [(0.0, 0.1), (0.24, 0.1), (0.25, 0.4), (0.49, 0.4), (0.75, 0.5), (1.0, 0.5)] {
-            let kernel = Kernel::normal(center, if center == 0.5 { 1.0 } else { 0.3 });
+            let kernel = Kernel::normal(center, if center == 0.5 { 1.0 } else { 0.4 - 0.1 });
             assert_eq!(drawn([chosen, 0.5, 0.9])[0], kernel.sample(0.5), "{chosen}");
         }
         assert_eq!(drawn([0.5, 0.123, 0.5]), [0.123, 0.5]);

@@ -112,5 +112,5 @@ fn values_that_a_point_sets_in_a_list_or_in_a_choice_count_as_drawn() {
     assert_eq!(config, object(json!({"layers": [0.25, 7], "kind": {"b": 0.5}})));
     let mut paths: Vec<&str> = drawn.iter().map(|(path, _)| &**path).collect();
     paths.sort_unstable();
-    assert_eq!(paths, ["kind.b", "layers.0"]);
+    assert_eq!(paths, ["kind", "kind.b", "layers.0"]);
 }
