@@ -6,8 +6,8 @@ use pavlov_envs::{
     Element, Env, Space, check_env,
     native::Pendulum,
     wrappers::{
-        DtypeObservation, FilterObservation, GrayscaleObservation, MaxAndSkipObservation, RescaleObservation,
-        ReshapeObservation, ResizeObservation, StickyAction, TimeLimit, TransformAction,
+        DtypeObservation, FilterObservation, GrayscaleObservation, MaxAndSkipObservation, RescaleAction,
+        RescaleObservation, ReshapeObservation, ResizeObservation, StickyAction, TimeLimit, TransformAction,
     },
 };
 
@@ -159,4 +159,30 @@ fn wrappers_with_a_memory_keep_the_contract() {
     let pendulum = || TimeLimit::new(Pendulum::new(Default::default()), 20);
     check_env(&mut StickyAction::new(pendulum(), 0.5, [1, 4]).unwrap()).unwrap();
     check_env(&mut MaxAndSkipObservation::new(pendulum(), 4).unwrap()).unwrap();
+}
+
+#[test]
+fn what_cannot_be_rescaled_resized_or_repeated_is_refused() {
+    let seen = |space: Space| Replay::<f32, f32>::new(&[], space);
+    let halves = || seen(Space::boxed(0.0, 2.0, &[2]));
+    assert!(RescaleObservation::new(halves(), -1.0, 1.0).is_ok());
+    for (low, high) in [(1.0, 1.0), (2.0, 1.0), (f64::MIN, f64::MAX), (f64::NEG_INFINITY, 0.0)] {
+        assert!(RescaleObservation::new(halves(), low, high).is_err(), "observations to {low}..{high}");
+        assert!(
+            RescaleAction::new(Pendulum::new(Default::default()), low, high).is_err(),
+            "actions to {low}..{high}"
+        );
+    }
+    for space in [Space::boxed(1.0, 1.0, &[2]), Space::real(&[2])] {
+        assert!(RescaleObservation::new(seen(space.clone()), -1.0, 1.0).is_err(), "{space}");
+        let env = TransformAction::new(Pendulum::new(Default::default()), space.clone(), |_, _| {}).unwrap();
+        assert!(RescaleAction::new(env, -1.0, 1.0).is_err(), "{space}");
+    }
+    let bytes = || Replay::<u8, i64>::new(&[], Space::image(&[4, 4]));
+    assert!(RescaleObservation::new(bytes(), 0.0, 1.0).is_err(), "bytes");
+    assert!(ResizeObservation::new(bytes(), [4, 4]).is_ok(), "the size that it has");
+    for duration in [[0, 1], [3, 2], [0, 0]] {
+        assert!(StickyAction::new(bytes(), 0.5, duration).is_err(), "{duration:?}");
+    }
+    assert!(StickyAction::new(bytes(), 0.5, [2, 2]).is_ok());
 }

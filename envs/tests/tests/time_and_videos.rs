@@ -224,3 +224,26 @@ fn a_recorder_refuses_an_environment_without_pictures() {
     check_env(&mut RecordVideo::new(Painter::default(), folder.path()).unwrap().episode_trigger(|_| false))
         .unwrap();
 }
+
+#[test]
+fn a_restored_recorder_counts_on_and_cubes_below_a_thousand_and_every_thousandth_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = || TimeLimit::new(Painter::default(), 1);
+    let mut env = RecordVideo::new(short(), folder.path()).unwrap();
+    let episode = |env: &mut RecordVideo<TimeLimit<Painter>>| {
+        env.reset(Some(0), &mut [0]).unwrap();
+        env.step(&[0], &mut [0]).unwrap();
+    };
+    (0..700).for_each(|_| episode(&mut env));
+    let state = env.save_state().expect("a state");
+    drop(env);
+    let mut env = RecordVideo::new(short(), folder.path()).unwrap();
+    env.load_state(&state).unwrap();
+    (700..1002).for_each(|_| episode(&mut env));
+    drop(env);
+    let recorded: Vec<String> = videos_in(folder.path()).into_keys().collect();
+    let mut expected =
+        [0, 1, 8, 27, 64, 125, 216, 343, 512, 729, 1000].map(|number| format!("rl-video-episode-{number}"));
+    expected.sort();
+    assert_eq!(recorded, expected);
+}

@@ -10,7 +10,7 @@ use pavlov_envs::{
     },
 };
 
-use crate::teller::Teller;
+use crate::{rows::Rows, teller::Teller};
 
 type Boxed = Teller<f32, f32>;
 type Chooser = Teller<f32, i64>;
@@ -226,6 +226,11 @@ fn vector_wrappers_pass_on_what_they_do_not_change() {
     let copies = || SyncVectorEnv::new(2, || Ok(Boxed::new())).unwrap();
     check_vector(copies(), 1);
     check_vector(TransformReward::new(copies(), |r| -r), 1);
+    let mut env = TransformReward::new(copies(), |r| -r);
+    let mut rows = Rows::filled(2, 2, 0.0);
+    env.reset(Some(&[5, 6]), &mut rows.obs).unwrap();
+    env.step(&[0.0; 6], Some(&[5, 6]), rows.out()).unwrap();
+    assert_eq!(rows.rewards, [2.5, 2.5]);
     check_vector(ClipReward::new(copies(), -1.0, 1.0).unwrap(), 1);
     check_vector(NormalizeObservation::new(copies(), 1e-8).unwrap(), 1);
     check_vector(NormalizeReward::new(copies(), 0.99, 1e-8).unwrap(), 1);
