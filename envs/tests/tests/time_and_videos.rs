@@ -124,6 +124,16 @@ impl Env for Painter {
     fn render_fps(&self) -> Option<f64> {
         Some(20.0)
     }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        Some([self.seed.to_le_bytes(), self.step.to_le_bytes()].concat())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let number = |at: usize| u64::from_le_bytes(state[at..at + 8].try_into().unwrap());
+        (self.seed, self.step) = (number(0), number(8));
+        Ok(())
+    }
 }
 
 /// The pictures of a video by its name: seed and step of each, and hundredths of a second between them.
