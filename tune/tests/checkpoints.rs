@@ -278,6 +278,9 @@ fn a_folder_that_is_a_link_is_refused() {
 fn a_missing_directory_and_a_run_directory_are_told_apart() {
     let home = tempfile::tempdir().unwrap();
     assert_eq!(refusal(&home.path().join("nowhere")), "there is no such directory");
+    assert_eq!(checkpoint::list(&home.path().join("nowhere")).unwrap(), []);
+    fs::write(home.path().join("a file"), "").unwrap();
+    assert!(checkpoint::list(&home.path().join("a file")).is_err());
     let (_, path) = saved(home.path());
     let expected = format!("this is a run directory; a checkpoint in it is {}", path.display());
     assert_eq!(refusal(home.path()), expected);

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 mod broken;
 mod outages;
 mod restoring;
+mod runs;
 
 use crate::apart::apart;
 use crate::child::child_home;
