@@ -93,6 +93,14 @@ fn a_picture_of_half_the_size_has_the_means_of_four_pixels() {
     env.reset(Some(0), &mut obs).unwrap();
     // (0 + 10 + 40 + 50) / 4, and so on.
     assert_eq!(obs, [25, 45, 105, 125]);
+    // Colours stay apart: the mean of 10 y + 3 x + c over 2 x 2 pixels ends in a half, which is rounded up.
+    let colored = (0..48).map(|i| (10 * (i / 12) + 3 * (i / 3 % 4) + i % 3) as f32).collect();
+    let colored = Episode { obs: colored, ..episode.clone() };
+    let inner_colored = Replay::<u8, i64>::new(std::slice::from_ref(&colored), Space::image(&[4, 4, 3]));
+    let mut env = ResizeObservation::new(inner_colored, [2, 2]).unwrap();
+    let mut obs = [0; 12];
+    env.reset(Some(0), &mut obs).unwrap();
+    assert_eq!(obs, std::array::from_fn(|i| (20 * (i / 6) + 6 * (i / 3 % 2) + i % 3 + 7) as u8));
     let larger = ResizeObservation::new(inner(), [5, 2]).err().expect("an error").to_string();
     assert!(larger.contains("`shape` is 5 x 2, but it must be at least 1 x 1 and at most 4 x 4"), "{larger}");
 }
