@@ -22,8 +22,8 @@ pub(crate) fn stepped<E: Env>(
     }
 }
 
-/// Makes `num_envs` copies of an environment with several agents with `make`, stepped by as many threads as the key
-/// `num_threads` of `config` says. `make` gets the other settings.
+/// Makes a vector of `num_envs` copies of an environment with several agents. The key `num_threads` of `config` is the number
+/// of threads that step them; `make` makes a copy from the other settings.
 pub(crate) fn stepped_agents(
     env: &str,
     config: &EnvConfig,

@@ -71,7 +71,8 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
 }
 
 /// Registers an environment with several agents under `spec.id` for the whole process. Its agents are truncated after
-/// `spec.max_episode_steps`.
+/// `spec.max_episode_steps`. An [`EnvCreator`] calls `make` with the `env_config` without `num_threads`, the number of threads
+/// that share the copies.
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, EnvSpec, make_multi_agent, register_multi_agent, native::BoardGame};

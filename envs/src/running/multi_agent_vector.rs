@@ -12,7 +12,7 @@ use crate::{
 /// A caller writes the actions of the acting agents with [`action_mut`](Self::action_mut), calls [`step`](Self::step), and
 /// reads the results. Observations and actions are bytes in native byte order, aligned for the scalar type. An episode
 /// that has ended stays as it is until [`reset`](Self::reset) starts the next one; its copy must be reset before the next
-/// step.
+/// step. Methods panic if there is no copy or no agent of the number that they are given.
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, EnvCopies, EnvCreator};
@@ -33,19 +33,20 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct MultiAgentVector {
-    copies: Vec<Copy>,
+    copies: Vec<CopyWithRows>,
     agents: Vec<String>,
     /// Number of threads that share the copies.
     num_threads: usize,
 }
 
+/// One copy, and the rows of its actions and results.
 #[derive(Debug)]
-struct Copy {
+struct CopyWithRows {
     env: Box<dyn AnyMultiAgentEnv>,
     rows: AgentRows,
 }
 
-impl Copy {
+impl CopyWithRows {
     fn new(env: Box<dyn AnyMultiAgentEnv>) -> Self {
         Self { rows: AgentRows::new(env.as_ref()), env }
     }
@@ -57,7 +58,7 @@ impl Copy {
 }
 
 impl MultiAgentVector {
-    /// Joins copies of one environment.
+    /// Makes a vector of these copies of one environment, stepped by one thread.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if there is no copy, if the first one has no agents, or if the agents differ between copies.
@@ -75,7 +76,7 @@ impl MultiAgentVector {
                 format_args!("{expected}, as in the first"),
             ));
         }
-        Ok(Self { copies: envs.into_iter().map(Copy::new).collect(), agents, num_threads: 1 })
+        Ok(Self { copies: envs.into_iter().map(CopyWithRows::new).collect(), agents, num_threads: 1 })
     }
 
     /// Lets `num_threads` threads share the copies in [`step`](Self::step), with the same results.
@@ -87,7 +88,7 @@ impl MultiAgentVector {
     /// Puts the same wrapper around every copy.
     ///
     /// # Errors
-    /// Returns the error of `wrapper`, and those of [`new`](Self::new).
+    /// Returns any error of `wrapper`, and [`Error::Shape`] if the agents differ between the wrapped copies.
     pub fn wrapped(
         self,
         wrapper: impl FnMut(Box<dyn AnyMultiAgentEnv>) -> Result<Box<dyn AnyMultiAgentEnv>>,
@@ -106,7 +107,7 @@ impl MultiAgentVector {
         self.copies[0].env.as_ref()
     }
 
-    /// Number of copies.
+    /// Number of copies of the environment.
     pub fn num_envs(&self) -> usize {
         self.copies.len()
     }
@@ -140,7 +141,7 @@ impl MultiAgentVector {
     /// [`MultiAgentEnv::set_reset_options`](crate::MultiAgentEnv::set_reset_options).
     ///
     /// # Errors
-    /// Returns the error of the environment.
+    /// Returns any error of the environment.
     pub fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
         self.copies.iter_mut().try_for_each(|copy| copy.env.set_reset_options(options))
     }
@@ -148,9 +149,9 @@ impl MultiAgentVector {
     /// Starts an episode with `seed` in one copy.
     ///
     /// # Errors
-    /// Returns the error of the environment, and [`Error::Contract`] if an agent is to act that is not alive.
+    /// Returns any error of the environment, and [`Error::Contract`] if an agent is to act that is not alive.
     pub fn reset(&mut self, copy: usize, seed: u64) -> Result<()> {
-        let Copy { env, rows } = &mut self.copies[copy];
+        let CopyWithRows { env, rows } = &mut self.copies[copy];
         env.reset(Some(seed), rows.split().1)?;
         self.check_turns(copy)
     }
@@ -161,11 +162,11 @@ impl MultiAgentVector {
     /// Returns the error of the first copy that fails, and [`Error::Contract`] if an agent is to act that is not alive.
     pub fn step(&mut self) -> Result<()> {
         if self.num_threads == 1 {
-            self.copies.iter_mut().try_for_each(Copy::step)?;
+            self.copies.iter_mut().try_for_each(CopyWithRows::step)?;
         } else {
             let block = self.copies.len().div_ceil(self.num_threads);
             let blocks = self.copies.par_chunks_mut(block);
-            let step = |block: &mut [Copy]| block.iter_mut().try_for_each(Copy::step);
+            let step = |block: &mut [CopyWithRows]| block.iter_mut().try_for_each(CopyWithRows::step);
             // Of two errors the one of the copy with the lower number is returned.
             blocks.map(step).reduce(|| Ok(()), Result::and)?;
         }
@@ -228,7 +229,7 @@ impl MultiAgentVector {
     /// Draws the current state of one copy; `None` if the environment has no picture.
     ///
     /// # Errors
-    /// Returns the error of the environment.
+    /// Returns any error of the environment.
     pub fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         self.copies[copy].env.render()
     }

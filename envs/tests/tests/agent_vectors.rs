@@ -15,7 +15,7 @@ fn made(env: &EnvCreator, num_threads: usize, num_envs: usize) -> Result<MultiAg
     }
 }
 
-/// The results of 60 steps of seven copies, whose agents take their first legal action or the third.
+/// The results of 60 steps of all copies, whose agents take legal actions at random.
 fn played(vector: &mut MultiAgentVector, from: u64) -> Vec<(Vec<u8>, Vec<f64>, Vec<bool>)> {
     let mut results = Vec::new();
     let mut random = NpRandom::new(from);

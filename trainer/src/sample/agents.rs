@@ -1,4 +1,5 @@
-//! [`Agents`]: what [`Seats`](crate::sample::seats::Seats) reads of the agents of an environment, and writes for them.
+//! [`Agents`]: what [`Seats`](crate::sample::seats::Seats) reads of the agents of an environment, and writes for them; and
+//! [`MultiAgentVector`], the one whose episodes run here, with its part of a worker's state.
 
 use crate::base::{Error, Result, State};
 use pavlov_envs::{DType, MultiAgentVector};
@@ -94,17 +95,19 @@ pub(crate) fn save(copies: &MultiAgentVector, state: &mut State) -> Result<()> {
 pub(crate) fn restore(copies: &mut MultiAgentVector, state: &State) -> Result<()> {
     let sizes = state.get::<Vec<usize>>("env_sizes")?;
     let all = state.array("envs")?;
-    let all = all.read::<u8>();
-    if sizes.iter().sum::<usize>() != all.len() {
-        let reason = format!("its parts have {sizes:?} bytes, but there are {}", all.len());
-        return Err(Error::state("a worker's environments", reason));
-    }
-    let mut rest = all;
-    let part = |size| {
-        let (own, others) = rest.split_at(size);
-        rest = others;
-        own
+    let mut rest = all.read::<u8>();
+    let damaged = || {
+        let reason = "its copies do not have as many bytes as it says; take another checkpoint";
+        Error::state("a worker's environments", reason)
     };
-    let parts: Vec<&[u8]> = sizes.into_iter().map(part).collect();
+    let mut parts = Vec::new();
+    for size in sizes {
+        let (own, others) = rest.split_at_checked(size).ok_or_else(damaged)?;
+        parts.push(own);
+        rest = others;
+    }
+    if !rest.is_empty() {
+        return Err(damaged());
+    }
     Ok(copies.load_states(&parts)?)
 }

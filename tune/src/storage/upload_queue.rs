@@ -20,7 +20,7 @@ pub(super) struct Queue {
     pub(super) journal: u64,
     /// Whether the end has been queued, so that no more jobs follow.
     pub(super) closing: bool,
-    /// Whether the [`Mirror`](super::mirror::Mirror) was dropped; if so, nobody waits for the uploads.
+    /// Whether the [`Mirror`](super::mirror::Mirror) was dropped. Then the uploads that are left are not made.
     pub(super) abandoned: bool,
     /// Last error of the job at the front of the queue.
     pub(super) last_error: Option<Error>,

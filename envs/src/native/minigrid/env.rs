@@ -218,7 +218,8 @@ fn make(id: &str, config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVect
     stepped(num_envs, num_threads, || Ok(env.clone()))
 }
 
-/// Takes a last `ImgObsWrapper` out of `wrappers`, which leaves the image alone; returns whether it was there.
+/// Removes `ImgObsWrapper` from the end of the setting `wrappers`. Returns whether it stood there, which means that
+/// observations are the image alone.
 fn take_image_wrapper(common: &mut Common) -> bool {
     common.wrappers.pop_if(|last| last.name() == "ImgObsWrapper").is_some()
 }
