@@ -4,6 +4,7 @@ mod board_games;
 mod box2d;
 mod classic_control;
 mod entry;
+mod episode;
 mod minigrid;
 mod mpe;
 mod mujoco;
@@ -21,6 +22,7 @@ pub use classic_control::{
     MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
     ResetBounds,
 };
+pub use episode::Episode;
 pub use minigrid::{MiniGrid, MiniGridObs};
 pub use mpe::{
     ParticleAction, ParticleEnv, Simple, SimpleAdversary, SimpleAdversaryConfig, SimpleConfig, SimpleCrypto,

@@ -254,9 +254,11 @@ def ansi():
         env.reset(seed=0)
         actions, texts = actions_of(env), [env.render()]
         for action in actions:
-            env.step(action)
+            _, _, terminated, *_ = env.step(action)
             texts.append(env.render())
-        yield {"env": env_id, "config": config, "seed": 0, "actions": actions, "texts": texts}
+            if terminated:
+                break
+        yield {"env": env_id, "config": config, "seed": 0, "actions": actions[: len(texts) - 1], "texts": texts}
 
 
 def shortest_trip(env):

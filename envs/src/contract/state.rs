@@ -7,7 +7,7 @@ use crate::{Error, Result};
 /// First bytes of every saved state. The layout's version follows as one byte.
 const MAGIC: &[u8] = b"pvl";
 /// Version of the layout that this version of pavlov writes and reads; one more whenever the fields of a state change.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// Encodes a state; [`load`] gives the fields back under the same `tag` only.
 pub(crate) fn save(tag: &str, fields: &impl Serialize) -> Vec<u8> {

@@ -20,7 +20,8 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::entry::{Entry, single};
-use crate::{Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
+use super::episode::{Dynamics, Episode};
+use crate::{Error, Frame, NpRandom, Result, Space, Step};
 use screen::{SIDE, Screen};
 
 pub(crate) fn entries() -> Vec<Entry> {
@@ -80,10 +81,8 @@ impl PixelConfig {
 
 /// The rules of one game, and how it is drawn.
 pub trait Game: Clone + Debug + Send + Serialize + DeserializeOwned + 'static {
-    /// Name used in error messages.
+    /// Name in error messages and at the beginning of saved states.
     const NAME: &'static str;
-    /// Tag that begins every saved state.
-    const TAG: &'static str;
     /// Number of actions; they are the integers `0..ACTIONS`.
     const ACTIONS: i64;
 
@@ -123,16 +122,17 @@ pub struct Outcome {
 ///
 /// An observation is a picture of bytes, `[size, size, channels]`, row by row from the top; see [`PixelConfig`]. Games
 /// compute in integers and draw from [`NpRandom`]: a seed gives the same pictures on every machine.
+pub type PixelGame<G> = Episode<PixelGameDynamics<G>>;
+
+/// The [`Dynamics`] of a [`PixelGame`]: a game and its screen.
 #[derive(Clone, Debug)]
-pub struct PixelGame<G> {
+pub struct PixelGameDynamics<G> {
     config: PixelConfig,
     screen: Screen,
-    random: NpRandom,
-    /// The running episode; `None` before the first reset.
+    /// The game of this episode; `None` before the first reset.
     game: Option<G>,
     /// Action of the last step; `None` before the first step of an episode.
     last_action: Option<i64>,
-    running: bool,
 }
 
 impl<G: Game> PixelGame<G> {
@@ -142,16 +142,12 @@ impl<G: Game> PixelGame<G> {
     /// Returns [`Error::Shape`] if a setting has a value that is not allowed.
     pub fn new(config: PixelConfig) -> Result<Self> {
         config.check()?;
-        Ok(Self {
-            screen: Screen::new(config.size / SIDE as usize, config.channels),
-            config,
-            random: NpRandom::new(0),
-            game: None,
-            last_action: None,
-            running: false,
-        })
+        let screen = Screen::new(config.size / SIDE as usize, config.channels);
+        Ok(Self::of(PixelGameDynamics { screen, config, game: None, last_action: None }))
     }
+}
 
+impl<G: Game> PixelGameDynamics<G> {
     fn redraw(&mut self) {
         self.screen.clear();
         if let Some(game) = &self.game {
@@ -160,9 +156,14 @@ impl<G: Game> PixelGame<G> {
     }
 }
 
-impl<G: Game> Env for PixelGame<G> {
+impl<G: Game> Dynamics for PixelGameDynamics<G> {
     type Obs = u8;
     type Act = i64;
+    type Saved = (Option<i64>, Option<G>);
+
+    fn name(&self) -> &str {
+        G::NAME
+    }
 
     fn observation_space(&self) -> Space {
         Space::image(&[self.config.size, self.config.size, self.config.channels])
@@ -172,86 +173,67 @@ impl<G: Game> Env for PixelGame<G> {
         Space::discrete(G::ACTIONS)
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [u8]) -> Result<()> {
-        match seed {
-            Some(seed) => self.random = NpRandom::new(seed),
-            // Seeded here and not in `new`, because clones must not share the stream.
-            None if self.game.is_none() => self.random = NpRandom::from_entropy(),
-            None => {}
-        }
-        let random = &mut self.random;
+    fn takes(&self, action: &[i64]) -> bool {
+        matches!(*action, [taken] if (0..G::ACTIONS).contains(&taken))
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [u8]) -> Result<()> {
         match &mut self.game {
             Some(game) => game.restart(random),
             None => self.game = Some(G::start(random)),
         }
         self.last_action = None;
-        self.running = true;
         self.redraw();
         obs.copy_from_slice(self.screen.pixels());
         Ok(())
     }
 
-    fn step(&mut self, action: &[i64], obs: &mut [u8]) -> Result<Step> {
-        let &[mut taken] = action else {
-            return Err(Error::invalid_action(G::NAME, action, &self.action_space()));
-        };
-        if !(0..G::ACTIONS).contains(&taken) {
-            return Err(Error::invalid_action(G::NAME, action, &self.action_space()));
-        }
-        let Some(game) = self.game.as_mut().filter(|_| self.running) else {
-            return Err(Error::other(format!(
-                "{} was stepped outside an episode; call `reset` first",
-                G::NAME
-            )));
-        };
+    fn advance(&mut self, action: &[i64], random: &mut NpRandom, obs: &mut [u8]) -> Step {
         let probability = self.config.repeat_action_probability;
+        let mut taken = action[0];
         // Without sticky actions no random number is drawn here.
         if probability > 0.0
             && let Some(last) = self.last_action
-            && self.random.random() < probability
+            && random.random() < probability
         {
             taken = last;
         }
         self.last_action = Some(taken);
-        let Outcome { reward, terminated } = game.advance(taken, &mut self.random, &mut self.screen);
-        self.running = !terminated;
+        let game = self.game.as_mut().expect("an episode runs");
+        let Outcome { reward, terminated } = game.advance(taken, random, &mut self.screen);
         obs.copy_from_slice(self.screen.pixels());
-        Ok(Step { reward, terminated, truncated: false })
+        Step { reward, terminated, truncated: false }
     }
 
     fn info(&self, key: &str) -> Option<f64> {
         self.game.as_ref()?.info(key)
     }
 
-    /// Renders 420 x 420 pixels in RGB, whatever the settings.
-    fn render(&mut self) -> Result<Option<Frame>> {
+    /// Draws 420 x 420 pixels in RGB, whatever the settings.
+    fn draw(&mut self) -> Option<Frame> {
         let mut screen = Screen::new(10, 3);
         if let Some(game) = &self.game {
             game.draw(&mut screen);
         }
-        Ok(Some(screen.into_frame()))
+        Some(screen.into_frame())
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        Some(15.0)
+    fn fps(&self) -> f64 {
+        15.0
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        Some(state::save(G::TAG, &(&self.random, self.last_action, self.running, &self.game)))
+    fn save(&self) -> impl Serialize {
+        (self.last_action, &self.game)
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (random, last_action, running, game): (_, Option<i64>, bool, Option<G>) =
-            state::load(G::TAG, state)?;
+    fn load(&mut self, (last_action, game): (Option<i64>, Option<G>), running: bool) -> Result<()> {
         let is_sound = last_action.is_none_or(|action| (0..G::ACTIONS).contains(&action))
             && game.as_ref().is_none_or(G::is_sound)
             && (game.is_some() || !running);
         if !is_sound {
             return Err(Error::state(format!("{game:?} is no game of {}; it is damaged", G::NAME)));
         }
-        self.random = random;
         self.last_action = last_action;
-        self.running = running;
         self.game = game;
         self.redraw();
         Ok(())

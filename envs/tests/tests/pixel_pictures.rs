@@ -208,17 +208,19 @@ fn damaged_games_are_refused() {
     };
     // Place, speed and last place of the ball, then the paddle, the bricks and the lives.
     type Breakout = ([[i32; 2]; 3], i32, u64, u32);
-    let damaged = edited(&state, |(.., game): &mut (NpRandom, Option<i64>, bool, Option<Breakout>)| {
-        assert_eq!(game.map(|game| game.1), Some(17));
-        game.as_mut().unwrap().1 = 99;
-    });
+    let damaged =
+        edited(&state, |(.., (_, game)): &mut (NpRandom, bool, bool, (Option<i64>, Option<Breakout>))| {
+            assert_eq!(game.map(|game| game.1), Some(17));
+            game.as_mut().unwrap().1 = 99;
+        });
     refused(&damaged, "is no game of PixelBreakout; it is damaged");
     // A number where a flag is expected.
-    let damaged = edited(&state, |(.., running, _): &mut (NpRandom, Option<i64>, u8, Option<Breakout>)| {
-        *running = 7;
-    });
+    let damaged =
+        edited(&state, |(.., running, _): &mut (NpRandom, bool, u8, (Option<i64>, Option<Breakout>))| {
+            *running = 7;
+        });
     refused(&damaged, "a field cannot be read");
     refused(&state[..state.len() - 1], "ends too early");
     let pong = Player::new(single(PixelPong::new), 1).env.save_state().unwrap();
-    refused(&pong, "saved by \"pixel_pong\"");
+    refused(&pong, "saved by \"PixelPong\"");
 }

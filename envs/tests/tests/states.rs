@@ -3,7 +3,7 @@
 use pavlov_envs::NpRandom;
 use serde::{Serialize, de::DeserializeOwned};
 
-const HEADER: &[u8] = b"pvl\x02";
+const HEADER: &[u8] = b"pvl\x03";
 
 /// Returns the fields of a saved state, whose types the caller must know.
 pub(crate) fn fields<T: DeserializeOwned>(state: &[u8]) -> T {

@@ -129,7 +129,7 @@ fn states_that_do_not_fit_are_refused_with_a_reason() {
     refused(&[&state[..], &[0]].concat(), "1 bytes too many");
     refused(&counters_state(3), "holds 3 copies, but there are 2 here");
     let cartpole = CartPoleVector::new(2, 500, CartPoleConfig::default());
-    refused(&cartpole.save_state().unwrap().unwrap(), "saved by \"cartpole_vector\"");
+    refused(&cartpole.save_state().unwrap().unwrap(), "saved by \"CartPole vector\"");
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn states_of_another_layout_are_refused_by_their_version() {
     let mut message = |state: &[u8]| env.load_state(state).unwrap_err().to_string();
     // The first layout began with the length of the tag, in eight bytes, and the tag.
     let first = [&11_u64.to_le_bytes()[..], b"sync_vector", &1_u64.to_le_bytes()].concat();
-    let expected = "its layout has version 1, but this version of pavlov reads version 2; load it with the version of pavlov that saved it";
+    let expected = "its layout has version 1, but this version of pavlov reads version 3; load it with the version of pavlov that saved it";
     assert!(message(&first).ends_with(expected), "{}", message(&first));
-    state[3] = 3;
-    assert!(message(&state).contains("its layout has version 3"), "{}", message(&state));
+    state[3] = 4;
+    assert!(message(&state).contains("its layout has version 4"), "{}", message(&state));
     for damaged in [&b""[..], b"pv", b"\0\0\0\0\0\0\0\0\0"] {
         assert!(message(damaged).contains("does not begin as saved states do"), "{}", message(damaged));
     }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::entry::{Entry, single};
 use super::engine::{BodyDef, BodyState, FixtureDef, Polygon, RevoluteJointDef, Shape, Vec2, World};
-use crate::{DType, Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
+use crate::native::episode::{Dynamics, Episode};
+use crate::{DType, Error, Frame, NpRandom, Result, Space, Step};
 use terrain::{CLOUDS, Cloud, GRASS, LENGTH, START_PAD, sign};
 
 mod picture;
@@ -39,7 +40,6 @@ const WALKER: u16 = 0x20;
 const PARTS: usize = 5;
 /// Indices of the shins among the walker's bodies.
 const SHINS: [usize; 2] = [2, 4];
-const TAG: &str = "bipedal_walker";
 
 /// Settings of BipedalWalker; the defaults are those of `BipedalWalker-v3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -62,10 +62,12 @@ pub struct BipedalWalkerConfig {
 /// A reset without a seed continues with the same Box2D world, as in Gymnasium: the order in which contacts are solved, and
 /// so the last digits, depends on earlier episodes. A reset with a seed starts a new world, like a new environment in
 /// Gymnasium. Gymnasium itself keeps the old world in this case, so its episodes are not functions of their seeds.
+pub type BipedalWalker = Episode<BipedalWalkerDynamics>;
+
+/// The [`Dynamics`] of [`BipedalWalker`]: the walker and the ground in Box2D.
 #[derive(Clone, Debug)]
-pub struct BipedalWalker {
+pub struct BipedalWalkerDynamics {
     config: BipedalWalkerConfig,
-    random: NpRandom,
     world: World,
     /// End points of the lidar rays relative to the hull, at full range.
     rays: [(f64, f64); RAYS],
@@ -77,7 +79,6 @@ pub struct BipedalWalker {
     game_over: bool,
     shin_contact: [bool; 2],
     shaping: Option<f64>,
-    running: bool,
     /// Number of pictures drawn so far, which decides the lidar ray in the next one.
     pictures: usize,
 }
@@ -89,9 +90,8 @@ impl BipedalWalker {
             let angle = 1.5 * i as f64 / 10.0;
             (angle.sin() * LIDAR_RANGE, angle.cos() * LIDAR_RANGE)
         };
-        Self {
+        Self::of(BipedalWalkerDynamics {
             config,
-            random: NpRandom::new(0),
             world: World::new(Vec2::new(0.0, -10.0)),
             rays: std::array::from_fn(ray),
             lidar: [1.0; RAYS],
@@ -101,23 +101,24 @@ impl BipedalWalker {
             game_over: false,
             shin_contact: [false; 2],
             shaping: None,
-            running: false,
             pictures: 0,
-        }
+        })
     }
 
     /// Returns the bodies in Box2D's order: those of the ground, then the hull, then thigh and shin of each leg. There are
     /// none before the first reset.
     pub fn bodies(&self) -> impl Iterator<Item = BodyState> {
-        self.world.states()
+        self.dynamics.world.states()
     }
+}
 
+impl BipedalWalkerDynamics {
     fn was_reset(&self) -> bool {
         self.ground > 0
     }
 
-    fn build(&mut self) {
-        let Self { world, random, ground, .. } = self;
+    fn build(&mut self, random: &mut NpRandom) {
+        let Self { world, ground, .. } = self;
         // The order in which Gymnasium destroys bodies decides where the next ones come in Box2D's tree.
         world.destroy_bodies((0..*ground).rev().chain(*ground..world.states().count()));
         world.reserve(MOST_FIXTURES);
@@ -187,7 +188,7 @@ impl BipedalWalker {
         }
     }
 
-    fn advance(&mut self, action: [f32; 4], obs: &mut [f32]) -> Step {
+    fn step(&mut self, action: [f32; 4], obs: &mut [f32]) -> Step {
         for (joint, value) in action.into_iter().enumerate() {
             let speed = if joint % 2 == 0 { SPEED_HIP } else { SPEED_KNEE } * sign(f64::from(value));
             let torque = MOTOR_TORQUE as f32 * value.abs().clamp(0.0, 1.0);
@@ -246,9 +247,14 @@ impl BipedalWalker {
     }
 }
 
-impl Env for BipedalWalker {
+impl Dynamics for BipedalWalkerDynamics {
     type Obs = f32;
     type Act = f32;
+    type Saved = Saved;
+
+    fn name(&self) -> &str {
+        "BipedalWalker"
+    }
 
     fn observation_space(&self) -> Space {
         let leg = [PI, 5.0, PI, 5.0, 5.0];
@@ -266,88 +272,65 @@ impl Env for BipedalWalker {
         Space::boxed(-1.0, 1.0, &[4])
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        match seed {
-            Some(seed) => {
-                self.random = NpRandom::new(seed);
-                // An episode is a function of its seed: it must not depend on what an emptied world remembers.
-                self.world.clear();
-                self.ground = 0;
-            }
-            // Seeded here, not in `new`, so that clones do not share a random stream.
-            None if !self.was_reset() => self.random = NpRandom::from_entropy(),
-            None => {}
-        }
+    fn takes(&self, action: &[f32]) -> bool {
+        action.len() == 4 && action.iter().all(|value| value.is_finite())
+    }
+
+    /// Empties the world: an episode must not depend on what it remembers, only on its seed.
+    fn forget(&mut self) {
+        self.world.clear();
+        self.ground = 0;
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [f32]) -> Result<()> {
         self.game_over = false;
         self.shin_contact = [false; 2];
         self.shaping = None;
-        self.running = true;
-        self.build();
-        self.advance([0.0; 4], obs);
+        self.build(random);
+        self.step([0.0; 4], obs);
         Ok(())
     }
 
-    fn step(&mut self, action: &[f32], obs: &mut [f32]) -> Result<Step> {
-        let given =
-            <[f32; 4]>::try_from(action).ok().filter(|values| values.iter().all(|value| value.is_finite()));
-        let Some(given) = given else {
-            return Err(Error::invalid_action("BipedalWalker", action, &self.action_space()));
-        };
-        if !self.running {
-            return Err(Error::other("BipedalWalker was stepped outside an episode; call `reset` first"));
-        }
-        let step = self.advance(given, obs);
-        self.running = !step.terminated;
-        Ok(step)
+    fn advance(&mut self, action: &[f32], _random: &mut NpRandom, obs: &mut [f32]) -> Step {
+        self.step(std::array::from_fn(|joint| action[joint]), obs)
     }
 
-    fn render(&mut self) -> Result<Option<Frame>> {
+    fn draw(&mut self) -> Option<Frame> {
         self.pictures += 1;
-        Ok(self.draw())
+        self.picture()
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        Some(FPS)
+    fn fps(&self) -> f64 {
+        FPS
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        let flags = (self.game_over, self.shin_contact, self.running);
+    fn save(&self) -> impl Serialize {
         let ground = (self.ground, &self.heights[..]);
-        let fields = (&self.random, self.shaping, ground, &self.clouds, self.lidar, flags, &self.world);
-        Some(state::save(TAG, &fields))
+        let flags = (self.game_over, self.shin_contact);
+        (self.shaping, ground, &self.clouds, self.lidar, flags, &self.world)
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+    fn load(&mut self, (shaping, ground, clouds, lidar, flags, world): Saved, running: bool) -> Result<()> {
         let damaged = || Error::state("it holds another number of bodies or of points; it is damaged");
-        let (random, shaping, ground, clouds, lidar, flags, world): (
-            _,
-            _,
-            (usize, Vec<f64>),
-            _,
-            _,
-            _,
-            World,
-        ) = state::load(TAG, state)?;
         let (ground, heights) = ground;
-        let (game_over, shin_contact, running) = flags;
         world.check()?;
         let (parts, joints) = if ground > 0 { (PARTS, PARTS - 1) } else { (0, 0) };
-        if world.states().count().checked_sub(ground) != Some(parts) || world.joints() != joints {
+        if world.states().count().checked_sub(ground) != Some(parts)
+            || world.joints() != joints
+            || (running && ground == 0)
+        {
             return Err(damaged());
         }
         self.heights = heights.try_into().map_err(|_| damaged())?;
-        self.random = random;
-        self.shaping = shaping;
-        self.world = world;
-        self.ground = ground;
-        self.clouds = clouds;
-        self.lidar = lidar;
-        self.game_over = game_over;
-        self.shin_contact = shin_contact;
-        self.running = running;
+        (self.game_over, self.shin_contact) = flags;
+        (self.shaping, self.ground, self.clouds) = (shaping, ground, clouds);
+        (self.lidar, self.world) = (lidar, world);
         Ok(())
     }
 }
+
+/// Last shaping; ground; clouds; lidar; flags; bodies.
+type Saved = (Option<f64>, (usize, Vec<f64>), [Cloud; CLOUDS], [f32; RAYS], (bool, [bool; 2]), World);
 
 fn point(x: f64, y: f64) -> Vec2 {
     Vec2::new(x as f32, y as f32)

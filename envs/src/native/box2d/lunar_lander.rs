@@ -5,7 +5,10 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 use super::engine::{BodyDef, BodyState, Edge, FixtureDef, Polygon, RevoluteJointDef, Shape, Vec2, World};
-use crate::{DType, Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
+use crate::{
+    DType, Error, Frame, NpRandom, Result, Space, Step,
+    native::episode::{Dynamics, Episode},
+};
 
 mod action;
 mod entries;
@@ -42,7 +45,8 @@ const CHUNKS: usize = 11;
 const MOON: usize = 0;
 const HULL: usize = 1;
 const LEGS: [usize; 2] = [2, 3];
-const TAG: &str = "lunar_lander";
+/// Number of bodies in an episode.
+const BODIES: usize = LEGS[1] + 1;
 const PURPLE: [u8; 3] = [128, 102, 230];
 const DARK: [u8; 3] = [77, 77, 128];
 const YELLOW: [u8; 3] = [204, 204, 0];
@@ -78,19 +82,18 @@ impl Default for LunarLanderConfig {
 /// | reward | improvement in distance, speed and angle, minus fuel; -100 for a crash, 100 for coming to rest |
 /// | start | at the top, pushed at random |
 /// | terminated | the body touches the ground, the lander leaves the picture sideways, or it comes to rest |
+pub type LunarLander<A = i64> = Episode<LunarLanderDynamics<A>>;
+
+/// The [`Dynamics`] of [`LunarLander`]: the lander and the ground in Box2D.
 #[derive(Clone, Debug)]
-pub struct LunarLander<A: LunarLanderAction = i64> {
+pub struct LunarLanderDynamics<A: LunarLanderAction> {
     config: LunarLanderConfig,
-    random: NpRandom,
     world: World,
     /// Positions in the patterns of the wind's force and of its torque.
     wind: [i64; 2],
     game_over: bool,
     leg_contact: [bool; 2],
     shaping: Option<f64>,
-    /// Whether `reset` has been called.
-    started: bool,
-    running: bool,
     action: std::marker::PhantomData<A>,
 }
 
@@ -110,28 +113,27 @@ impl<A: LunarLanderAction> LunarLander<A> {
                 return refuse(format!("`{name}` is {power}, but it must be finite"));
             }
         }
-        Ok(Self {
+        Ok(Self::of(LunarLanderDynamics {
             config,
-            random: NpRandom::new(0),
             world: World::new(Vec2::new(0.0, gravity as f32)),
             wind: [0; 2],
             game_over: false,
             leg_contact: [false; 2],
             shaping: None,
-            started: false,
-            running: false,
             action: std::marker::PhantomData,
-        })
+        }))
     }
 
     /// Returns the bodies in Box2D's order: the ground, the lander, its right leg, its left leg; none before the first
     /// reset.
     pub fn bodies(&self) -> impl Iterator<Item = BodyState> {
-        self.world.states()
+        self.dynamics.world.states()
     }
+}
 
-    fn build(&mut self) {
-        let mut height: [f64; CHUNKS + 1] = std::array::from_fn(|_| self.random.uniform(0.0, HEIGHT / 2.0));
+impl<A: LunarLanderAction> LunarLanderDynamics<A> {
+    fn build(&mut self, random: &mut NpRandom) {
+        let mut height: [f64; CHUNKS + 1] = std::array::from_fn(|_| random.uniform(0.0, HEIGHT / 2.0));
         let chunk_x: [f64; CHUNKS] = std::array::from_fn(|i| WIDTH / (CHUNKS - 1) as f64 * i as f64);
         height[CHUNKS / 2 - 2..=CHUNKS / 2 + 2].fill(HELIPAD_Y);
         // The point before the first is the last, because index -1 in Python is the last element.
@@ -159,11 +161,11 @@ impl<A: LunarLanderAction> LunarLander<A> {
             category: 0x10,
             mask: 0x1,
         });
-        let mut push = || self.random.uniform(-FIRST_PUSH, FIRST_PUSH);
+        let mut push = || random.uniform(-FIRST_PUSH, FIRST_PUSH);
         let push = point(push(), push());
         world.body_mut(HULL).apply_force_to_center(push);
         if self.config.enable_wind {
-            self.wind = [(); 2].map(|()| self.random.integers(-9999, 9999));
+            self.wind = [(); 2].map(|()| random.integers(-9999, 9999));
         }
         for i in [-1.0, 1.0] {
             let position = point(x - i * LEG_AWAY / SCALE, y);
@@ -200,12 +202,12 @@ impl<A: LunarLanderAction> LunarLander<A> {
     }
 
     /// Fires the engines; returns the power of the main engine and of the side engine.
-    fn fire(&mut self, action: &[A]) -> (f64, f64) {
+    fn fire(&mut self, action: &[A], random: &mut NpRandom) -> (f64, f64) {
         let lander = self.world.body_mut(HULL);
         let angle = f64::from(lander.angle());
         let tip = (angle.sin(), angle.cos());
         let side = (-tip.1, tip.0);
-        let dispersion = [(); 2].map(|()| self.random.uniform(-1.0, 1.0) / SCALE);
+        let dispersion = [(); 2].map(|()| random.uniform(-1.0, 1.0) / SCALE);
         let position = lander.position();
         let x = f64::from(position.x);
         let y = f64::from(position.y);
@@ -240,12 +242,46 @@ impl<A: LunarLanderAction> LunarLander<A> {
             }
         }
     }
+}
 
-    fn advance(&mut self, action: &[A], obs: &mut [f32]) -> Step {
+impl<A: LunarLanderAction> Dynamics for LunarLanderDynamics<A> {
+    type Obs = f32;
+    type Act = A;
+    type Saved = Saved;
+
+    fn name(&self) -> &str {
+        "LunarLander"
+    }
+
+    fn observation_space(&self) -> Space {
+        let high = [2.5, 2.5, 10.0, 10.0, 2.0 * PI, 10.0].map(|high| f64::from(high as f32));
+        let low = high.iter().map(|high| -high).chain([-0.0, -0.0]).collect();
+        let high = high.into_iter().chain([1.0, 1.0]).collect();
+        Space::Box { low, high, shape: vec![8], dtype: DType::F32 }
+    }
+
+    fn action_space(&self) -> Space {
+        A::space()
+    }
+
+    fn takes(&self, action: &[A]) -> bool {
+        A::is_valid(action)
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [f32]) -> Result<()> {
+        self.game_over = false;
+        self.leg_contact = [false; 2];
+        self.shaping = None;
+        self.build(random);
+        self.advance(A::NOTHING, random, obs);
+        Ok(())
+    }
+
+    fn advance(&mut self, action: &[A], random: &mut NpRandom, obs: &mut [f32]) -> Step {
         if self.config.enable_wind && !self.leg_contact.contains(&true) {
             self.blow();
         }
-        let (main, side) = self.fire(action);
+        let (main, side) = self.fire(action, random);
         self.world.step((1.0 / FPS) as f32, 180, 60);
         self.hear_contacts();
         let lander = self.world.body(HULL);
@@ -285,83 +321,34 @@ impl<A: LunarLanderAction> LunarLander<A> {
         }
         Step { reward, terminated, truncated: false }
     }
-}
 
-impl<A: LunarLanderAction> Env for LunarLander<A> {
-    type Obs = f32;
-    type Act = A;
-
-    fn observation_space(&self) -> Space {
-        let high = [2.5, 2.5, 10.0, 10.0, 2.0 * PI, 10.0].map(|high| f64::from(high as f32));
-        let low = high.iter().map(|high| -high).chain([-0.0, -0.0]).collect();
-        let high = high.into_iter().chain([1.0, 1.0]).collect();
-        Space::Box { low, high, shape: vec![8], dtype: DType::F32 }
+    fn draw(&mut self) -> Option<Frame> {
+        self.picture()
     }
 
-    fn action_space(&self) -> Space {
-        A::space()
+    fn fps(&self) -> f64 {
+        FPS
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        match seed {
-            Some(seed) => self.random = NpRandom::new(seed),
-            // Seeded here, not in `new`, so that clones do not share a random stream.
-            None if !self.started => self.random = NpRandom::from_entropy(),
-            None => {}
-        }
-        self.started = true;
-        self.running = true;
-        self.game_over = false;
-        self.leg_contact = [false; 2];
-        self.shaping = None;
-        self.build();
-        self.advance(A::NOTHING, obs);
-        Ok(())
+    fn save(&self) -> impl Serialize {
+        (self.wind, self.shaping, (self.game_over, self.leg_contact), &self.world)
     }
 
-    fn step(&mut self, action: &[A], obs: &mut [f32]) -> Result<Step> {
-        if !A::is_valid(action) {
-            return Err(Error::invalid_action("LunarLander", action, &self.action_space()));
-        }
-        if !self.running {
-            return Err(Error::other("LunarLander was stepped outside an episode; call `reset` first"));
-        }
-        let step = self.advance(action, obs);
-        self.running = !step.terminated;
-        Ok(step)
-    }
-
-    fn render(&mut self) -> Result<Option<Frame>> {
-        Ok(self.draw())
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        Some(FPS)
-    }
-
-    fn save_state(&self) -> Option<Vec<u8>> {
-        let flags = (self.game_over, self.leg_contact, self.started, self.running);
-        Some(state::save(TAG, &(&self.random, self.wind, self.shaping, flags, &self.world)))
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (random, wind, shaping, flags, world): (_, _, _, _, World) = state::load(TAG, state)?;
-        let (game_over, leg_contact, started, running) = flags;
+    fn load(&mut self, (wind, shaping, flags, world): Saved, running: bool) -> Result<()> {
         world.check()?;
-        if world.states().count() != if started { LEGS[1] + 1 } else { 0 } {
-            return Err(Error::state("it holds another number of bodies; it is damaged"));
+        match world.states().count() {
+            0 if !running => {}
+            BODIES => {}
+            _ => return Err(Error::state("it holds another number of bodies; it is damaged")),
         }
-        self.random = random;
-        self.wind = wind;
-        self.shaping = shaping;
-        self.world = world;
-        self.game_over = game_over;
-        self.leg_contact = leg_contact;
-        self.started = started;
-        self.running = running;
+        (self.game_over, self.leg_contact) = flags;
+        (self.wind, self.shaping, self.world) = (wind, shaping, world);
         Ok(())
     }
 }
+
+/// Places in the patterns of the wind, last shaping, flags, bodies.
+type Saved = ([i64; 2], Option<f64>, (bool, [bool; 2]), World);
 
 fn point(x: f64, y: f64) -> Vec2 {
     Vec2::new(x as f32, y as f32)

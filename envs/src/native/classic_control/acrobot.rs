@@ -5,9 +5,10 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, ResetBounds, classic_env, symmetric_box},
+    classic::{Classic, ClassicControl, ResetBounds, symmetric_box},
     classic_vector::ClassicVector,
 };
+use crate::native::episode::Episode;
 use crate::native::numpy_math::{sin_cos_f32, square};
 use crate::render::draw;
 use crate::{Frame, NpRandom, Space};
@@ -28,21 +29,19 @@ pub struct AcrobotConfig {}
 /// Angle of the upper link (0 hangs down), angle of the lower one relative to it, and their angular velocities.
 type State = [f64; 4];
 
-classic_env! {
-    /// An Acrobot environment without a time limit, with the dynamics of Sutton and Barto's book.
-    ///
-    /// | | |
-    /// |---|---|
-    /// | observation | cos and sin of the upper angle, cos and sin of the lower, both angular velocities |
-    /// | actions | torque on the joint: 0 gives -1, 1 gives 0, 2 gives 1 |
-    /// | reward | -1 per step, 0 for the last |
-    /// | start | each element of the state uniform in -0.1..0.1 |
-    /// | terminated | the tip is more than 1 m above the upper joint |
-    ///
-    /// The state holds both angles in radians (0 hangs down; the lower one is relative to the upper) and their
-    /// velocities.
-    Acrobot(AcrobotConfig), 4, 6
-}
+/// An Acrobot environment without a time limit, with the dynamics of Sutton and Barto's book.
+///
+/// | | |
+/// |---|---|
+/// | observation | cos and sin of the upper angle, cos and sin of the lower, both angular velocities |
+/// | actions | torque on the joint: 0 gives -1, 1 gives 0, 2 gives 1 |
+/// | reward | -1 per step, 0 for the last |
+/// | start | each element of the state uniform in -0.1..0.1 |
+/// | terminated | the tip is more than 1 m above the upper joint |
+///
+/// The state holds both angles in radians (0 hangs down; the lower one is relative to the upper) and their
+/// velocities.
+pub type Acrobot = Episode<Classic<AcrobotConfig, 4, 6>>;
 
 /// A vector of Acrobot copies.
 pub type AcrobotVector = ClassicVector<AcrobotConfig, 4, 6>;
@@ -50,7 +49,6 @@ pub type AcrobotVector = ClassicVector<AcrobotConfig, 4, 6>;
 impl ClassicControl<4, 6> for AcrobotConfig {
     type Act = i64;
     const NAME: &'static str = "Acrobot";
-    const TAG: &'static str = "acrobot";
     const RENDER_FPS: f64 = 15.0;
 
     fn observation_space(&self) -> Space {

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_arch = "x86_64")]
 use super::sincos;
 use super::{
-    classic::{ClassicControl, ClassicRows, ResetBounds, classic_env, symmetric_box},
+    classic::{Classic, ClassicControl, ClassicRows, ResetBounds, symmetric_box},
     classic_vector::ClassicVector,
 };
+use crate::native::episode::Episode;
 use crate::render::draw;
 use crate::{Frame, NpRandom, Space};
 
@@ -45,20 +46,18 @@ impl CartPoleConfig {
 /// Cart position and velocity, pole angle and angular velocity.
 type State = [f64; 4];
 
-classic_env! {
-    /// A CartPole environment without a time limit.
-    ///
-    /// | | |
-    /// |---|---|
-    /// | observation | cart position, cart velocity, pole angle (radians), pole angular velocity |
-    /// | actions | 0 pushes left, 1 pushes right |
-    /// | reward | 1 per step, the last included |
-    /// | start | each element uniform in -0.05..0.05 |
-    /// | terminated | position beyond 2.4 or angle beyond 12 degrees |
-    ///
-    /// The state has double precision and the order of the observation; observations are rounded to single precision.
-    CartPole(CartPoleConfig), 4, 4
-}
+/// A CartPole environment without a time limit.
+///
+/// | | |
+/// |---|---|
+/// | observation | cart position, cart velocity, pole angle (radians), pole angular velocity |
+/// | actions | 0 pushes left, 1 pushes right |
+/// | reward | 1 per step, the last included |
+/// | start | each element uniform in -0.05..0.05 |
+/// | terminated | position beyond 2.4 or angle beyond 12 degrees |
+///
+/// The state has double precision and the order of the observation; observations are rounded to single precision.
+pub type CartPole = Episode<Classic<CartPoleConfig, 4, 4>>;
 
 /// A vector of CartPole copies; its loop uses AVX2 and FMA if the CPU has them.
 pub type CartPoleVector = ClassicVector<CartPoleConfig, 4, 4>;
@@ -66,7 +65,6 @@ pub type CartPoleVector = ClassicVector<CartPoleConfig, 4, 4>;
 impl ClassicControl<4, 4> for CartPoleConfig {
     type Act = i64;
     const NAME: &'static str = "CartPole";
-    const TAG: &'static str = "cartpole";
     const RENDER_FPS: f64 = 50.0;
 
     /// The bounds are twice the limits that end an episode, so that an episode's last observation lies inside.

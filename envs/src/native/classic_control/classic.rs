@@ -1,4 +1,4 @@
-//! Shared code of the classic-control environments: the trait of their dynamics, and the environment of one copy.
+//! Shared code of the classic-control environments: the trait of their arithmetic, and one copy.
 
 use std::fmt::Debug;
 
@@ -6,20 +6,19 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    Element, Env, Error, Frame, NpRandom, ResetOptions, Result, Space, Step,
-    contract::state::{self, array},
+    Element, Error, Frame, NpRandom, ResetOptions, Result, Space, Step,
+    contract::state::array,
+    native::episode::{Dynamics, Episode},
 };
 
-/// The dynamics of a classic-control environment with `S` state numbers and `O` observation numbers.
+/// The arithmetic of a classic-control environment with `S` state numbers and `O` observation numbers.
 ///
 /// Implemented by the settings types, so that single copies and vectors use the same arithmetic.
 pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send + 'static {
     /// Scalar type of actions, one per step.
     type Act: Element;
-    /// Name used in error messages.
+    /// Name in error messages and at the beginning of saved states.
     const NAME: &'static str;
-    /// Tag that begins every saved state.
-    const TAG: &'static str;
     /// Frames per second, Gymnasium's `render_fps`.
     const RENDER_FPS: f64;
 
@@ -136,74 +135,82 @@ impl StartOptions for ResetBounds {
     }
 }
 
-/// A single copy of a classic-control environment.
+/// One copy of a classic-control environment: the [`Dynamics`] of its [`Episode`]s.
 #[derive(Clone, Debug)]
-pub(super) struct Single<D: ClassicControl<S, O>, const S: usize, const O: usize> {
-    pub(super) dynamics: D,
-    random: NpRandom,
+pub struct Classic<D: ClassicControl<S, O>, const S: usize, const O: usize> {
+    rules: D,
     /// The options of a reset that is given none.
     options: D::ResetOptions,
-    pub(super) state: [f64; S],
-    pub(super) running: bool,
+    state: [f64; S],
 }
 
-impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Single<D, S, O> {
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Classic<D, S, O> {
+    fn start_with(&mut self, options: D::ResetOptions, random: &mut NpRandom, obs: &mut [f32]) {
+        self.state = self.rules.start(options, random);
+        obs.copy_from_slice(&self.rules.observe_start(&self.state));
+    }
+}
+
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Episode<Classic<D, S, O>> {
     /// Creates a copy; call `reset` before the first step.
-    pub(super) fn new(dynamics: D) -> Self {
-        let random = NpRandom::from_entropy();
-        Self { dynamics, random, options: D::RESET_OPTIONS, state: [0.0; S], running: false }
+    pub fn new(config: D) -> Self {
+        Self::of(Classic { rules: config, options: D::RESET_OPTIONS, state: [0.0; S] })
     }
 
-    pub(super) fn reset_with(
-        &mut self,
-        seed: Option<u64>,
-        options: D::ResetOptions,
-        obs: &mut [f32],
-    ) -> Result<()> {
+    /// Current state in double precision.
+    pub fn state(&self) -> [f64; S] {
+        self.dynamics.state
+    }
+
+    /// Starts an episode like [`reset`](crate::Env::reset), with Gymnasium's `options` of `reset` for this episode only.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] if a bound of `options` is out of range or not finite.
+    pub fn reset_with(&mut self, seed: Option<u64>, options: D::ResetOptions, obs: &mut [f32]) -> Result<()> {
         options.check()?;
-        if let Some(seed) = seed {
-            self.random = NpRandom::new(seed);
-        }
-        self.state = self.dynamics.start(options, &mut self.random);
+        self.start_with(seed, |dynamics, random| {
+            dynamics.start_with(options, random, obs);
+            Ok(())
+        })
+    }
+
+    /// Continues an episode from the given state.
+    pub fn set_state(&mut self, state: [f64; S]) {
+        self.dynamics.state = state;
         self.running = true;
-        obs.copy_from_slice(&self.dynamics.observe_start(&self.state));
-        Ok(())
     }
 }
 
-impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, S, O> {
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Dynamics for Classic<D, S, O> {
     type Obs = f32;
     type Act = D::Act;
+    type Saved = SavedState<S>;
+
+    fn name(&self) -> &str {
+        D::NAME
+    }
 
     fn observation_space(&self) -> Space {
-        self.dynamics.observation_space()
+        self.rules.observation_space()
     }
 
     fn action_space(&self) -> Space {
-        self.dynamics.action_space()
+        self.rules.action_space()
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        self.reset_with(seed, self.options, obs)
+    fn takes(&self, action: &[D::Act]) -> bool {
+        matches!(*action, [taken] if D::takes(taken))
     }
 
-    fn step(&mut self, action: &[D::Act], obs: &mut [f32]) -> Result<Step> {
-        let &[taken] = action else {
-            return Err(Error::invalid_action(D::NAME, action, &self.action_space()));
-        };
-        if !D::takes(taken) {
-            return Err(Error::invalid_action(D::NAME, action, &self.action_space()));
-        }
-        if !self.running {
-            return Err(Error::other(format!(
-                "{} was stepped outside an episode; call `reset` first",
-                D::NAME
-            )));
-        }
-        let (reward, terminated) = self.dynamics.advance(&mut self.state, taken);
-        self.running = !terminated;
-        obs.copy_from_slice(&self.dynamics.observe(&self.state));
-        Ok(Step { reward, terminated, truncated: false })
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [f32]) -> Result<()> {
+        self.start_with(self.options, random, obs);
+        Ok(())
+    }
+
+    fn advance(&mut self, action: &[D::Act], _random: &mut NpRandom, obs: &mut [f32]) -> Step {
+        let (reward, terminated) = self.rules.advance(&mut self.state, action[0]);
+        obs.copy_from_slice(&self.rules.observe(&self.state));
+        Step { reward, terminated, truncated: false }
     }
 
     fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
@@ -211,38 +218,30 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
         Ok(())
     }
 
-    fn render(&mut self) -> Result<Option<Frame>> {
-        Ok(self.dynamics.draw(&self.state))
+    fn draw(&mut self) -> Option<Frame> {
+        self.rules.draw(&self.state)
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        Some(D::RENDER_FPS)
+    fn fps(&self) -> f64 {
+        D::RENDER_FPS
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        let copy = SavedCopy { state: self.state, random: self.random.clone() };
-        Some(state::save(D::TAG, &(copy, self.running)))
+    fn save(&self) -> impl Serialize {
+        SavedState(self.state)
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (SavedCopy { state, random }, running) = state::load(D::TAG, state)?;
-        if running && !self.dynamics.goes_on(&state) {
+    fn load(&mut self, SavedState(state): SavedState<S>, running: bool) -> Result<()> {
+        if running && !self.rules.goes_on(&state) {
             return Err(Error::state(format!("no episode goes on from {state:?}; it is damaged")));
         }
         self.state = state;
-        self.random = random;
-        self.running = running;
         Ok(())
     }
 }
 
-/// What a saved state holds of each copy.
-#[derive(Serialize, Deserialize)]
-pub(super) struct SavedCopy<const S: usize> {
-    #[serde(with = "array")]
-    pub(super) state: [f64; S],
-    pub(super) random: NpRandom,
-}
+/// State of a copy in a saved state.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SavedState<const S: usize>(#[serde(with = "array")] pub(super) [f64; S]);
 
 /// A box of single-precision numbers between `-high` and `high`.
 pub(super) fn symmetric_box<const O: usize>(high: [f32; O]) -> Space {
@@ -254,64 +253,3 @@ pub(super) fn symmetric_box<const O: usize>(high: [f32; O]) -> Space {
         dtype: crate::DType::F32,
     }
 }
-
-/// Defines a named environment type around [`Single`]: `classic_env!(/** docs */ Name(Config), state, observation)`.
-macro_rules! classic_env {
-    ($(#[$attribute:meta])* $name:ident($config:ty), $state:literal, $obs:literal) => {
-        $(#[$attribute])*
-        #[derive(Clone, Debug)]
-        pub struct $name($crate::native::classic_control::classic::Single<$config, $state, $obs>);
-
-        impl $name {
-            /// Creates a copy; call `reset` before the first step.
-            pub fn new(config: $config) -> Self {
-                Self($crate::native::classic_control::classic::Single::new(config))
-            }
-
-            /// Current state in double precision.
-            pub fn state(&self) -> [f64; $state] {
-                self.0.state
-            }
-
-            /// Starts an episode like [`reset`]($crate::Env::reset), with Gymnasium's `options` of `reset` for
-            /// this episode only.
-            ///
-            /// # Errors
-            /// Returns [`Error::Shape`]($crate::Error::Shape) if a bound of `options` is out of range or not finite.
-            pub fn reset_with(
-                &mut self,
-                seed: Option<u64>,
-                options: <$config as $crate::native::classic_control::classic::ClassicControl<$state, $obs>>::ResetOptions,
-                obs: &mut [f32],
-            ) -> $crate::Result<()> {
-                self.0.reset_with(seed, options, obs)
-            }
-
-            /// Continues an episode from the given state.
-            pub fn set_state(&mut self, state: [f64; $state]) {
-                self.0.state = state;
-                self.0.running = true;
-            }
-        }
-
-        impl $crate::Env for $name {
-            type Obs = f32;
-            type Act = <$config as $crate::native::classic_control::classic::ClassicControl<$state, $obs>>::Act;
-
-            $crate::contract::forward::forward_to! {
-                0:
-                fn observation_space(&self) -> $crate::Space;
-                fn action_space(&self) -> $crate::Space;
-                fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> $crate::Result<()>;
-                fn step(&mut self, action: &[Self::Act], obs: &mut [f32]) -> $crate::Result<$crate::Step>;
-                fn set_reset_options(&mut self, options: &$crate::ResetOptions) -> $crate::Result<()>;
-                fn render(&mut self) -> $crate::Result<Option<$crate::Frame>>;
-                fn render_fps(&self) -> Option<f64>;
-                fn save_state(&self) -> Option<Vec<u8>>;
-                fn load_state(&mut self, state: &[u8]) -> $crate::Result<()>;
-            }
-        }
-    };
-}
-
-pub(super) use classic_env;

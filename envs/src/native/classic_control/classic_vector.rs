@@ -1,6 +1,6 @@
 //! Vectors of a classic-control environment, stored as a struct of arrays.
 
-use super::classic::{ClassicControl, ClassicRows, SavedCopy, start_options};
+use super::classic::{ClassicControl, ClassicRows, SavedState, start_options};
 use crate::{
     Error, Frame, NpRandom, ResetOptions, Result, Space, StepOut, VectorEnv, contract::state,
     contract::vector::check_len,
@@ -156,18 +156,16 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        let copy = |i: usize| {
-            let copy = SavedCopy { state: self.state(i), random: self.random[i].clone() };
-            (copy, self.steps[i])
-        };
+        let copy = |i: usize| (SavedState(self.state(i)), self.random[i].clone(), self.steps[i]);
         let copies: Vec<_> = (0..self.steps.len()).map(copy).collect();
-        Ok(Some(state::save(&vector_tag(D::TAG), &(copies, self.running))))
+        Ok(Some(state::save(&vector_tag(D::NAME), &(copies, self.running))))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (copies, running): (Vec<(SavedCopy<S>, u32)>, bool) = state::load(&vector_tag(D::TAG), state)?;
+        let (copies, running): (Vec<(SavedState<S>, NpRandom, u32)>, bool) =
+            state::load(&vector_tag(D::NAME), state)?;
         state::check_count("copies", copies.len(), self.steps.len())?;
-        for (i, (SavedCopy { state, .. }, steps)) in copies.iter().enumerate() {
+        for (i, (SavedState(state), _, steps)) in copies.iter().enumerate() {
             if !self.dynamics.goes_on(state) {
                 return Err(Error::state(format!(
                     "copy {i} is at {state:?}, from where no episode goes on; it is damaged"
@@ -175,7 +173,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
             }
             state::check_step(&format!("copy {i}"), *steps as usize, self.limit as usize)?;
         }
-        for (i, (SavedCopy { state, random }, steps)) in copies.into_iter().enumerate() {
+        for (i, (SavedState(state), random, steps)) in copies.into_iter().enumerate() {
             self.set_state(i, state);
             self.random[i] = random;
             self.steps[i] = steps;
@@ -196,6 +194,6 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
     }
 }
 
-fn vector_tag(tag: &str) -> String {
-    format!("{tag}_vector")
+fn vector_tag(name: &str) -> String {
+    format!("{name} vector")
 }

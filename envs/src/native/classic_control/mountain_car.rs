@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, ResetBounds, classic_env},
+    classic::{Classic, ClassicControl, ResetBounds},
     classic_vector::ClassicVector,
     valley,
 };
+use crate::native::episode::Episode;
 use crate::{Frame, NpRandom, Space};
 
 const GOAL: f64 = 0.5;
@@ -20,20 +21,18 @@ pub struct MountainCarConfig {
     pub goal_velocity: f64,
 }
 
-classic_env! {
-    /// A MountainCar environment without a time limit.
-    ///
-    /// | | |
-    /// |---|---|
-    /// | observation | position in -1.2..0.6, velocity in -0.07..0.07 |
-    /// | actions | 0 pushes left, 1 does nothing, 2 pushes right |
-    /// | reward | -1 per step |
-    /// | start | position uniform in -0.6..-0.4, at rest |
-    /// | terminated | at position 0.5 or beyond, with a velocity of at least `goal_velocity` |
-    ///
-    /// The state has double precision and the order of the observation.
-    MountainCar(MountainCarConfig), 2, 2
-}
+/// A MountainCar environment without a time limit.
+///
+/// | | |
+/// |---|---|
+/// | observation | position in -1.2..0.6, velocity in -0.07..0.07 |
+/// | actions | 0 pushes left, 1 does nothing, 2 pushes right |
+/// | reward | -1 per step |
+/// | start | position uniform in -0.6..-0.4, at rest |
+/// | terminated | at position 0.5 or beyond, with a velocity of at least `goal_velocity` |
+///
+/// The state has double precision and the order of the observation.
+pub type MountainCar = Episode<Classic<MountainCarConfig, 2, 2>>;
 
 /// A vector of MountainCar copies.
 pub type MountainCarVector = ClassicVector<MountainCarConfig, 2, 2>;
@@ -41,7 +40,6 @@ pub type MountainCarVector = ClassicVector<MountainCarConfig, 2, 2>;
 impl ClassicControl<2, 2> for MountainCarConfig {
     type Act = i64;
     const NAME: &'static str = "MountainCar";
-    const TAG: &'static str = "mountain_car";
     const RENDER_FPS: f64 = 30.0;
 
     fn observation_space(&self) -> Space {

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, ResetBounds, classic_env},
+    classic::{Classic, ClassicControl, ResetBounds},
     classic_vector::ClassicVector,
     valley,
 };
+use crate::native::episode::Episode;
 use crate::{Frame, NpRandom, Space};
 
 const GOAL: f64 = 0.45;
@@ -20,21 +21,19 @@ pub struct MountainCarContinuousConfig {
     pub goal_velocity: f64,
 }
 
-classic_env! {
-    /// A MountainCarContinuous environment without a time limit.
-    ///
-    /// | | |
-    /// |---|---|
-    /// | observation | position in -1.2..0.6, velocity in -0.07..0.07 |
-    /// | action | force in -1..1; values outside are clipped |
-    /// | reward | -0.1 * action^2 with the unclipped action, plus 100 at the flag |
-    /// | start | position uniform in -0.6..-0.4, at rest |
-    /// | terminated | at position 0.45 or beyond, with a velocity of at least `goal_velocity` |
-    ///
-    /// The state holds position, velocity, and a flag that is 1 after the first step, from which on Gymnasium rounds
-    /// the state to single precision.
-    MountainCarContinuous(MountainCarContinuousConfig), 3, 2
-}
+/// A MountainCarContinuous environment without a time limit.
+///
+/// | | |
+/// |---|---|
+/// | observation | position in -1.2..0.6, velocity in -0.07..0.07 |
+/// | action | force in -1..1; values outside are clipped |
+/// | reward | -0.1 * action^2 with the unclipped action, plus 100 at the flag |
+/// | start | position uniform in -0.6..-0.4, at rest |
+/// | terminated | at position 0.45 or beyond, with a velocity of at least `goal_velocity` |
+///
+/// The state holds position, velocity, and a flag that is 1 after the first step, from which on Gymnasium rounds
+/// the state to single precision.
+pub type MountainCarContinuous = Episode<Classic<MountainCarContinuousConfig, 3, 2>>;
 
 /// A vector of MountainCarContinuous copies.
 pub type MountainCarContinuousVector = ClassicVector<MountainCarContinuousConfig, 3, 2>;
@@ -42,7 +41,6 @@ pub type MountainCarContinuousVector = ClassicVector<MountainCarContinuousConfig
 impl ClassicControl<3, 2> for MountainCarContinuousConfig {
     type Act = f32;
     const NAME: &'static str = "MountainCarContinuous";
-    const TAG: &'static str = "mountain_car_continuous";
     const RENDER_FPS: f64 = 30.0;
 
     fn observation_space(&self) -> Space {

@@ -5,9 +5,10 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, StartOptions, classic_env, symmetric_box},
+    classic::{Classic, ClassicControl, StartOptions, symmetric_box},
     classic_vector::ClassicVector,
 };
+use crate::native::episode::Episode;
 use crate::native::numpy_math::{square, square_f32};
 use crate::render::draw;
 use crate::{Error, Frame, NpRandom, Result, Space};
@@ -52,20 +53,18 @@ impl StartOptions for PendulumReset {
     }
 }
 
-classic_env! {
-    /// One Pendulum without a time limit; its mass is 1 kg, its length 1 m.
-    ///
-    /// | | |
-    /// |---|---|
-    /// | observation | cos and sin of the angle (0 is upright), angular velocity in -8..8 |
-    /// | action | torque in -2..2; values outside are clipped |
-    /// | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), with angle and velocity before the step |
-    /// | start | angle uniform in -pi..pi, velocity in -1..1 |
-    /// | terminated | never |
-    ///
-    /// The state is the angle (not wrapped), the angular velocity, and the last torque, which is only for rendering.
-    Pendulum(PendulumConfig), 3, 3
-}
+/// One Pendulum without a time limit; its mass is 1 kg, its length 1 m.
+///
+/// | | |
+/// |---|---|
+/// | observation | cos and sin of the angle (0 is upright), angular velocity in -8..8 |
+/// | action | torque in -2..2; values outside are clipped |
+/// | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), with angle and velocity before the step |
+/// | start | angle uniform in -pi..pi, velocity in -1..1 |
+/// | terminated | never |
+///
+/// The state is the angle (not wrapped), the angular velocity, and the last torque, which is only for rendering.
+pub type Pendulum = Episode<Classic<PendulumConfig, 3, 3>>;
 
 /// Many Pendulums stepped together.
 pub type PendulumVector = ClassicVector<PendulumConfig, 3, 3>;
@@ -73,7 +72,6 @@ pub type PendulumVector = ClassicVector<PendulumConfig, 3, 3>;
 impl ClassicControl<3, 3> for PendulumConfig {
     type Act = f32;
     const NAME: &'static str = "Pendulum";
-    const TAG: &'static str = "pendulum";
     const RENDER_FPS: f64 = 30.0;
 
     fn observation_space(&self) -> Space {

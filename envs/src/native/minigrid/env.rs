@@ -2,20 +2,25 @@
 
 use std::{marker::PhantomData, sync::Arc};
 
+use serde::Serialize;
+
 use super::{
     grid::Grid,
     ids,
     observation::Observer,
-    saved,
+    saved::SavedWorld,
     scalar::MiniGridObs,
     settings::Common,
     task::{Missions, Task},
     tiles::Tiles,
-    world::World,
+    world::{NOWHERE, World},
 };
 use crate::{
-    AnyVectorEnv, Env, EnvConfig, EnvCreator, EnvSpec, Error, Frame, NpRandom, Result, Space, Step,
-    native::entry::Entry,
+    AnyVectorEnv, EnvConfig, EnvCreator, EnvSpec, Error, Frame, NpRandom, Result, Space, Step,
+    native::{
+        entry::Entry,
+        episode::{Dynamics, Episode},
+    },
     registry::common_settings::{split_threads, stepped},
 };
 
@@ -49,8 +54,11 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+pub type MiniGrid<O = i64> = Episode<MiniGridDynamics<O>>;
+
+/// The [`Dynamics`] of [`MiniGrid`]: a world, a task in it, and an observer.
 #[derive(Clone, Debug)]
-pub struct MiniGrid<O: MiniGridObs = i64> {
+pub struct MiniGridDynamics<O: MiniGridObs> {
     id: Arc<str>,
     task: Arc<dyn Task>,
     missions: Arc<Missions>,
@@ -59,8 +67,6 @@ pub struct MiniGrid<O: MiniGridObs = i64> {
     /// Tiles for the pictures of `render`.
     tiles: Arc<Tiles>,
     agent_pov: bool,
-    /// Whether an episode was started by `reset`.
-    running: bool,
     of: PhantomData<O>,
 }
 
@@ -96,33 +102,47 @@ impl<O: MiniGridObs> MiniGrid<O> {
         let (width, height) = task.size();
         let grid = Grid::new(width, height, common.agent_view_size as i32);
         let max_steps = common.max_steps.unwrap_or(task.max_steps());
-        Ok(Self {
+        Ok(Self::of(MiniGridDynamics {
             id: id.into(),
             missions: Arc::new(task.missions()),
             world: World::new(grid, max_steps),
             observer,
             tiles: Tiles::lazy(common.tile_size),
             agent_pov: common.agent_pov,
-            running: false,
             of: PhantomData,
             task,
-        })
+        }))
     }
 
     /// Text of the mission with this number, as found in observations; `None` if there is no such mission.
     pub fn mission_text(&self, index: i64) -> Option<String> {
-        self.missions.text(index)
+        self.dynamics.missions.text(index)
     }
 
     /// Number of missions of the task.
     pub fn num_missions(&self) -> i64 {
-        self.missions.len()
+        self.dynamics.missions.len()
     }
 }
 
-impl<O: MiniGridObs> Env for MiniGrid<O> {
+impl<O: MiniGridObs> MiniGridDynamics<O> {
+    /// Lets `work` change the world, which draws from `random` meanwhile.
+    fn with_random<T>(&mut self, random: &mut NpRandom, work: impl FnOnce(&dyn Task, &mut World) -> T) -> T {
+        std::mem::swap(&mut self.world.random, random);
+        let done = work(&*self.task, &mut self.world);
+        std::mem::swap(&mut self.world.random, random);
+        done
+    }
+}
+
+impl<O: MiniGridObs> Dynamics for MiniGridDynamics<O> {
     type Obs = O;
     type Act = i64;
+    type Saved = SavedWorld;
+
+    fn name(&self) -> &str {
+        &self.id
+    }
 
     fn observation_space(&self) -> Space {
         self.observer.space(self.task.size(), &self.missions)
@@ -132,16 +152,15 @@ impl<O: MiniGridObs> Env for MiniGrid<O> {
         Space::discrete(self.task.num_actions())
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
-        match seed {
-            Some(seed) => self.world.random = NpRandom::new(seed),
-            // Seeded here, not in `new`, so that clones do not share a random stream.
-            None if !self.running => self.world.random = NpRandom::from_entropy(),
-            None => {}
-        }
-        self.running = false;
-        self.world.begin();
-        self.task.build(&mut self.world)?;
+    fn takes(&self, action: &[i64]) -> bool {
+        matches!(*action, [taken] if (0..self.task.num_actions()).contains(&taken))
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [O]) -> Result<()> {
+        self.with_random(random, |task, world| {
+            world.begin();
+            task.build(world)
+        })?;
         let start = self.world.agent;
         if !self.world.grid.get(start).can_overlap() {
             return Err(Error::other(format!(
@@ -149,51 +168,39 @@ impl<O: MiniGridObs> Env for MiniGrid<O> {
                 start.0, start.1
             )));
         }
-        self.running = true;
         self.observer.write(&self.world, obs);
         Ok(())
     }
 
-    fn step(&mut self, action: &[i64], obs: &mut [O]) -> Result<Step> {
-        let taken = match *action {
-            [taken] if (0..self.task.num_actions()).contains(&taken) => taken,
-            _ => return Err(Error::invalid_action(&self.id, action, &self.action_space())),
-        };
-        if !self.running {
-            return Err(Error::other(format!(
-                "{} was stepped before an episode; call `reset` first",
-                self.id
-            )));
-        }
-        let (reward, terminated) = self.task.step(&mut self.world, taken);
+    fn advance(&mut self, action: &[i64], random: &mut NpRandom, obs: &mut [O]) -> Step {
+        let (reward, terminated) = self.with_random(random, |task, world| task.step(world, action[0]));
         self.observer.write(&self.world, obs);
-        Ok(Step { reward, terminated, truncated: self.world.steps >= self.world.max_steps })
+        Step { reward, terminated, truncated: self.world.steps >= self.world.max_steps }
     }
 
     fn max_episode_steps(&self) -> Option<usize> {
         Some(self.world.max_steps as usize)
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        Some(10.0)
-    }
-
     /// Draws MiniGrid's `rgb_array` picture, `tile_size` pixels per field; `None` before the first reset.
-    fn render(&mut self) -> Result<Option<Frame>> {
-        if !self.running {
-            return Ok(None);
+    fn draw(&mut self) -> Option<Frame> {
+        if self.world.agent == NOWHERE {
+            return None;
         }
         let (width, height, rgb) = self.observer.render(&self.world, &self.tiles, self.agent_pov);
-        Ok(Some(Frame { width, height, rgb }))
+        Some(Frame { width, height, rgb })
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        Some(saved::save(&self.id, &self.world, self.running))
+    fn fps(&self) -> f64 {
+        10.0
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.running = saved::load(&self.id, &mut self.world, self.missions.len(), state)?;
-        Ok(())
+    fn save(&self) -> impl Serialize {
+        SavedWorld::of(&self.world)
+    }
+
+    fn load(&mut self, saved: SavedWorld, running: bool) -> Result<()> {
+        saved.restore(&mut self.world, self.missions.len(), running)
     }
 }
 

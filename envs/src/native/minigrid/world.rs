@@ -31,6 +31,7 @@ pub(super) struct World {
     pub(super) agent: Pos,
     pub(super) direction: usize,
     pub(super) carrying: Option<Cell>,
+    /// The episode's random stream during a reset or a step; a placeholder between them.
     pub(super) random: NpRandom,
     /// Steps taken in the episode, and their maximum.
     pub(super) steps: u32,

@@ -109,7 +109,6 @@ impl Breakout {
 
 impl Game for Breakout {
     const NAME: &'static str = "PixelBreakout";
-    const TAG: &'static str = "pixel_breakout";
     const ACTIONS: i64 = 3;
 
     fn start(random: &mut NpRandom) -> Self {

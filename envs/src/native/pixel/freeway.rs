@@ -81,7 +81,6 @@ impl Freeway {
 
 impl Game for Freeway {
     const NAME: &'static str = "PixelFreeway";
-    const TAG: &'static str = "pixel_freeway";
     const ACTIONS: i64 = 3;
 
     fn start(random: &mut NpRandom) -> Self {

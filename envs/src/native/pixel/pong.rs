@@ -96,7 +96,6 @@ impl Pong {
 
 impl Game for Pong {
     const NAME: &'static str = "PixelPong";
-    const TAG: &'static str = "pixel_pong";
     const ACTIONS: i64 = 3;
 
     fn start(random: &mut NpRandom) -> Self {

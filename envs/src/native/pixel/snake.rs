@@ -95,7 +95,6 @@ impl Snake {
 
 impl Game for Snake {
     const NAME: &'static str = "PixelSnake";
-    const TAG: &'static str = "pixel_snake";
     const ACTIONS: i64 = 4;
 
     fn start(random: &mut NpRandom) -> Self {

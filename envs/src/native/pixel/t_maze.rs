@@ -80,7 +80,6 @@ impl TMaze {
 
 impl Game for TMaze {
     const NAME: &'static str = "PixelTMaze";
-    const TAG: &'static str = "pixel_t_maze";
     const ACTIONS: i64 = 4;
 
     fn start(random: &mut NpRandom) -> Self {

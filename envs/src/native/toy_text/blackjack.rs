@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::native::episode::{Dynamics, Episode};
 use crate::render::draw::{self, Canvas};
-use crate::{Env, Error, Frame, NpRandom, Result, Space, Step, contract::state};
-
-const TAG: &str = "blackjack";
+use crate::{Error, Frame, NpRandom, Result, Space, Step};
 
 /// Settings of Blackjack; the defaults are those of `Blackjack-v1`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +25,7 @@ impl Default for BlackjackConfig {
 
 /// The cards of one player, reduced to what the rules need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Hand {
+pub struct Hand {
     cards: u64,
     /// Sum of the cards with aces as 1.
     sum: i64,
@@ -73,32 +72,35 @@ impl Hand {
 /// | reward | 1 for a win, 0 for a draw, -1 for a loss, at the end |
 /// | start | two cards each |
 /// | terminated | the player sticks or goes beyond 21 |
+pub type Blackjack = Episode<BlackjackDynamics>;
+
+/// The [`Dynamics`] of [`Blackjack`]: the hands of the player and of the dealer.
 #[derive(Clone, Debug)]
-pub struct Blackjack {
+pub struct BlackjackDynamics {
     config: BlackjackConfig,
-    random: NpRandom,
     player: Hand,
     dealer: Hand,
     open_card: i64,
-    running: bool,
 }
 
 impl Blackjack {
     /// Creates a game; call `reset` before the first step.
     pub fn new(config: BlackjackConfig) -> Self {
         let (player, dealer) = Default::default();
-        Self { config, random: NpRandom::new(0), player, dealer, open_card: 0, running: false }
+        Self::of(BlackjackDynamics { config, player, dealer, open_card: 0 })
     }
+}
 
+impl BlackjackDynamics {
     fn observe(&self, obs: &mut [i64]) {
         let usable = i64::from(self.player.has_usable_ace());
         obs.copy_from_slice(&[self.player.value(), self.open_card, usable]);
     }
 
     /// Lets the dealer draw to 17 or more and returns the player's reward.
-    fn play_out(&mut self) -> f64 {
+    fn play_out(&mut self, random: &mut NpRandom) -> f64 {
         while self.dealer.value() < 17 {
-            self.dealer.draw(&mut self.random);
+            self.dealer.draw(random);
         }
         let reward = (self.player.score() - self.dealer.score()).signum() as f64;
         match self.config {
@@ -109,9 +111,14 @@ impl Blackjack {
     }
 }
 
-impl Env for Blackjack {
+impl Dynamics for BlackjackDynamics {
     type Obs = i64;
     type Act = i64;
+    type Saved = (Hand, Hand, i64);
+
+    fn name(&self) -> &str {
+        "Blackjack"
+    }
 
     fn observation_space(&self) -> Space {
         Space::Tuple(vec![Space::discrete(32), Space::discrete(11), Space::discrete(2)])
@@ -121,55 +128,41 @@ impl Env for Blackjack {
         Space::discrete(2)
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
-        match seed {
-            Some(seed) => self.random = NpRandom::new(seed),
-            // Seeded here, not in `new`, so that clones do not share a random stream.
-            None if self.player.cards == 0 => self.random = NpRandom::from_entropy(),
-            None => {}
-        }
+    fn takes(&self, action: &[i64]) -> bool {
+        matches!(action, [0 | 1])
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [i64]) -> Result<()> {
         (self.player, self.dealer) = Default::default();
-        self.open_card = self.dealer.draw(&mut self.random);
-        self.dealer.draw(&mut self.random);
-        self.player.draw(&mut self.random);
-        self.player.draw(&mut self.random);
+        self.open_card = self.dealer.draw(random);
+        self.dealer.draw(random);
+        self.player.draw(random);
+        self.player.draw(random);
         // Gymnasium draws a random suit, and a face for a ten, for its pictures.
-        self.random.integers(0, 4);
+        random.integers(0, 4);
         if self.open_card == 10 {
-            self.random.integers(0, 3);
+            random.integers(0, 3);
         }
-        self.running = true;
         self.observe(obs);
         Ok(())
     }
 
-    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
-        if !matches!(action, [0 | 1]) {
-            return Err(Error::invalid_action("Blackjack", action, &self.action_space()));
-        }
-        if !self.running {
-            return Err(Error::other("Blackjack was stepped outside an episode; call `reset` first"));
-        }
+    fn advance(&mut self, action: &[i64], random: &mut NpRandom, obs: &mut [i64]) -> Step {
         let (reward, terminated) = if action == [0] {
-            (self.play_out(), true)
+            (self.play_out(random), true)
         } else {
-            self.player.draw(&mut self.random);
+            self.player.draw(random);
             let bust = self.player.is_bust();
             (if bust { -1.0 } else { 0.0 }, bust)
         };
-        self.running = !terminated;
         self.observe(obs);
-        Ok(Step { reward, terminated, truncated: false })
-    }
-
-    fn render_fps(&self) -> Option<f64> {
-        Some(4.0)
+        Step { reward, terminated, truncated: false }
     }
 
     /// Draws 384 x 376 pixels, Gymnasium's size, in pavlov's own style: the dealer's card above, the player's sum
     /// below, and a disc beside it for an ace that counts as 11.
-    fn render(&mut self) -> Result<Option<Frame>> {
-        let Some(mut canvas) = Canvas::new(384, 376) else { return Ok(None) };
+    fn draw(&mut self) -> Option<Frame> {
+        let mut canvas = Canvas::new(384, 376)?;
         canvas.polygon(&[(0.0, 0.0), (384.0, 0.0), (384.0, 376.0), (0.0, 376.0)], [196, 216, 158]);
         canvas.polygon(&[(132.0, 204.0), (252.0, 204.0), (252.0, 344.0), (132.0, 344.0)], [250, 250, 246]);
         draw_number(&mut canvas, self.open_card, 274.0);
@@ -177,16 +170,18 @@ impl Env for Blackjack {
         if self.player.has_usable_ace() {
             canvas.circle((310.0, 104.0), 16.0, [200, 60, 60]);
         }
-        Ok(Some(canvas.into_frame()))
+        Some(canvas.into_frame())
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        let Self { player, dealer, open_card, running, random, .. } = self;
-        Some(state::save(TAG, &(player, dealer, open_card, running, random)))
+    fn fps(&self) -> f64 {
+        4.0
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (player, dealer, open_card, running, random): (Hand, Hand, _, _, _) = state::load(TAG, state)?;
+    fn save(&self) -> impl Serialize {
+        (self.player, self.dealer, self.open_card)
+    }
+
+    fn load(&mut self, (player, dealer, open_card): (Hand, Hand, i64), _running: bool) -> Result<()> {
         for Hand { sum, .. } in [player, dealer] {
             if !(0..=31).contains(&sum) {
                 return Err(Error::state(format!(
@@ -199,7 +194,7 @@ impl Env for Blackjack {
                 "the open card is {open_card}, but there is none; it is damaged"
             )));
         }
-        *self = Self { config: self.config, random, player, dealer, open_card, running };
+        *self = Self { config: self.config, player, dealer, open_card };
         Ok(())
     }
 }

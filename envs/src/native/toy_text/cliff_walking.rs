@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::table::{Outcome, Table, Walk};
+use super::table::{Outcome, SavedWalk, Table, Walk};
+use crate::native::episode::{Dynamics, Episode};
 use crate::render::board::{self, Board};
-use crate::{Env, Frame, Result, Space, Step};
+use crate::{Frame, NpRandom, Result, Space, Step};
 
 const ROWS: usize = 4;
 const COLUMNS: usize = 12;
@@ -30,8 +31,11 @@ pub struct CliffWalkingConfig {
 /// | terminated | at the goal, the field at the bottom right |
 ///
 /// `info("prob")` is the probability of the last transition.
+pub type CliffWalking = Episode<CliffWalkingDynamics>;
+
+/// The [`Dynamics`] of [`CliffWalking`].
 #[derive(Clone, Debug)]
-pub struct CliffWalking {
+pub struct CliffWalkingDynamics {
     walk: Walk,
 }
 
@@ -55,7 +59,7 @@ impl CliffWalking {
                 }
             })
         });
-        Self { walk: Walk::new("CliffWalking", "cliff_walking", table) }
+        Self::of(CliffWalkingDynamics { walk: Walk::new(table) })
     }
 }
 
@@ -75,9 +79,14 @@ fn is_cliff(state: usize) -> bool {
     START < state && state < GOAL
 }
 
-impl Env for CliffWalking {
+impl Dynamics for CliffWalkingDynamics {
     type Obs = i64;
     type Act = i64;
+    type Saved = SavedWalk;
+
+    fn name(&self) -> &str {
+        "CliffWalking"
+    }
 
     fn observation_space(&self) -> Space {
         self.walk.observation_space()
@@ -87,26 +96,26 @@ impl Env for CliffWalking {
         self.walk.action_space()
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
-        self.walk.reset(seed, obs);
+    fn takes(&self, action: &[i64]) -> bool {
+        self.walk.takes(action)
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [i64]) -> Result<()> {
+        self.walk.start(random, obs);
         Ok(())
     }
 
-    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
-        self.walk.step(action, obs)
+    fn advance(&mut self, action: &[i64], random: &mut NpRandom, obs: &mut [i64]) -> Step {
+        self.walk.advance(action, random, obs)
     }
 
     fn info(&self, key: &str) -> Option<f64> {
         self.walk.info(key)
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        Some(4.0)
-    }
-
     /// Draws 768 x 256 pixels, Gymnasium's size, in pavlov's own style.
-    fn render(&mut self) -> Result<Option<Frame>> {
-        let Some(mut board) = Board::new(ROWS, COLUMNS, (64, 64)) else { return Ok(None) };
+    fn draw(&mut self) -> Option<Frame> {
+        let mut board = Board::new(ROWS, COLUMNS, (64, 64))?;
         for state in 0..ROWS * COLUMNS {
             let color = if is_cliff(state) { [94, 63, 52] } else { [139, 172, 80] };
             board.tile((state / COLUMNS, state % COLUMNS), color);
@@ -115,11 +124,15 @@ impl Env for CliffWalking {
         if let Some(state) = self.walk.state {
             board.disc((state / COLUMNS, state % COLUMNS), 0.3, board::AGENT);
         }
-        Ok(Some(board.into_frame()))
+        Some(board.into_frame())
     }
 
-    fn render_ansi(&mut self) -> Result<Option<String>> {
-        let Some(here) = self.walk.state else { return Ok(None) };
+    fn fps(&self) -> f64 {
+        4.0
+    }
+
+    fn text(&self) -> Option<String> {
+        let here = self.walk.state?;
         let letter = |state| match state {
             _ if state == here => "x",
             GOAL => "T",
@@ -130,14 +143,14 @@ impl Env for CliffWalking {
             let letters: Vec<_> = (row * COLUMNS..(row + 1) * COLUMNS).map(letter).collect();
             letters.join("  ") + "\n"
         };
-        Ok(Some((0..ROWS).map(row).collect::<String>() + "\n"))
+        Some((0..ROWS).map(row).collect::<String>() + "\n")
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        Some(self.walk.save(()))
+    fn save(&self) -> impl Serialize {
+        self.walk.save()
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.walk.load(state)
+    fn load(&mut self, saved: SavedWalk, running: bool) -> Result<()> {
+        self.walk.load(saved, running)
     }
 }

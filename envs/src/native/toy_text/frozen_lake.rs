@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ansi::{self, colorize},
-    table::{Outcome, Table, Walk},
+    table::{Outcome, SavedWalk, Table, Walk},
 };
+use crate::native::episode::{Dynamics, Episode};
 use crate::render::board::{self, Board};
-use crate::{Env, Error, Frame, NpRandom, Result, Space, Step};
+use crate::{Error, Frame, NpRandom, Result, Space, Step};
 
 const MAP_4X4: [&str; 4] = ["SFFF", "FHFH", "FFFH", "HFFG"];
 const MAP_8X8: [&str; 8] =
@@ -87,8 +88,11 @@ fn refuse(message: String) -> Error {
 /// | terminated | at the goal or in a hole |
 ///
 /// `info("prob")` is the probability of the last transition.
+pub type FrozenLake = Episode<FrozenLakeDynamics>;
+
+/// The [`Dynamics`] of [`FrozenLake`].
 #[derive(Clone, Debug)]
-pub struct FrozenLake {
+pub struct FrozenLakeDynamics {
     map: Vec<Vec<u8>>,
     walk: Walk,
 }
@@ -128,7 +132,7 @@ impl FrozenLake {
                 vec![to(action, 1.0)]
             }
         });
-        Ok(Self { map, walk: Walk::new("FrozenLake", "frozen_lake", table) })
+        Ok(Self::of(FrozenLakeDynamics { map, walk: Walk::new(table) }))
     }
 
     /// Creates a random map for [`FrozenLakeConfig::desc`] on which the goal can be reached: Gymnasium's
@@ -188,9 +192,14 @@ fn neighbour(state: usize, action: usize, rows: usize, columns: usize) -> usize 
     row * columns + column
 }
 
-impl Env for FrozenLake {
+impl Dynamics for FrozenLakeDynamics {
     type Obs = i64;
     type Act = i64;
+    type Saved = SavedWalk;
+
+    fn name(&self) -> &str {
+        "FrozenLake"
+    }
 
     fn observation_space(&self) -> Space {
         self.walk.observation_space()
@@ -200,29 +209,29 @@ impl Env for FrozenLake {
         self.walk.action_space()
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
-        self.walk.reset(seed, obs);
+    fn takes(&self, action: &[i64]) -> bool {
+        self.walk.takes(action)
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [i64]) -> Result<()> {
+        self.walk.start(random, obs);
         Ok(())
     }
 
-    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
-        self.walk.step(action, obs)
+    fn advance(&mut self, action: &[i64], random: &mut NpRandom, obs: &mut [i64]) -> Step {
+        self.walk.advance(action, random, obs)
     }
 
     fn info(&self, key: &str) -> Option<f64> {
         self.walk.info(key)
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        Some(4.0)
-    }
-
     /// Draws at most 64 pixels per field and 512 in total per side, as Gymnasium does, in pavlov's own style.
-    fn render(&mut self) -> Result<Option<Frame>> {
+    fn draw(&mut self) -> Option<Frame> {
         let rows = self.map.len();
         let columns = self.map[0].len();
         let size = ((512 / columns).clamp(1, 64), (512 / rows).clamp(1, 64));
-        let Some(mut board) = Board::new(rows, columns, size) else { return Ok(None) };
+        let mut board = Board::new(rows, columns, size)?;
         for (state, letter) in self.map.concat().into_iter().enumerate() {
             let field = (state / columns, state % columns);
             board.tile(field, if letter == b'H' { [40, 70, 120] } else { [221, 236, 246] });
@@ -235,11 +244,15 @@ impl Env for FrozenLake {
         if let Some(state) = self.walk.state {
             board.disc((state / columns, state % columns), 0.3, board::AGENT);
         }
-        Ok(Some(board.into_frame()))
+        Some(board.into_frame())
     }
 
-    fn render_ansi(&mut self) -> Result<Option<String>> {
-        let Some(state) = self.walk.state else { return Ok(None) };
+    fn fps(&self) -> f64 {
+        4.0
+    }
+
+    fn text(&self) -> Option<String> {
+        let state = self.walk.state?;
         let mut text = ansi::last_action(&self.walk, &["Left", "Down", "Right", "Up"]);
         let columns = self.map[0].len();
         for (field, &letter) in self.map.iter().flatten().enumerate() {
@@ -249,14 +262,14 @@ impl Env for FrozenLake {
                 text.push('\n');
             }
         }
-        Ok(Some(text))
+        Some(text)
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        Some(self.walk.save(()))
+    fn save(&self) -> impl Serialize {
+        self.walk.save()
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.walk.load(state)
+    fn load(&mut self, saved: SavedWalk, running: bool) -> Result<()> {
+        self.walk.load(saved, running)
     }
 }

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::{Serialize, de::DeserializeOwned};
-
-use crate::{Error, NpRandom, Result, Space, Step, contract::state};
+use crate::{Error, NpRandom, Result, Space, Step};
 
 /// One outcome that a step can have, with its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,10 +74,7 @@ impl Table {
 /// State of an episode in a table. Clones share the table.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    name: &'static str,
-    tag: &'static str,
     table: Arc<Table>,
-    pub(super) random: NpRandom,
     /// Current state; `None` before the first reset.
     pub(super) state: Option<usize>,
     pub(super) last_action: Option<usize>,
@@ -87,18 +82,13 @@ pub(super) struct Walk {
     probability: f64,
 }
 
+/// State, last action and probability of a [`Walk`], as a saved state holds them.
+pub(super) type SavedWalk = (Option<usize>, Option<usize>, f64);
+
 impl Walk {
-    /// Starts without a state; `name` is used in error messages, and `tag` in saved states.
-    pub(super) fn new(name: &'static str, tag: &'static str, table: Table) -> Self {
-        Self {
-            name,
-            tag,
-            table: Arc::new(table),
-            random: NpRandom::new(0),
-            state: None,
-            last_action: None,
-            probability: 1.0,
-        }
+    /// Starts without a state.
+    pub(super) fn new(table: Table) -> Self {
+        Self { table: Arc::new(table), state: None, last_action: None, probability: 1.0 }
     }
 
     pub(super) fn observation_space(&self) -> Space {
@@ -109,37 +99,26 @@ impl Walk {
         Space::discrete(self.table.num_actions as i64)
     }
 
-    pub(super) fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) {
-        match seed {
-            Some(seed) => self.random = NpRandom::new(seed),
-            // Seeded here and not in `new`, because clones that share the table must not share the stream.
-            None if self.state.is_none() => self.random = NpRandom::from_entropy(),
-            None => {}
-        }
-        let state = self.table.start(&mut self.random);
+    pub(super) fn takes(&self, action: &[i64]) -> bool {
+        matches!(*action, [taken] if (0..self.table.num_actions as i64).contains(&taken))
+    }
+
+    pub(super) fn start(&mut self, random: &mut NpRandom, obs: &mut [i64]) {
+        let state = self.table.start(random);
         self.state = Some(state);
         self.last_action = None;
         self.probability = 1.0;
         obs[0] = state as i64;
     }
 
-    pub(super) fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
-        let taken = match *action {
-            [taken] if (0..self.table.num_actions as i64).contains(&taken) => taken as usize,
-            _ => return Err(Error::invalid_action(self.name, action, &self.action_space())),
-        };
-        let Some(state) = self.state else {
-            return Err(Error::other(format!(
-                "{} was stepped before an episode; call `reset` first",
-                self.name
-            )));
-        };
-        let outcome = self.table.step(&mut self.random, state, taken);
+    pub(super) fn advance(&mut self, action: &[i64], random: &mut NpRandom, obs: &mut [i64]) -> Step {
+        let taken = action[0] as usize;
+        let outcome = self.table.step(random, self.state.expect("an episode runs"), taken);
         self.state = Some(outcome.state);
         self.last_action = Some(taken);
         self.probability = outcome.probability;
         obs[0] = outcome.state as i64;
-        Ok(Step { reward: outcome.reward, terminated: outcome.terminated, truncated: false })
+        Step { reward: outcome.reward, terminated: outcome.terminated, truncated: false }
     }
 
     /// Value of Gymnasium's `info` for `key`: `prob` is the probability of the last step's outcome; other keys give `None`.
@@ -147,21 +126,18 @@ impl Walk {
         (key == "prob").then_some(self.probability)
     }
 
-    /// Saves the walk, and `more`, which the environment keeps beside it.
-    pub(super) fn save(&self, more: impl Serialize) -> Vec<u8> {
-        state::save(self.tag, &(self.state, self.last_action, self.probability, &self.random, more))
+    pub(super) fn save(&self) -> SavedWalk {
+        (self.state, self.last_action, self.probability)
     }
 
-    /// Loads a state of [`save`](Self::save) and returns what the environment keeps beside the walk.
-    pub(super) fn load<T: DeserializeOwned>(&mut self, state: &[u8]) -> Result<T> {
-        let (state, last_action, probability, random, more) = state::load(self.tag, state)?;
+    pub(super) fn load(&mut self, (state, last_action, probability): SavedWalk, running: bool) -> Result<()> {
         check_index("state", self.table.starts.len(), state)?;
         check_index("action", self.table.num_actions, last_action)?;
-        self.probability = probability;
-        self.random = random;
-        self.state = state;
-        self.last_action = last_action;
-        Ok(more)
+        if running && state.is_none() {
+            return Err(Error::state("an episode runs that has no state; it is damaged"));
+        }
+        (self.state, self.last_action, self.probability) = (state, last_action, probability);
+        Ok(())
     }
 }
 

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ansi::{self, colorize},
-    table::{Outcome, Table, Walk},
+    table::{Outcome, SavedWalk, Table, Walk},
 };
+use crate::native::episode::{Dynamics, Episode};
 use crate::render::board::{self, Board, Field};
-use crate::{Env, Error, Frame, Result, Space, Step};
+use crate::{Error, Frame, NpRandom, Result, Space, Step};
 
 const ROWS: usize = 5;
 const COLUMNS: usize = 5;
@@ -50,8 +51,11 @@ impl Default for TaxiConfig {
 /// | terminated | when the passenger is at the destination |
 ///
 /// The action mask allows the actions that change the state; `info("prob")` is the probability of the last step's outcome.
+pub type Taxi = Episode<TaxiDynamics>;
+
+/// The [`Dynamics`] of [`Taxi`].
 #[derive(Clone, Debug)]
-pub struct Taxi {
+pub struct TaxiDynamics {
     config: TaxiConfig,
     walk: Walk,
     /// Whether the passenger will change the destination in this episode.
@@ -179,13 +183,18 @@ impl Taxi {
             let pushed = |side| if ahead == state.taxi { state.taxi } else { state.drift(side) };
             vec![to(ahead, config.rainy_probability), to(pushed(left), aside), to(pushed(right), aside)]
         });
-        Ok(Self { config, walk: Walk::new("Taxi", "taxi", table), fickle: false })
+        Ok(Self::of(TaxiDynamics { config, walk: Walk::new(table), fickle: false }))
     }
 }
 
-impl Env for Taxi {
+impl Dynamics for TaxiDynamics {
     type Obs = i64;
     type Act = i64;
+    type Saved = (SavedWalk, bool);
+
+    fn name(&self) -> &str {
+        "Taxi"
+    }
 
     fn observation_space(&self) -> Space {
         self.walk.observation_space()
@@ -195,16 +204,19 @@ impl Env for Taxi {
         self.walk.action_space()
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
-        self.walk.reset(seed, obs);
-        self.fickle =
-            self.config.fickle_passenger && self.walk.random.random() < self.config.fickle_probability;
+    fn takes(&self, action: &[i64]) -> bool {
+        self.walk.takes(action)
+    }
+
+    fn start(&mut self, random: &mut NpRandom, obs: &mut [i64]) -> Result<()> {
+        self.walk.start(random, obs);
+        self.fickle = self.config.fickle_passenger && random.random() < self.config.fickle_probability;
         Ok(())
     }
 
-    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
+    fn advance(&mut self, action: &[i64], random: &mut NpRandom, obs: &mut [i64]) -> Step {
         let before = self.walk.state.map(State::decode);
-        let step = self.walk.step(action, obs)?;
+        let step = self.walk.advance(action, random, obs);
         let after = State::decode(obs[0] as usize);
         if let Some(before) = before
             && self.fickle
@@ -212,13 +224,13 @@ impl Env for Taxi {
             && before.taxi != after.taxi
         {
             self.fickle = false;
-            let other = self.walk.random.integers(0, 3) as usize;
+            let other = random.integers(0, 3) as usize;
             let destination = if other < before.destination { other } else { other + 1 };
             let state = State { destination, ..after }.encode();
             self.walk.state = Some(state);
             obs[0] = state as i64;
         }
-        Ok(step)
+        step
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {
@@ -233,14 +245,10 @@ impl Env for Taxi {
         self.walk.info(key)
     }
 
-    fn render_fps(&self) -> Option<f64> {
-        Some(4.0)
-    }
-
     /// Draws 536 x 456 pixels, Gymnasium's size, in pavlov's own style.
-    fn render(&mut self) -> Result<Option<Frame>> {
+    fn draw(&mut self) -> Option<Frame> {
         const COLORS: [[u8; 3]; 4] = [[230, 120, 120], [120, 200, 120], [230, 220, 110], [120, 150, 230]];
-        let Some(mut board) = Board::on_canvas((536, 456), (48, 128), (88, 56)) else { return Ok(None) };
+        let mut board = Board::on_canvas((536, 456), (48, 128), (88, 56))?;
         for field in (0..ROWS * COLUMNS).map(|i| (i / COLUMNS, i % COLUMNS)) {
             let stand = STANDS.iter().position(|&stand| stand == field);
             board.tile(field, stand.map_or([225, 225, 220], |stand| COLORS[stand]));
@@ -255,14 +263,16 @@ impl Env for Taxi {
             board.disc(taxi, 0.4, [240, 180, 0]);
             board.disc(STANDS.get(passenger).copied().unwrap_or(taxi), 0.2, board::AGENT);
         }
-        Ok(Some(board.into_frame()))
+        Some(board.into_frame())
     }
 
-    fn render_ansi(&mut self) -> Result<Option<String>> {
+    fn fps(&self) -> f64 {
+        4.0
+    }
+
+    fn text(&self) -> Option<String> {
         const EDGE: &str = "+---------+\n";
-        let Some(State { taxi, passenger, destination }) = self.walk.state.map(State::decode) else {
-            return Ok(None);
-        };
+        let State { taxi, passenger, destination } = State::decode(self.walk.state?);
         let mut map = MAP.map(|row| row.map(|letter| char::from(letter).to_string()));
         let mut color = |(row, column): Field, code| {
             let letter = &mut map[row][2 * column + 1];
@@ -281,15 +291,16 @@ impl Env for Taxi {
         color(STANDS[destination], ansi::MAGENTA);
         let rows = map.map(|row| row.concat() + "\n").concat();
         let last = ["South", "North", "East", "West", "Pickup", "Dropoff"];
-        Ok(Some([EDGE, &rows, EDGE, &ansi::last_action(&self.walk, &last)].concat()))
+        Some([EDGE, &rows, EDGE, &ansi::last_action(&self.walk, &last)].concat())
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        Some(self.walk.save(self.fickle))
+    fn save(&self) -> impl Serialize {
+        (self.walk.save(), self.fickle)
     }
 
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        self.fickle = self.walk.load(state)?;
+    fn load(&mut self, (walk, fickle): (SavedWalk, bool), running: bool) -> Result<()> {
+        self.walk.load(walk, running)?;
+        self.fickle = fickle;
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Pictures of BipedalWalker.
 
-use super::{BipedalWalker, PARTS, RAYS, SCALE, TERRAIN_HEIGHT, TERRAIN_STEP, WIDTH, terrain::LENGTH};
+use super::{
+    BipedalWalkerDynamics, PARTS, RAYS, SCALE, TERRAIN_HEIGHT, TERRAIN_STEP, WIDTH, terrain::LENGTH,
+};
 use crate::{
     Frame,
     native::box2d::engine::Vec2,
@@ -20,9 +22,9 @@ const HULL: [Color; 2] = [[127, 51, 229], [76, 76, 127]];
 /// Fill and outline colours of the rear leg and of the front leg.
 const LEGS: [[Color; 2]; 2] = [[[178, 101, 152], [127, 76, 101]], [[128, 51, 102], [77, 26, 51]]];
 
-impl BipedalWalker {
+impl BipedalWalkerDynamics {
     /// Draws Gymnasium's picture: 20 m of the ground, a fifth of it behind the walker.
-    pub(super) fn draw(&self) -> Option<Frame> {
+    pub(super) fn picture(&self) -> Option<Frame> {
         let mut canvas = Canvas::new(600, 400)?;
         canvas.polygon(&[(0.0, 0.0), (600.0, 0.0), (600.0, 400.0), (0.0, 400.0)], SKY);
         if !self.was_reset() {

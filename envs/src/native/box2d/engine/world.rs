@@ -14,7 +14,7 @@ use super::{
 
 /// All objects of the simulation; each list goes from the oldest to the newest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::native) struct World {
+pub struct World {
     pub(super) gravity: Vec2,
     pub(super) bodies: Vec<Body>,
     pub(super) fixtures: Vec<Fixture>,

@@ -1,18 +1,18 @@
 //! Pictures of LunarLander.
 
 use super::{
-    CHUNKS, DARK, HELIPAD_Y, HULL, LEGS, LunarLander, LunarLanderAction, MOON, PURPLE, SCALE, WHITE, WIDTH,
-    YELLOW,
+    CHUNKS, DARK, HELIPAD_Y, HULL, LEGS, LunarLanderAction, LunarLanderDynamics, MOON, PURPLE, SCALE, WHITE,
+    WIDTH, YELLOW,
 };
 use crate::{Frame, native::box2d::engine::Vec2, render::draw::Canvas};
 
-impl<A: LunarLanderAction> LunarLander<A> {
+impl<A: LunarLanderAction> LunarLanderDynamics<A> {
     /// Draws Gymnasium's picture, without the sparks of the engines.
-    pub(super) fn draw(&self) -> Option<Frame> {
+    pub(super) fn picture(&self) -> Option<Frame> {
         let mut canvas = Canvas::new(600, 400)?;
         let scaled = |point: Vec2| (point.x * SCALE as f32, point.y * SCALE as f32);
         let top = 400.0;
-        if !self.started {
+        if self.world.states().count() == 0 {
             return Some(canvas.into_frame());
         }
         // The first piece of the ground lies below all others.
