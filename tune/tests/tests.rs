@@ -1,7 +1,7 @@
 //! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `sweeps`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
+//! files of a run. `settings`: layers and decoding. `sweeps`, `orders`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
 //! `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
 //! trainable that most of them use.
 
@@ -15,6 +15,7 @@ mod functions;
 mod lifecycle;
 mod logging;
 mod mlflow;
+mod orders;
 mod processes;
 mod remote;
 mod restores;

@@ -1,10 +1,13 @@
 //! One run whose checkpoints are uploaded to a directory.
 
+use std::fs;
 use std::path::Path;
 
-use pavlov_tune::storage::{Object, open};
+use pavlov_tune::storage::{Object, fetch_run, open};
 use pavlov_tune::{Config, Driver, RunOptions, checkpoint};
 
+use crate::apart::apart;
+use crate::child::child_home;
 use crate::counter::Counter;
 
 #[test]
@@ -46,4 +49,55 @@ fn a_storage_keeps_the_newest_checkpoints_and_no_file_of_a_replaced_one() {
     let mut third = driver("third");
     third.restore(Path::new(&there(4))).unwrap();
     assert_eq!(third.iteration(), 4);
+}
+
+apart! {
+    fn a_run_is_fetched_where_the_storage_is_ahead_and_left_alone_where_it_is_not() {
+        let url = format!("file://{}/bucket/run", child_home().display());
+        let driver = || {
+            let options = RunOptions {
+                logdir: Some(child_home().join("first")),
+                remote_checkpoint_dir: Some(url.clone()),
+                ..RunOptions::default()
+            };
+            Driver::with(Counter::default(), Config::new(), options).unwrap()
+        };
+        let train = |driver: &mut Driver<Counter>| {
+            driver.train().unwrap();
+            driver.save().unwrap();
+        };
+        let mut first = driver();
+        train(&mut first);
+        first.stop().unwrap();
+        let run = fetch_run(&url).unwrap();
+        let newest = |run: &Path| checkpoint::list(run).unwrap().pop().map(|(iteration, _)| iteration);
+        assert_eq!(newest(&run), Some(1));
+
+        // As far as the storage: what lies here stays, though the storage lacks it.
+        let mine = [run.join(".notes"), run.join("notes.txt")];
+        for path in &mine {
+            fs::write(path, "mine").unwrap();
+        }
+        assert_eq!(fetch_run(&url).unwrap(), run);
+        assert!(mine.iter().all(|path| path.exists()));
+
+        // Ahead of the storage.
+        let here = RunOptions { logdir: Some(run.clone()), ..RunOptions::default() };
+        let mut ahead = Driver::with(Counter::default(), Config::new(), here).unwrap();
+        ahead.restore(&run.join(checkpoint::name(1))).unwrap();
+        train(&mut ahead);
+        ahead.stop().unwrap();
+        fetch_run(&url).unwrap();
+        assert_eq!(newest(&run), Some(2));
+
+        // Behind it: what the storage has replaces all but hidden files.
+        let mut second = driver();
+        second.restore(&run.join(checkpoint::name(2))).unwrap();
+        train(&mut second);
+        train(&mut second);
+        second.stop().unwrap();
+        fetch_run(&url).unwrap();
+        assert_eq!(newest(&run), Some(4));
+        assert_eq!(mine.map(|path| path.exists()), [true, false]);
+    }
 }
