@@ -3,8 +3,8 @@
 mod board_games;
 mod box2d;
 mod classic_control;
+mod dynamics;
 mod entry;
-mod episode;
 mod minigrid;
 mod mpe;
 mod mujoco;
@@ -22,7 +22,7 @@ pub use classic_control::{
     MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
     ResetBounds,
 };
-pub use episode::Episode;
+pub use dynamics::NativeEnv;
 pub use minigrid::{MiniGrid, MiniGridObs};
 pub use mpe::{
     ParticleAction, ParticleEnv, Simple, SimpleAdversary, SimpleAdversaryConfig, SimpleConfig, SimpleCrypto,

@@ -3,10 +3,10 @@
 /// Beginnings of the paths of types that are called by what they hold, their first parameter.
 const SHELLS: [&str; 3] = [
     concat!(env!("CARGO_CRATE_NAME"), "::wrappers::"),
-    concat!(env!("CARGO_CRATE_NAME"), "::native::episode::Episode"),
+    concat!(env!("CARGO_CRATE_NAME"), "::native::dynamics::NativeEnv"),
     concat!(env!("CARGO_CRATE_NAME"), "::native::classic_control::classic::Classic"),
 ];
-/// Ends of the names of types that an [`Episode`](crate::native::Episode) can hold.
+/// Ends of the names of types that a [`NativeEnv`](crate::native::NativeEnv) can hold.
 const HELD: [&str; 2] = ["Dynamics", "Config"];
 
 /// Returns the name of a type without its path and parameters, such as `Corridor`. For a wrapper it is the name of the

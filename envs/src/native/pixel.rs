@@ -19,8 +19,8 @@ use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::dynamics::{Dynamics, NativeEnv};
 use super::entry::{Entry, single};
-use super::episode::{Dynamics, Episode};
 use crate::{Error, Frame, NpRandom, Result, Space, Step};
 use screen::{SIDE, Screen};
 
@@ -100,7 +100,7 @@ pub trait Game: Clone + Debug + Send + Serialize + DeserializeOwned + 'static {
     /// Advances the game by one step, and redraws the parts that changed.
     fn advance(&mut self, action: i64, random: &mut NpRandom, screen: &mut Screen) -> Outcome;
 
-    /// A number of the game, as [`Env::info`] gives it; `None` if the key is unknown.
+    /// A number of the game, as [`Env::info`](crate::Env::info) gives it; `None` if the key is unknown.
     fn info(&self, key: &str) -> Option<f64> {
         let _ = key;
         None
@@ -122,7 +122,7 @@ pub struct Outcome {
 ///
 /// An observation is a picture of bytes, `[size, size, channels]`, row by row from the top; see [`PixelConfig`]. Games
 /// compute in integers and draw from [`NpRandom`]: a seed gives the same pictures on every machine.
-pub type PixelGame<G> = Episode<PixelGameDynamics<G>>;
+pub type PixelGame<G> = NativeEnv<PixelGameDynamics<G>>;
 
 /// The [`Dynamics`] of a [`PixelGame`]: a game and its screen.
 #[derive(Clone, Debug)]

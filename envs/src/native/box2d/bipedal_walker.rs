@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::entry::{Entry, single};
 use super::engine::{BodyDef, BodyState, FixtureDef, Polygon, RevoluteJointDef, Shape, Vec2, World};
-use crate::native::episode::{Dynamics, Episode};
+use crate::native::dynamics::{Dynamics, NativeEnv};
 use crate::{DType, Error, Frame, NpRandom, Result, Space, Step};
 use terrain::{CLOUDS, Cloud, GRASS, LENGTH, START_PAD, sign};
 
@@ -62,7 +62,7 @@ pub struct BipedalWalkerConfig {
 /// A reset without a seed continues with the same Box2D world, as in Gymnasium: the order in which contacts are solved, and
 /// so the last digits, depends on earlier episodes. A reset with a seed starts a new world, like a new environment in
 /// Gymnasium. Gymnasium itself keeps the old world in this case, so its episodes are not functions of their seeds.
-pub type BipedalWalker = Episode<BipedalWalkerDynamics>;
+pub type BipedalWalker = NativeEnv<BipedalWalkerDynamics>;
 
 /// The [`Dynamics`] of [`BipedalWalker`]: the walker and the ground in Box2D.
 #[derive(Clone, Debug)]

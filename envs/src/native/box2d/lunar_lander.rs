@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::engine::{BodyDef, BodyState, Edge, FixtureDef, Polygon, RevoluteJointDef, Shape, Vec2, World};
 use crate::{
     DType, Error, Frame, NpRandom, Result, Space, Step,
-    native::episode::{Dynamics, Episode},
+    native::dynamics::{Dynamics, NativeEnv},
 };
 
 mod action;
@@ -82,7 +82,7 @@ impl Default for LunarLanderConfig {
 /// | reward | improvement in distance, speed and angle, minus fuel; -100 for a crash, 100 for coming to rest |
 /// | start | at the top, pushed at random |
 /// | terminated | the body touches the ground, the lander leaves the picture sideways, or it comes to rest |
-pub type LunarLander<A = i64> = Episode<LunarLanderDynamics<A>>;
+pub type LunarLander<A = i64> = NativeEnv<LunarLanderDynamics<A>>;
 
 /// The [`Dynamics`] of [`LunarLander`]: the lander and the ground in Box2D.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use super::{
     classic::{Classic, ClassicControl, ResetBounds, symmetric_box},
     classic_vector::ClassicVector,
 };
-use crate::native::episode::Episode;
+use crate::native::dynamics::NativeEnv;
 use crate::native::numpy_math::{sin_cos_f32, square};
 use crate::render::draw;
 use crate::{Frame, NpRandom, Space};
@@ -41,7 +41,7 @@ type State = [f64; 4];
 ///
 /// The state holds both angles in radians (0 hangs down; the lower one is relative to the upper) and their
 /// velocities.
-pub type Acrobot = Episode<Classic<AcrobotConfig, 4, 6>>;
+pub type Acrobot = NativeEnv<Classic<AcrobotConfig, 4, 6>>;
 
 /// A vector of Acrobot copies.
 pub type AcrobotVector = ClassicVector<AcrobotConfig, 4, 6>;

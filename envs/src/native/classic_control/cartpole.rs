@@ -8,7 +8,7 @@ use super::{
     classic::{Classic, ClassicControl, ClassicRows, ResetBounds, symmetric_box},
     classic_vector::ClassicVector,
 };
-use crate::native::episode::Episode;
+use crate::native::dynamics::NativeEnv;
 use crate::render::draw;
 use crate::{Frame, NpRandom, Space};
 
@@ -57,7 +57,7 @@ type State = [f64; 4];
 /// | terminated | position beyond 2.4 or angle beyond 12 degrees |
 ///
 /// The state has double precision and the order of the observation; observations are rounded to single precision.
-pub type CartPole = Episode<Classic<CartPoleConfig, 4, 4>>;
+pub type CartPole = NativeEnv<Classic<CartPoleConfig, 4, 4>>;
 
 /// A vector of CartPole copies; its loop uses AVX2 and FMA if the CPU has them.
 pub type CartPoleVector = ClassicVector<CartPoleConfig, 4, 4>;

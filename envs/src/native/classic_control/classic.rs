@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     Element, Error, Frame, NpRandom, ResetOptions, Result, Space, Step,
     contract::state::array,
-    native::episode::{Dynamics, Episode},
+    native::dynamics::{Dynamics, NativeEnv},
 };
 
 /// The arithmetic of a classic-control environment with `S` state numbers and `O` observation numbers.
@@ -135,7 +135,7 @@ impl StartOptions for ResetBounds {
     }
 }
 
-/// One copy of a classic-control environment: the [`Dynamics`] of its [`Episode`]s.
+/// One copy of a classic-control environment: the [`Dynamics`] of its [`NativeEnv`]s.
 #[derive(Clone, Debug)]
 pub struct Classic<D: ClassicControl<S, O>, const S: usize, const O: usize> {
     rules: D,
@@ -151,7 +151,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Classic<D, S, O> {
     }
 }
 
-impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Episode<Classic<D, S, O>> {
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> NativeEnv<Classic<D, S, O>> {
     /// Creates a copy; call `reset` before the first step.
     pub fn new(config: D) -> Self {
         Self::of(Classic { rules: config, options: D::RESET_OPTIONS, state: [0.0; S] })

@@ -7,7 +7,7 @@ use super::{
     classic_vector::ClassicVector,
     valley,
 };
-use crate::native::episode::Episode;
+use crate::native::dynamics::NativeEnv;
 use crate::{Frame, NpRandom, Space};
 
 const GOAL: f64 = 0.5;
@@ -32,7 +32,7 @@ pub struct MountainCarConfig {
 /// | terminated | at position 0.5 or beyond, with a velocity of at least `goal_velocity` |
 ///
 /// The state has double precision and the order of the observation.
-pub type MountainCar = Episode<Classic<MountainCarConfig, 2, 2>>;
+pub type MountainCar = NativeEnv<Classic<MountainCarConfig, 2, 2>>;
 
 /// A vector of MountainCar copies.
 pub type MountainCarVector = ClassicVector<MountainCarConfig, 2, 2>;

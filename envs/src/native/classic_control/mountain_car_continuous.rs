@@ -7,7 +7,7 @@ use super::{
     classic_vector::ClassicVector,
     valley,
 };
-use crate::native::episode::Episode;
+use crate::native::dynamics::NativeEnv;
 use crate::{Frame, NpRandom, Space};
 
 const GOAL: f64 = 0.45;
@@ -33,7 +33,7 @@ pub struct MountainCarContinuousConfig {
 ///
 /// The state holds position, velocity, and a flag that is 1 after the first step, from which on Gymnasium rounds
 /// the state to single precision.
-pub type MountainCarContinuous = Episode<Classic<MountainCarContinuousConfig, 3, 2>>;
+pub type MountainCarContinuous = NativeEnv<Classic<MountainCarContinuousConfig, 3, 2>>;
 
 /// A vector of MountainCarContinuous copies.
 pub type MountainCarContinuousVector = ClassicVector<MountainCarContinuousConfig, 3, 2>;

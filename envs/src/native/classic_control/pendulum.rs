@@ -8,7 +8,7 @@ use super::{
     classic::{Classic, ClassicControl, StartOptions, symmetric_box},
     classic_vector::ClassicVector,
 };
-use crate::native::episode::Episode;
+use crate::native::dynamics::NativeEnv;
 use crate::native::numpy_math::{square, square_f32};
 use crate::render::draw;
 use crate::{Error, Frame, NpRandom, Result, Space};
@@ -64,7 +64,7 @@ impl StartOptions for PendulumReset {
 /// | terminated | never |
 ///
 /// The state is the angle (not wrapped), the angular velocity, and the last torque, which is only for rendering.
-pub type Pendulum = Episode<Classic<PendulumConfig, 3, 3>>;
+pub type Pendulum = NativeEnv<Classic<PendulumConfig, 3, 3>>;
 
 /// Many Pendulums stepped together.
 pub type PendulumVector = ClassicVector<PendulumConfig, 3, 3>;

@@ -18,8 +18,8 @@ use super::{
 use crate::{
     AnyVectorEnv, EnvConfig, EnvCreator, EnvSpec, Error, Frame, NpRandom, Result, Space, Step,
     native::{
+        dynamics::{Dynamics, NativeEnv},
         entry::Entry,
-        episode::{Dynamics, Episode},
     },
     registry::common_settings::{split_threads, stepped},
 };
@@ -54,7 +54,7 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub type MiniGrid<O = i64> = Episode<MiniGridDynamics<O>>;
+pub type MiniGrid<O = i64> = NativeEnv<MiniGridDynamics<O>>;
 
 /// The [`Dynamics`] of [`MiniGrid`]: a world, a task in it, and an observer.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::native::episode::{Dynamics, Episode};
+use crate::native::dynamics::{Dynamics, NativeEnv};
 use crate::render::draw::{self, Canvas};
 use crate::{Error, Frame, NpRandom, Result, Space, Step};
 
@@ -72,7 +72,7 @@ impl Hand {
 /// | reward | 1 for a win, 0 for a draw, -1 for a loss, at the end |
 /// | start | two cards each |
 /// | terminated | the player sticks or goes beyond 21 |
-pub type Blackjack = Episode<BlackjackDynamics>;
+pub type Blackjack = NativeEnv<BlackjackDynamics>;
 
 /// The [`Dynamics`] of [`Blackjack`]: the hands of the player and of the dealer.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::table::{Outcome, SavedWalk, Table, Walk};
-use crate::native::episode::{Dynamics, Episode};
+use crate::native::dynamics::{Dynamics, NativeEnv};
 use crate::render::board::{self, Board};
 use crate::{Frame, NpRandom, Result, Space, Step};
 
@@ -31,7 +31,7 @@ pub struct CliffWalkingConfig {
 /// | terminated | at the goal, the field at the bottom right |
 ///
 /// `info("prob")` is the probability of the last transition.
-pub type CliffWalking = Episode<CliffWalkingDynamics>;
+pub type CliffWalking = NativeEnv<CliffWalkingDynamics>;
 
 /// The [`Dynamics`] of [`CliffWalking`].
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use super::{
     ansi::{self, colorize},
     table::{Outcome, SavedWalk, Table, Walk},
 };
-use crate::native::episode::{Dynamics, Episode};
+use crate::native::dynamics::{Dynamics, NativeEnv};
 use crate::render::board::{self, Board};
 use crate::{Error, Frame, NpRandom, Result, Space, Step};
 
@@ -88,7 +88,7 @@ fn refuse(message: String) -> Error {
 /// | terminated | at the goal or in a hole |
 ///
 /// `info("prob")` is the probability of the last transition.
-pub type FrozenLake = Episode<FrozenLakeDynamics>;
+pub type FrozenLake = NativeEnv<FrozenLakeDynamics>;
 
 /// The [`Dynamics`] of [`FrozenLake`].
 #[derive(Clone, Debug)]

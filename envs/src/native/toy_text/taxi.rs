@@ -6,7 +6,7 @@ use super::{
     ansi::{self, colorize},
     table::{Outcome, SavedWalk, Table, Walk},
 };
-use crate::native::episode::{Dynamics, Episode};
+use crate::native::dynamics::{Dynamics, NativeEnv};
 use crate::render::board::{self, Board, Field};
 use crate::{Error, Frame, NpRandom, Result, Space, Step};
 
@@ -51,7 +51,7 @@ impl Default for TaxiConfig {
 /// | terminated | when the passenger is at the destination |
 ///
 /// The action mask allows the actions that change the state; `info("prob")` is the probability of the last step's outcome.
-pub type Taxi = Episode<TaxiDynamics>;
+pub type Taxi = NativeEnv<TaxiDynamics>;
 
 /// The [`Dynamics`] of [`Taxi`].
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! What native environments with one agent have in common: [`Episode`] makes an environment of [`Dynamics`].
+//! What native environments with one agent have in common: [`NativeEnv`] makes an environment of [`Dynamics`].
 
 use std::fmt::Debug;
 
@@ -88,12 +88,12 @@ pub trait Dynamics: Clone + Debug + Send + 'static {
     fn load(&mut self, saved: Self::Saved, running: bool) -> Result<()>;
 }
 
-/// A native environment with one agent: its [`Dynamics`], its random stream, and whether an episode is running.
+/// A native environment with one agent: its dynamics, its random stream, and whether an episode is running.
 ///
 /// [`LunarLander`](super::LunarLander), [`Taxi`](super::Taxi) and the others are names of it. A clone of an environment that
 /// was never reset has a random stream of its own.
 #[derive(Clone, Debug)]
-pub struct Episode<D> {
+pub struct NativeEnv<D> {
     pub(super) dynamics: D,
     random: NpRandom,
     /// Whether `reset` has been called.
@@ -101,7 +101,7 @@ pub struct Episode<D> {
     pub(super) running: bool,
 }
 
-impl<D: Dynamics> Episode<D> {
+impl<D: Dynamics> NativeEnv<D> {
     pub(super) fn of(dynamics: D) -> Self {
         Self { dynamics, random: NpRandom::new(0), started: false, running: false }
     }
@@ -129,7 +129,7 @@ impl<D: Dynamics> Episode<D> {
     }
 }
 
-impl<D: Dynamics> Env for Episode<D> {
+impl<D: Dynamics> Env for NativeEnv<D> {
     type Obs = D::Obs;
     type Act = D::Act;
 
