@@ -57,7 +57,7 @@ struct Client {
 #[derive(Debug)]
 pub(super) struct Visit {
     front: Arc<Front>,
-    /// The number of the program without a name that the connection is.
+    /// Number of the program that plays over this connection if it gives no name.
     number: u64,
     names: Mutex<Vec<String>>,
 }

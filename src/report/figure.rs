@@ -15,7 +15,7 @@ use super::text::{counted, number};
 /// What a picture shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Shown {
-    /// How a number goes: of one run, of groups of runs with bands, of the trials of a sweep.
+    /// A number over the steps of training: of one run, of groups of runs with bands, or of the trials of a sweep.
     Curve,
     /// A small plot of each loss of one run.
     Losses,
@@ -23,9 +23,9 @@ pub(crate) enum Shown {
     Statistics,
 }
 
-/// Height of a curve for its width.
+/// Height of the picture of a curve, as a share of its width.
 const HEIGHT: f64 = 0.48;
-/// Most points of a line.
+/// Maximum number of points of a line.
 const POINTS: usize = 1000;
 /// Room at the left and at the right of the plots. The label of an axis may be wider than the border of its plot.
 const SIDES: (f64, f64) = (14.0, 6.0);

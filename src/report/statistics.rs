@@ -14,7 +14,7 @@ impl Stream {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to below `n`.
+    /// Draws a whole number from 0 to `n - 1` at random.
     fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }

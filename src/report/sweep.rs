@@ -235,7 +235,7 @@ impl Sweep {
         true
     }
 
-    /// The place of the trial whose last result is best.
+    /// Index of the trial whose last result is best.
     pub(super) fn best(&self) -> Option<usize> {
         let scored = self.trials.iter().enumerate().filter_map(|(i, trial)| Some((i, trial.score()?)));
         let sign = if self.is_cost { -1.0 } else { 1.0 };
