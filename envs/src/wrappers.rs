@@ -28,8 +28,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{Env, Result, contract::state};
 
-/// Implements the named items of [`Env`] by forwarding to the field `env: E`; `render` stands for `render`, `render_fps` and
-/// `render_ansi`, `set_task` for `set_task` and `set_reset_options`, and `state` for `save_state` and `load_state`. Wrappers
+/// Implements the named items of [`Env`] by forwarding to the field `env: E`; `info` stands for `info` and
+/// `info_value`, `render` for `render`, `render_fps` and `render_ansi`, `set_task` for `set_task` and `set_reset_options`, and `state` for `save_state` and `load_state`. Wrappers
 /// list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets an item.
 macro_rules! forward {
     (@ Obs) => { type Obs = E::Obs; };
@@ -48,7 +48,13 @@ macro_rules! forward {
             fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()>;
         }
     };
-    (@ info) => { crate::contract::forward::forward_to!(env: fn info(&self, key: &str) -> Option<f64>;); };
+    (@ info) => {
+        crate::contract::forward::forward_to! {
+            env:
+            fn info(&self, key: &str) -> Option<f64>;
+            fn info_value(&mut self, key: &str) -> crate::Result<Option<serde_json::Value>>;
+        }
+    };
     (@ render) => {
         crate::contract::forward::forward_to! {
             env:
@@ -99,7 +105,13 @@ macro_rules! forward_vector {
             fn final_action_masks(&self, masks: &mut [bool]) -> bool;
         }
     };
-    (@ info) => { crate::contract::forward::forward_to!(env: fn info(&self, key: &str) -> Option<&[f64]>;); };
+    (@ info) => {
+        crate::contract::forward::forward_to! {
+            env:
+            fn info(&self, key: &str) -> Option<&[f64]>;
+            fn info_value(&mut self, copy: usize, key: &str) -> crate::Result<Option<serde_json::Value>>;
+        }
+    };
     (@ state) => {
         crate::contract::forward::forward_to! {
             env:

@@ -119,6 +119,15 @@ pub trait Env: Send + 'static {
         None
     }
 
+    /// Value of any kind stored under `key` in Gymnasium's `info` after the last `reset` or `step`: a number, a text, a list
+    /// or an object. `None` if there is none. By default the number of [`info`](Self::info).
+    ///
+    /// # Errors
+    /// Returns any error of the environment.
+    fn info_value(&mut self, key: &str) -> Result<Option<serde_json::Value>> {
+        Ok(self.info(key).map(Into::into))
+    }
+
     /// Draws the current state as a picture; `None` if the environment has no picture.
     ///
     /// # Errors

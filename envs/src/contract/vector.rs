@@ -79,6 +79,19 @@ pub trait VectorEnv: Send {
         None
     }
 
+    /// Value of any kind stored under `key` in the `info` of one copy, as [`Env::info_value`](crate::Env::info_value) gives it.
+    /// After a step that ended an episode, a number is that of the ended episode, as in [`info`](Self::info), and any other
+    /// value that of the first state of the new one, which `obs` shows.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] if there is no such copy, and whatever the environment reports.
+    fn info_value(&mut self, copy: usize, key: &str) -> Result<Option<serde_json::Value>> {
+        if copy >= self.num_envs() {
+            return Err(Error::no_copy(copy, self.num_envs()));
+        }
+        Ok(number_of(self.info(key), copy))
+    }
+
     /// Number of steps after which episodes are truncated; `None` for no limit, or if it is not known.
     fn max_episode_steps(&self) -> Option<usize> {
         None
@@ -267,6 +280,11 @@ impl<'a, O> StepOut<'a, O> {
         check_len("`terminated`", self.terminated.len(), num_envs, 1)?;
         check_len("`truncated`", self.truncated.len(), num_envs, 1)
     }
+}
+
+/// Returns the number of one copy in a row of [`VectorEnv::info`]; `None` if it has none.
+pub(crate) fn number_of(row: Option<&[f64]>, copy: usize) -> Option<serde_json::Value> {
+    row?.get(copy).filter(|number| !number.is_nan()).map(|&number| number.into())
 }
 
 /// Checks that a slice of length `len` has `num_envs` rows of `width`; `what` names it in the error.

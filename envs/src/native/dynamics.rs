@@ -66,6 +66,11 @@ pub trait Dynamics: Clone + Debug + Send + 'static {
         None
     }
 
+    /// As [`Env::info_value`].
+    fn info_value(&self, key: &str) -> Option<Value> {
+        self.info(key).map(Value::from)
+    }
+
     /// Draws the current state; `None` if there is no picture of it.
     fn draw(&mut self) -> Option<Frame>;
 
@@ -179,6 +184,10 @@ impl<D: Dynamics> Env for NativeEnv<D> {
 
     fn info(&self, key: &str) -> Option<f64> {
         self.dynamics.info(key)
+    }
+
+    fn info_value(&mut self, key: &str) -> Result<Option<Value>> {
+        Ok(self.dynamics.info_value(key))
     }
 
     fn render(&mut self) -> Result<Option<Frame>> {

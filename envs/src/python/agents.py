@@ -54,6 +54,7 @@ class Agents(Slabs):
         """What an agent sees and is told; zeros when it is not there."""
         agent, masks = self.agents[row], self.masks
         info = infos.get(agent, {}) if there else {}
+        self.last_infos[row] = info
         self.write_infos(row, info)
         if masks is not None:
             masks[row] = 0

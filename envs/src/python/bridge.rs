@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::{
     episode::{CopyPosition, Episode},
     slabs::{Memory, Offsets, RowLayout},
-    talk::{Failure, draw, draw_ansi},
+    talk::{Failure, draw, draw_ansi, info_value},
     turns::Turns,
     worker::{Answer, Worker},
 };
-use crate::{Error, Frame, ResetOptions, Result, Space, StepOut};
+use crate::{Error, Frame, ResetOptions, Result, Space, StepOut, contract::vector::number_of};
 
 mod replay;
 mod spec;
@@ -277,8 +277,17 @@ impl Bridge {
         self.infos.chunks_exact(self.rows.num_envs).nth(i)
     }
 
+    pub(super) fn info_value(&mut self, row: usize, key: &str) -> Result<Option<Value>> {
+        let (index, local) = self.place(row)?;
+        if let Some(number) = number_of(self.info(key), row) {
+            return Ok(Some(number));
+        }
+        let told = info_value(&mut self.workers[index], local, key);
+        self.check(index, told)
+    }
+
     pub(super) fn render(&mut self, row: usize) -> Result<Option<Frame>> {
-        let (index, local) = self.drawable(row)?;
+        let (index, local) = self.place(row)?;
         let drawn = draw(&mut self.workers[index], local);
         self.check(index, drawn)?.picture(&self.name)
     }
@@ -288,13 +297,13 @@ impl Bridge {
     }
 
     pub(super) fn render_ansi(&mut self, row: usize) -> Result<Option<String>> {
-        let (index, local) = self.drawable(row)?;
+        let (index, local) = self.place(row)?;
         let drawn = draw_ansi(&mut self.workers[index], local);
         self.check(index, drawn)?.picture(&self.name)
     }
 
-    /// Checks that a row can be drawn now; returns the index of its worker, and its own index within that worker.
-    fn drawable(&self, row: usize) -> Result<(usize, usize)> {
+    /// Checks that there is such a row and that the workers live; returns the index of its worker, and its own index within that worker.
+    fn place(&self, row: usize) -> Result<(usize, usize)> {
         self.healthy()?;
         if row >= self.rows.num_envs {
             return Err(Error::no_copy(row, self.rows.num_envs));

@@ -35,6 +35,8 @@ class Slabs:
             (key.split("/"), np.frombuffer(memory, "f8", self.num_rows, offsets["infos"] + i * column + first * 8))
             for i, key in enumerate(info_keys)
         ]
+        # Each row's `info` of the state that its observation shows.
+        self.last_infos = [{}] * self.num_rows
         # Which row is being worked on, and whether it is being reset: the parent's only news of a dead worker.
         at = offsets["at"] + slabs["worker"] * 16
         self.at = memoryview(memory)[at : at + 16].cast("q")
@@ -44,6 +46,12 @@ class Slabs:
     def set_reset_options(self, options):
         # An environment whose `reset` has no `options` works as long as there are none.
         self.reset_arguments = {"options": options} if options else {}
+
+    def info_value(self, row, path):
+        value = self.last_infos[row]
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
 
     def write_infos(self, row, info):
         for path, column in self.infos:
@@ -134,6 +142,7 @@ class Loop(Slabs):
         self.at[1] = 1
         self.steps[row] = 0
         observation, info = self.envs[row].reset(seed=seed, **self.reset_arguments)
+        self.last_infos[row] = info
         check_shapes(self.views, observation)
         if self.masks is not None:
             self.write_mask(self.masks, row, info)
@@ -145,13 +154,14 @@ class Loop(Slabs):
         at, write, rewards = self.at, self.write, self.reward_view
         terminated, truncated = self.flags
         has_infos, has_masks = bool(self.infos), self.masks is not None
-        steps, limit = self.steps, self.limit
+        steps, limit, last_infos = self.steps, self.limit, self.last_infos
         for row, env in enumerate(self.envs):
             at[0] = row
             observation, reward, ended, cut, info = env.step(actions[row])
             steps[row] += 1
             cut = cut or steps[row] >= limit
             rewards[row] = reward
+            last_infos[row] = info
             if has_infos:
                 self.write_infos(row, info)
             terminated[row], truncated[row] = bool(ended), bool(cut)
@@ -198,6 +208,7 @@ class Loop(Slabs):
                     f"of seed and actions, or it changed"
                 )
         self.steps[row] = steps
+        self.last_infos[row] = info
         self.write_infos(row, info)
         if self.masks is not None:
             self.write_mask(self.masks, row, info)
@@ -239,6 +250,7 @@ class Hosted(Slabs):
 
     def reset(self, seeds):
         observations, info = self.reset_rows(seeds, None)
+        self.last_infos = [info] * self.num_rows
         check_shapes(self.views, observations, (self.num_rows,))
         self.write_rows(self.views, observations, slice(None))
         self.write_infos(info)
@@ -272,6 +284,7 @@ class Hosted(Slabs):
         self.terminated[:] = ended
         self.truncated[:] = cut
         self.write_infos(info)
+        self.last_infos = [info] * self.num_rows
         done = np.logical_or(ended, cut)
         if done.any():
             if self.same_step:
@@ -284,6 +297,8 @@ class Hosted(Slabs):
                 self.write_rows(self.views, observations, slice(None))
                 before = self.obs[~done]
                 observations, info = self.reset_rows(seeds, done)
+                for row in done.nonzero()[0].tolist():
+                    self.last_infos[row] = info
                 self.write_rows(self.views, observations, slice(None))
                 if not np.array_equal(before, self.obs[~done], equal_nan=before.dtype.kind == "f"):
                     raise RuntimeError(
@@ -308,6 +323,14 @@ class Hosted(Slabs):
                 self.write_final(row, finals[row])
         else:
             self.write_rows(self.final_views, finals, done)
+
+    def info_value(self, row, path):
+        value, given = self.last_infos[row], True
+        for key in path:
+            given = value.get("_" + key, True) if isinstance(value, dict) else False
+            value = value.get(key) if isinstance(value, dict) else None
+        given = given if isinstance(given, bool) else given[row]
+        return value[row] if given and value is not None else None
 
     def write_infos(self, info):
         import numpy as np

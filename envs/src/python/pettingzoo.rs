@@ -8,7 +8,7 @@ use super::{
     config::{PyConfig, Vectorization},
     episode::{CopyPosition, Episode},
     slabs::{Memory, Offsets, RowLayout},
-    talk::{Failure, draw, first_message, start_request},
+    talk::{Failure, draw, first_message, info_value, start_request},
     turns::Turns,
     worker::{Answer, Worker},
 };
@@ -160,6 +160,12 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
 
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         self.host.info(agent, key)
+    }
+
+    fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>> {
+        self.host.healthy()?;
+        let told = info_value(&mut self.host.worker, agent, key);
+        self.host.check(told)
     }
 
     fn render(&mut self) -> Result<Option<Frame>> {

@@ -89,6 +89,13 @@ pub(super) fn draw_ansi(worker: &mut Worker, row: usize) -> Answer<Drawn<String>
     })
 }
 
+/// Asks for a value of any kind in the last `info` of a row.
+pub(super) fn info_value(worker: &mut Worker, row: usize, key: &str) -> Answer<Option<Value>> {
+    worker.request(&json!({"do": "info", "row": row, "key": key}))?;
+    let mut answer = worker.line("info")?;
+    Ok(Some(answer["value"].take()).filter(|value| !value.is_null()))
+}
+
 pub(super) fn first_message(id: &str, config: &PyConfig) -> Map<String, Value> {
     let first_message = [
         ("id", json!(id)),

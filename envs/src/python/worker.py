@@ -264,6 +264,12 @@ class Worker:
         for row, seed, steps, options in episodes:
             at += self.host.replay(row, seed, steps, options, data, at)
 
+    def info(self, row, key):
+        """A value of the last `info` of a row: arrays become lists, and what JSON does not know becomes a text."""
+        text = json.dumps(self.host.info_value(row, key.split("/")), default=as_json, skipkeys=True)
+        # Python writes `NaN`, which is no JSON.
+        return line(value=json.loads(text, parse_constant=lambda _: None))
+
     def render(self, row):
         frame = self.host.render(row, "rgb_array")
         if frame is None:
@@ -404,6 +410,11 @@ def read_line(fd):
 def write_all(fd, data):
     while data:
         data = data[os.write(fd, data) :]
+
+
+def as_json(value):
+    """An array or a numpy number as Python's own; anything else as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def line(**fields):

@@ -8,7 +8,7 @@ use crate::{
     Element, Env, Error, Frame, ResetOptions, Result, Space, Step, StepOut, VectorEnv,
     contract::state,
     contract::type_name::short_type_name,
-    contract::vector::{check_actions, check_len, mask_width},
+    contract::vector::{check_actions, check_len, mask_width, number_of},
     running::each_copy::for_each_copy,
     running::info_rows::InfoRows,
 };
@@ -154,7 +154,7 @@ impl<E: Env> SyncVectorEnv<E> {
         Ok(())
     }
 
-    fn drawable(&mut self, copy: usize) -> Result<&mut E> {
+    fn copy(&mut self, copy: usize) -> Result<&mut E> {
         let num_envs = self.copies.len();
         match self.copies.get_mut(copy) {
             None => Err(Error::no_copy(copy, num_envs)),
@@ -247,6 +247,13 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         self.info.get(key, self.copies.len(), |key, row| fill_info(&self.copies, key, row))
     }
 
+    fn info_value(&mut self, copy: usize, key: &str) -> Result<Option<serde_json::Value>> {
+        match number_of(self.info(key), copy) {
+            Some(number) => Ok(Some(number)),
+            None => self.copy(copy)?.info_value(key),
+        }
+    }
+
     fn max_episode_steps(&self) -> Option<usize> {
         (self.max_episode_steps < usize::MAX).then_some(self.max_episode_steps)
     }
@@ -292,7 +299,7 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
-        self.drawable(copy)?.render()
+        self.copy(copy)?.render()
     }
 
     fn render_fps(&self) -> Option<f64> {
@@ -300,7 +307,7 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
-        self.drawable(copy)?.render_ansi()
+        self.copy(copy)?.render_ansi()
     }
 }
 

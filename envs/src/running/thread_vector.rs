@@ -103,11 +103,11 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
     }
 
     /// Calls `draw` with the block of a copy and the copy's index within that block.
-    fn in_block<T>(&mut self, copy: usize, draw: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
+    fn in_block<T>(&mut self, copy: usize, ask: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
         let mut first = 0;
         for block in self.blocks.iter_mut() {
             if copy < first + block.num_envs() {
-                return draw(block, copy - first);
+                return ask(block, copy - first);
             }
             first += block.num_envs();
         }
@@ -172,6 +172,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
 
     fn info(&self, key: &str) -> Option<&[f64]> {
         self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks, key, row))
+    }
+
+    fn info_value(&mut self, copy: usize, key: &str) -> Result<Option<serde_json::Value>> {
+        self.in_block(copy, |block, copy| block.info_value(copy, key))
     }
 
     fn max_episode_steps(&self) -> Option<usize> {

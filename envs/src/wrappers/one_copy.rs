@@ -92,6 +92,10 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         self.env.info(key).map(|row| row[0]).filter(|value| !value.is_nan())
     }
 
+    fn info_value(&mut self, key: &str) -> Result<Option<serde_json::Value>> {
+        self.env.info_value(0, key)
+    }
+
     fn render(&mut self) -> Result<Option<Frame>> {
         self.env.render(0)
     }

@@ -122,6 +122,13 @@ impl<E: Env> Env for RecordEpisodeStatistics<E> {
         }
     }
 
+    fn info_value(&mut self, key: &str) -> Result<Option<serde_json::Value>> {
+        match self.info(key) {
+            Some(number) => Ok(Some(number.into())),
+            None => self.env.info_value(key),
+        }
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         let episode = (self.episode_return, self.episode_length, self.seconds, self.ended);
         save(TAG, &self.env, &(self.episode_count, episode, &self.return_queue, &self.length_queue))

@@ -167,8 +167,8 @@ class Masked(gymnasium.Env):
     def info(self):
         mask = np.ones(3, np.int8)
         mask[(self.start + self.count) % 3] = 0
-        info = {"action_mask": mask, "count": self.count, "deep": {"start": self.start}}
-        return info if self.count else {"action_mask": mask}
+        info = {"action_mask": mask, "count": self.count, "deep": {"start": self.start}, "word": f"step {self.count}"}
+        return info if self.count else {"action_mask": mask, "word": "begin", "bad": {"nan": float("nan"), "class": int}}
 
 
 class Strict(Masked):

@@ -3,7 +3,8 @@
 use std::{path::Path, process::Command};
 
 use pavlov_envs::{
-    Element, Env, EnvConfig, EnvCreator, Frame, NpRandom, StepOut, WrapperSpec, check_vector_env, make_vec,
+    Element, Env, EnvConfig, EnvCreator, Error, Frame, NpRandom, StepOut, WrapperSpec, check_vector_env,
+    make_vec,
     native::{MiniGrid, MiniGridObs},
 };
 use serde_json::{Value, json};
@@ -248,5 +249,32 @@ fn a_saved_state_of_minigrid_goes_on_only_where_it_fits() {
             env.step(&[2], &mut obs).unwrap();
         }
         env.load_state(&damaged[..at]).expect_err("a state cut short");
+    }
+}
+
+#[test]
+fn info_has_the_mission_as_text_in_vectors_on_threads_and_in_wrappers() {
+    let id = "MiniGrid-GoToDoor-5x5-v0";
+    for (config, wrappers) in [
+        (json!({}), json!([])),
+        (json!({"num_threads": 2}), json!([])),
+        (json!({"wrappers": ["ImgObsWrapper"]}), json!([])),
+        (json!({}), json!(["ClipReward(0, 1)", "FlattenObservation", "TimeLimit(9)"])),
+    ] {
+        let specs: Vec<WrapperSpec> = serde_json::from_value(wrappers).unwrap();
+        let mut env = EnvCreator::from(id).wrapped(&specs).make_vec(&settings(config.clone()), 3).unwrap();
+        let bytes = 3 * env.observation_space().width() * env.obs_dtype().size();
+        let mut obs = vec![0_u64; bytes.div_ceil(8)];
+        env.reset(Some(&[0, 1, 2]), &mut bytemuck::cast_slice_mut(&mut obs)[..bytes]).unwrap();
+        let mut alone: MiniGrid = MiniGrid::new(id, &EnvConfig::new()).unwrap();
+        let mut row = vec![0; alone.observation_space().width()];
+        for copy in 0..3 {
+            alone.reset(Some(copy as u64), &mut row).unwrap();
+            let text = alone.mission_text(row[148]).unwrap();
+            assert!(text.starts_with("go to the "), "{text}");
+            assert_eq!(env.info_value(copy, "mission").unwrap(), Some(json!(text)), "{config:?}");
+        }
+        assert_eq!(env.info_value(0, "missions").unwrap(), None);
+        assert!(matches!(env.info_value(3, "mission"), Err(Error::Shape { .. })));
     }
 }

@@ -195,6 +195,14 @@ fn action_masks_and_numbers_come_from_info() {
     assert_eq!(VectorEnv::info(&env, "count"), Some(&[2.0, 2.0][..]));
     assert!(VectorEnv::action_masks(&env, &mut masks));
     assert_eq!(masks, [true, true, false, false, true, true]);
+    // Texts and arrays are those of the state that is observed.
+    let mut value = |copy, key| VectorEnv::info_value(&mut env, copy, key).map_err(|error| error.to_string());
+    assert_eq!(value(0, "word"), Ok(Some(json!("begin"))));
+    assert_eq!(value(1, "action_mask"), Ok(Some(json!([0, 1, 1]))));
+    assert_eq!(value(0, "bad"), Ok(Some(json!({"nan": null, "class": "<class 'int'>"}))));
+    assert_eq!(value(0, "count"), Ok(Some(json!(2.0))));
+    assert_eq!((value(0, "words"), value(0, "word/deep")), (Ok(None), Ok(None)));
+    assert!(value(2, "word").unwrap_err().contains("2"));
     let mut env = make_vec("py:CartPole-v1", &config(&python, json!({})), 1).unwrap();
     env.reset(None, &mut [0; 16]).unwrap();
     assert!(!env.action_masks(&mut [false; 2]) && !env.final_action_masks(&mut [false; 2]));

@@ -19,6 +19,7 @@ pub trait AnyMultiAgentEnv: Send {
     fn action_space(&self, agent: usize) -> Space;
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
     fn info(&self, agent: usize, key: &str) -> Option<f64>;
+    fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>>;
     agent_methods!(declare);
     /// Scalar type of the observations.
     fn obs_dtype(&self) -> DType;
@@ -36,6 +37,7 @@ impl<E: MultiAgentEnv> AnyMultiAgentEnv for E {
         fn action_space(&self, agent: usize) -> Space;
         fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
         fn info(&self, agent: usize, key: &str) -> Option<f64>;
+        fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>>;
     }
 
     fn obs_dtype(&self) -> DType {

@@ -61,6 +61,7 @@ impl<O: Element, A: Element> MultiAgentEnv for TypedMultiAgentEnv<O, A> {
         fn action_space(&self, agent: usize) -> Space;
         fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
         fn info(&self, agent: usize, key: &str) -> Option<f64>;
+        fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>>;
     }
 
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, O>) -> Result<()> {

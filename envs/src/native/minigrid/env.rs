@@ -3,6 +3,7 @@
 use std::{marker::PhantomData, sync::Arc};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{
     grid::Grid,
@@ -35,7 +36,7 @@ use crate::{
 /// | truncated | after `max_steps` steps |
 ///
 /// MiniGrid gives the mission as a text; here it is a number that counts the combinations of its `ordered_placeholders`,
-/// the last placeholder fastest. A `MiniGrid<u8>` observes the image alone; an id makes one if `ImgObsWrapper` is the last of
+/// the last placeholder fastest. [`info_value("mission")`](crate::Env::info_value) is the text. A `MiniGrid<u8>` observes the image alone; an id makes one if `ImgObsWrapper` is the last of
 /// the setting `wrappers`.
 ///
 /// Each id has the settings of MiniGrid's class under the same names. All ids have `max_steps`, `agent_view_size`,
@@ -180,6 +181,11 @@ impl<O: MiniGridObs> Dynamics for MiniGridDynamics<O> {
 
     fn max_episode_steps(&self) -> Option<usize> {
         Some(self.world.max_steps as usize)
+    }
+
+    /// `mission` is the text of the mission.
+    fn info_value(&self, key: &str) -> Option<Value> {
+        (key == "mission").then(|| self.missions.text(self.world.mission)).flatten().map(Value::from)
     }
 
     /// Draws MiniGrid's `rgb_array` picture, `tile_size` pixels per field; `None` before the first reset.

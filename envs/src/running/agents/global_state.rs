@@ -58,6 +58,7 @@ impl AnyMultiAgentEnv for GlobalState {
         fn act_dtype(&self) -> DType;
         fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
         fn info(&self, agent: usize, key: &str) -> Option<f64>;
+        fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>>;
     }
 
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {

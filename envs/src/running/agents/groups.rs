@@ -178,4 +178,9 @@ impl AnyMultiAgentEnv for Grouped {
         let group = &self.groups[agent];
         (!group.is_team).then(|| self.env.info(group.members[0], key)).flatten()
     }
+
+    fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>> {
+        let group = &self.groups[agent];
+        if group.is_team { Ok(None) } else { self.env.info_value(group.members[0], key) }
+    }
 }

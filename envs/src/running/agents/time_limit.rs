@@ -34,6 +34,7 @@ impl AnyMultiAgentEnv for TimeLimit {
         fn act_dtype(&self) -> DType;
         fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()>;
         fn info(&self, agent: usize, key: &str) -> Option<f64>;
+        fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>>;
         fn render(&mut self) -> Result<Option<Frame>>;
         fn render_fps(&self) -> Option<f64>;
     }
