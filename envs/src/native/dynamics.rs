@@ -134,6 +134,18 @@ impl<D: Dynamics> NativeEnv<D> {
     }
 }
 
+impl<D: Dynamics> NativeEnv<D> {
+    /// Says why a step with this action is refused.
+    #[cold]
+    fn refusal(&self, action: &[D::Act]) -> Error {
+        let name = self.dynamics.name();
+        if self.dynamics.takes(action) {
+            return Error::other(format!("{name} was stepped outside an episode; call `reset` first"));
+        }
+        Error::invalid_action(name, action, &self.dynamics.action_space())
+    }
+}
+
 impl<D: Dynamics> Env for NativeEnv<D> {
     type Obs = D::Obs;
     type Act = D::Act;
@@ -151,18 +163,11 @@ impl<D: Dynamics> Env for NativeEnv<D> {
     }
 
     fn step(&mut self, action: &[D::Act], obs: &mut [D::Obs]) -> Result<Step> {
-        let Self { dynamics, random, running, .. } = self;
-        if !dynamics.takes(action) {
-            return Err(Error::invalid_action(dynamics.name(), action, &dynamics.action_space()));
+        if !self.running || !self.dynamics.takes(action) {
+            return Err(self.refusal(action));
         }
-        if !*running {
-            return Err(Error::other(format!(
-                "{} was stepped outside an episode; call `reset` first",
-                dynamics.name()
-            )));
-        }
-        let step = dynamics.advance(action, random, obs);
-        *running = !step.terminated;
+        let step = self.dynamics.advance(action, &mut self.random, obs);
+        self.running = !step.terminated;
         Ok(step)
     }
 
