@@ -60,6 +60,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
         Space::discrete(3)
     }
 
+    #[inline]
     fn takes(action: i64) -> bool {
         (0..3).contains(&action)
     }
@@ -72,6 +73,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
         std::array::from_fn(|_| f64::from(random.uniform(options.low, options.high) as f32))
     }
 
+    #[inline]
     fn advance(&self, state: &mut State, action: i64) -> (f64, bool) {
         let [upper, lower, upper_speed, lower_speed] = integrate(*state, (action - 1) as f64);
         let [most_upper, most_lower] = MOST_SPEED;

@@ -76,6 +76,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
         Space::discrete(2)
     }
 
+    #[inline]
     fn takes(action: i64) -> bool {
         action & !1 == 0
     }
@@ -87,6 +88,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
         std::array::from_fn(|_| random.uniform(options.low, options.high))
     }
 
+    #[inline]
     fn advance(&self, state: &mut State, action: i64) -> (f64, bool) {
         let (sin, cos) = state[2].sin_cos();
         *state = advance(*state, action, sin, cos);
@@ -94,6 +96,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
         (self.reward(fallen), fallen)
     }
 
+    #[inline]
     fn observe(&self, state: &State) -> [f32; 4] {
         state.map(|value| value as f32)
     }

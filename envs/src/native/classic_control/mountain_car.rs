@@ -50,6 +50,7 @@ impl ClassicControl<2, 2> for MountainCarConfig {
         Space::discrete(3)
     }
 
+    #[inline]
     fn takes(action: i64) -> bool {
         (0..3).contains(&action)
     }
@@ -61,6 +62,7 @@ impl ClassicControl<2, 2> for MountainCarConfig {
         [random.uniform(options.low, options.high), 0.0]
     }
 
+    #[inline]
     fn advance(&self, state: &mut [f64; 2], action: i64) -> (f64, bool) {
         let [position, velocity] = *state;
         let push = (action - 1) as f64 * FORCE + (3.0 * position).cos() * -valley::GRAVITY;
@@ -71,6 +73,7 @@ impl ClassicControl<2, 2> for MountainCarConfig {
         (-1.0, position >= GOAL && velocity >= self.goal_velocity)
     }
 
+    #[inline]
     fn observe(&self, state: &[f64; 2]) -> [f32; 2] {
         state.map(|value| value as f32)
     }

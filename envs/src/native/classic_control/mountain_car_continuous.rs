@@ -51,6 +51,7 @@ impl ClassicControl<3, 2> for MountainCarContinuousConfig {
         Space::boxed(-1.0, 1.0, &[1])
     }
 
+    #[inline]
     fn takes(action: f32) -> bool {
         action.is_finite()
     }
@@ -64,6 +65,7 @@ impl ClassicControl<3, 2> for MountainCarContinuousConfig {
 
     /// Rounds where numpy does: a clipped force is a Python float, an unclipped one is single-precision, and so is the
     /// state after the first step.
+    #[inline]
     fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {
         let [position, velocity, rounded] = *state;
         let round = |x: f64| if rounded == 0.0 { x } else { f64::from(x as f32) };

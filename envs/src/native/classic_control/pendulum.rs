@@ -82,6 +82,7 @@ impl ClassicControl<3, 3> for PendulumConfig {
         Space::boxed(f64::from(-MOST_TORQUE), f64::from(MOST_TORQUE), &[1])
     }
 
+    #[inline]
     fn takes(action: f32) -> bool {
         action.is_finite()
     }
@@ -94,6 +95,7 @@ impl ClassicControl<3, 3> for PendulumConfig {
         [random.uniform(-x_init, x_init), random.uniform(-y_init, y_init), 0.0]
     }
 
+    #[inline]
     fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {
         let torque = action.clamp(-MOST_TORQUE, MOST_TORQUE);
         let [theta, speed, _] = *state;
