@@ -80,6 +80,10 @@ impl AnyVectorEnv for Told {
         self.inner.info(key)
     }
 
+    fn info_value(&mut self, copy: usize, key: &str) -> Result<Option<Value>> {
+        self.inner.info_value(copy, key)
+    }
+
     fn max_episode_steps(&self) -> Option<usize> {
         self.inner.max_episode_steps()
     }
@@ -249,6 +253,10 @@ impl AnyVectorEnv for PythonCopies {
 
     fn info(&self, _key: &str) -> Option<&[f64]> {
         None
+    }
+
+    fn info_value(&mut self, _copy: usize, _key: &str) -> Result<Option<Value>> {
+        Ok(None)
     }
 
     fn max_episode_steps(&self) -> Option<usize> {

@@ -202,6 +202,25 @@ mod tests {
         Driver { host: "elsewhere".into(), pid: 7, machine: "elsewhere 1 2".into(), token: 1, beat }
     }
 
+    /// Takes the lease of `other` while it shows life, and returns the error.
+    fn refused_while_it_beats(other: &Driver) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let there = storage(dir.path());
+        write(&*there, other).unwrap();
+        let beating = there.clone();
+        let mut now = other.clone();
+        let thread = thread::spawn(move || {
+            for _ in 0..10 {
+                thread::sleep(EVERY);
+                now.beat += 1;
+                write(&*beating, &now).unwrap();
+            }
+        });
+        let message = Lease::take_with(there, EVERY).unwrap_err().to_string();
+        thread.join().unwrap();
+        message
+    }
+
     #[test]
     fn a_second_driver_is_refused_until_the_first_has_ended() {
         let dir = tempfile::tempdir().unwrap();
@@ -221,17 +240,42 @@ mod tests {
         let first = Lease::take_with(there.clone(), EVERY).unwrap();
         first.check().unwrap();
         drop(first);
-        write(&*there, &elsewhere(0)).unwrap();
-        let beating = there.clone();
-        let thread = thread::spawn(move || {
-            for beat in 1..10 {
-                thread::sleep(EVERY);
-                write(&*beating, &elsewhere(beat)).unwrap();
-            }
-        });
-        let message = Lease::take_with(there, EVERY).unwrap_err().to_string();
+        let message = refused_while_it_beats(&elsewhere(0));
         assert!(message.ends_with("process 7 on elsewhere is running it; stop that first"), "{message}");
-        thread.join().unwrap();
+    }
+
+    #[test]
+    fn the_number_of_a_process_says_something_on_its_own_machine_only() {
+        // No process here has the first number, and this one has the second.
+        for pid in [u32::MAX, std::process::id()] {
+            let message = refused_while_it_beats(&Driver { pid, ..elsewhere(0) });
+            assert!(message.contains("on elsewhere is running it"), "{message}");
+        }
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let here = |pid| Driver { pid, machine: machine(), ..elsewhere(0) };
+        let message = refused_while_it_beats(&here(child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(message.contains("is running it"), "{message}");
+        // A process that has ended is not watched: that would take three minutes here.
+        let dir = tempfile::tempdir().unwrap();
+        let there = storage(dir.path());
+        write(&*there, &here(child.id())).unwrap();
+        Lease::take_with(there, Duration::from_secs(60)).unwrap().check().unwrap();
+    }
+
+    #[test]
+    fn a_driver_shows_life_as_long_as_it_holds_the_lease() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = storage(dir.path());
+        let lease = Lease::take_with(there.clone(), EVERY).unwrap();
+        let beat = || read(&*there).unwrap().expect("the lease").beat;
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while beat() < 2 && Instant::now() < deadline {
+            thread::sleep(EVERY);
+        }
+        assert!(beat() >= 2);
+        lease.check().unwrap();
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pavlov_tune::storage::{Object, fetch_run, open};
+use pavlov_tune::storage::{Object, fetch_checkpoint, fetch_run, open};
 use pavlov_tune::{Config, Driver, RunOptions, checkpoint};
 
 use crate::apart::apart;
@@ -72,6 +72,13 @@ apart! {
         let run = fetch_run(&url).unwrap();
         let newest = |run: &Path| checkpoint::list(run).unwrap().pop().map(|(iteration, _)| iteration);
         assert_eq!(newest(&run), Some(1));
+
+        // A checkpoint, by the URL of its run and by its own.
+        let own = format!("{url}/{}", checkpoint::name(1));
+        for url in [&url, &own] {
+            let there = fetch_checkpoint(Path::new(url)).unwrap();
+            assert!(there.ends_with(checkpoint::name(1)) && there.join("state/total").exists(), "{there:?}");
+        }
 
         // As far as the storage: what lies here stays, though the storage lacks it.
         let mine = [run.join(".notes"), run.join("notes.txt")];
