@@ -390,7 +390,7 @@ fn checkpoints_of_the_first_layout_are_refused_by_their_version_and_their_polici
         let saved: Value = serde_json::from_slice(&text).expect("JSON");
         let settings: T = serde_json::from_value(saved["config"].clone()).expect("settings of today");
         let mut driver = quiet(settings, "CartPole-v1").expect("a driver");
-        let version = "its layout has version 1, but this version of pavlov reads version 2";
+        let version = "its layout has version 1, but this version of pavlov reads version 3";
         crate::support::refused(driver.restore(&path), &["environment state", version]);
         driver.restore_policies(&path).expect("policies");
         let policies = State::read(&path, "policies").expect("the policies");
