@@ -132,9 +132,7 @@ impl<D: Dynamics> NativeEnv<D> {
         self.running = true;
         Ok(())
     }
-}
 
-impl<D: Dynamics> NativeEnv<D> {
     /// Says why a step with this action is refused.
     #[cold]
     fn refusal(&self, action: &[D::Act]) -> Error {
@@ -213,10 +211,7 @@ impl<D: Dynamics> Env for NativeEnv<D> {
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let (random, started, running, saved): (_, bool, bool, _) = state::load(self.dynamics.name(), state)?;
-        if running && !started {
-            return Err(Error::state("an episode runs that never began; it is damaged"));
-        }
+        let (random, started, running, saved) = state::load(self.dynamics.name(), state)?;
         self.dynamics.load(saved, running)?;
         (self.random, self.started, self.running) = (random, started, running);
         Ok(())

@@ -145,7 +145,7 @@ pub struct Classic<D: ClassicControl<S, O>, const S: usize, const O: usize> {
 }
 
 impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Classic<D, S, O> {
-    fn start_with(&mut self, options: D::ResetOptions, random: &mut NpRandom, obs: &mut [f32]) {
+    fn begin(&mut self, options: D::ResetOptions, random: &mut NpRandom, obs: &mut [f32]) {
         self.state = self.rules.start(options, random);
         obs.copy_from_slice(&self.rules.observe_start(&self.state));
     }
@@ -169,7 +169,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> NativeEnv<Classic<
     pub fn reset_with(&mut self, seed: Option<u64>, options: D::ResetOptions, obs: &mut [f32]) -> Result<()> {
         options.check()?;
         self.start_with(seed, |dynamics, random| {
-            dynamics.start_with(options, random, obs);
+            dynamics.begin(options, random, obs);
             Ok(())
         })
     }
@@ -203,7 +203,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Dynamics for Class
     }
 
     fn start(&mut self, random: &mut NpRandom, obs: &mut [f32]) -> Result<()> {
-        self.start_with(self.options, random, obs);
+        self.begin(self.options, random, obs);
         Ok(())
     }
 
