@@ -61,18 +61,25 @@ fn noop(orders: Vec<Order>) -> Answer {
     Answer { decision: Decision::Noop, orders }
 }
 
-#[test]
-fn a_trial_takes_over_the_state_with_which_another_one_was_paused() {
-    let home = tempfile::tempdir().unwrap();
+/// A sweep whose first trial pauses after its first result; the second one gets the orders of `then`, which has its id and
+/// that of the first, after its own.
+fn first_pauses(home: &Path, then: impl Fn(&str, &str) -> Vec<Order> + Send + 'static) -> Tuner {
     let mut first = String::new();
-    let sweep = scripted(home.path(), move |trial, number, iteration| match (number, iteration) {
+    scripted(home, move |trial, number, iteration| match (number, iteration) {
         (0, 1) => {
             first.clone_from(&trial.trial_id);
             Decision::Pause.into()
         }
-        (1, 1) => noop(vec![Order::Save(first.clone()), exploit(&trial.trial_id, &first, 3)]),
+        (1, 1) => noop(then(&trial.trial_id, &first)),
         _ => Decision::Continue.into(),
-    });
+    })
+}
+
+#[test]
+fn a_trial_takes_over_the_state_with_which_another_one_was_paused() {
+    let home = tempfile::tempdir().unwrap();
+    let sweep =
+        first_pauses(home.path(), |own, first| vec![Order::Save(first.into()), exploit(own, first, 3)]);
     // The first trial was at 2 after its first step; the second one adds 3 to that four times.
     assert_eq!(totals(&sweep.fit().unwrap()), [10, 14]);
 }
@@ -80,15 +87,7 @@ fn a_trial_takes_over_the_state_with_which_another_one_was_paused() {
 #[test]
 fn a_trial_keeps_its_state_and_its_settings_if_the_other_one_saved_nothing_for_it() {
     let home = tempfile::tempdir().unwrap();
-    let mut first = String::new();
-    let sweep = scripted(home.path(), move |trial, number, iteration| match (number, iteration) {
-        (0, 1) => {
-            first.clone_from(&trial.trial_id);
-            Decision::Pause.into()
-        }
-        (1, 1) => noop(vec![exploit(&trial.trial_id, &first, 7)]),
-        _ => Decision::Continue.into(),
-    });
+    let sweep = first_pauses(home.path(), |own, first| vec![exploit(own, first, 7)]);
     let grid = sweep.fit().unwrap();
     assert_eq!(totals(&grid), [10, 15]);
     assert_eq!(grid.iter().map(|trial| trial.config["by"].clone()).collect::<Vec<_>>(), [2, 3]);

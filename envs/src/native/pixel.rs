@@ -124,7 +124,7 @@ pub struct Outcome {
 /// compute in integers and draw from [`NpRandom`]: a seed gives the same pictures on every machine.
 pub type PixelGame<G> = NativeEnv<PixelGameDynamics<G>>;
 
-/// The [`Dynamics`] of a [`PixelGame`]: a game and its screen.
+/// Rules and state of a [`PixelGame`]: a game and its screen.
 #[derive(Clone, Debug)]
 pub struct PixelGameDynamics<G> {
     config: PixelConfig,

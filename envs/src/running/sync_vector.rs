@@ -248,9 +248,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn info_value(&mut self, copy: usize, key: &str) -> Result<Option<serde_json::Value>> {
-        match number_of(self.info(key), copy) {
-            Some(number) => Ok(Some(number)),
-            None => self.copy(copy)?.info_value(key),
+        match self.copy(copy)?.info_value(key)? {
+            // A row of numbers is made for all copies, so a text is asked for first.
+            Some(value) if !value.is_number() => Ok(Some(value)),
+            value => Ok(number_of(self.info(key), copy).or(value)),
         }
     }
 

@@ -64,7 +64,7 @@ pub struct BipedalWalkerConfig {
 /// Gymnasium. Gymnasium itself keeps the old world in this case, so its episodes are not functions of their seeds.
 pub type BipedalWalker = NativeEnv<BipedalWalkerDynamics>;
 
-/// The [`Dynamics`] of [`BipedalWalker`]: the walker and the ground in Box2D.
+/// Rules and state of [`BipedalWalker`]: the walker and the ground in Box2D.
 #[derive(Clone, Debug)]
 pub struct BipedalWalkerDynamics {
     config: BipedalWalkerConfig,
@@ -329,7 +329,7 @@ impl Dynamics for BipedalWalkerDynamics {
     }
 }
 
-/// Last shaping; ground; clouds; lidar; flags; bodies.
+/// Fields of a saved state: last shaping, ground, clouds, lidar, flags, bodies.
 type Saved = (Option<f64>, (usize, Vec<f64>), [Cloud; CLOUDS], [f32; RAYS], (bool, [bool; 2]), World);
 
 fn point(x: f64, y: f64) -> Vec2 {

@@ -45,7 +45,7 @@ const CHUNKS: usize = 11;
 const MOON: usize = 0;
 const HULL: usize = 1;
 const LEGS: [usize; 2] = [2, 3];
-/// Number of bodies in an episode.
+/// Number of bodies in Box2D during an episode: the ground, the hull and two legs.
 const BODIES: usize = LEGS[1] + 1;
 const PURPLE: [u8; 3] = [128, 102, 230];
 const DARK: [u8; 3] = [77, 77, 128];
@@ -84,7 +84,7 @@ impl Default for LunarLanderConfig {
 /// | terminated | the body touches the ground, the lander leaves the picture sideways, or it comes to rest |
 pub type LunarLander<A = i64> = NativeEnv<LunarLanderDynamics<A>>;
 
-/// The [`Dynamics`] of [`LunarLander`]: the lander and the ground in Box2D.
+/// Rules and state of [`LunarLander`]: the lander and the ground in Box2D.
 #[derive(Clone, Debug)]
 pub struct LunarLanderDynamics<A: LunarLanderAction> {
     config: LunarLanderConfig,
@@ -347,7 +347,7 @@ impl<A: LunarLanderAction> Dynamics for LunarLanderDynamics<A> {
     }
 }
 
-/// Places in the patterns of the wind, last shaping, flags, bodies.
+/// Fields of a saved state: places in the patterns of the wind, last shaping, flags, bodies.
 type Saved = ([i64; 2], Option<f64>, (bool, [bool; 2]), World);
 
 fn point(x: f64, y: f64) -> Vec2 {

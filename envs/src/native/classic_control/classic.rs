@@ -135,7 +135,7 @@ impl StartOptions for ResetBounds {
     }
 }
 
-/// One copy of a classic-control environment: the [`Dynamics`] of its [`NativeEnv`]s.
+/// Rules and state of one copy of a classic-control environment.
 #[derive(Clone, Debug)]
 pub struct Classic<D: ClassicControl<S, O>, const S: usize, const O: usize> {
     rules: D,

@@ -36,8 +36,9 @@ use crate::{
 /// | truncated | after `max_steps` steps |
 ///
 /// MiniGrid gives the mission as a text; here it is a number that counts the combinations of its `ordered_placeholders`,
-/// the last placeholder fastest. [`info_value("mission")`](crate::Env::info_value) is the text. A `MiniGrid<u8>` observes the image alone; an id makes one if `ImgObsWrapper` is the last of
-/// the setting `wrappers`.
+/// the last placeholder fastest. [`info_value("mission")`](crate::Env::info_value) is the text.
+///
+/// A `MiniGrid<u8>` observes the image alone; an id makes one if `ImgObsWrapper` is the last of the setting `wrappers`.
 ///
 /// Each id has the settings of MiniGrid's class under the same names. All ids have `max_steps`, `agent_view_size`,
 /// `see_through_walls` (if MiniGrid's class accepts it), `highlight`, `tile_size`, `agent_pov` and `wrappers`: at most
@@ -57,7 +58,7 @@ use crate::{
 /// ```
 pub type MiniGrid<O = i64> = NativeEnv<MiniGridDynamics<O>>;
 
-/// The [`Dynamics`] of [`MiniGrid`]: a world, a task in it, and an observer.
+/// Rules and state of [`MiniGrid`]: a world, a task in it, and an observer.
 #[derive(Clone, Debug)]
 pub struct MiniGridDynamics<O: MiniGridObs> {
     id: Arc<str>,
@@ -127,7 +128,7 @@ impl<O: MiniGridObs> MiniGrid<O> {
 }
 
 impl<O: MiniGridObs> MiniGridDynamics<O> {
-    /// Lets `work` change the world, which draws from `random` meanwhile.
+    /// Runs `work` on the task and the world, whose random stream is `random` until it returns.
     fn with_random<T>(&mut self, random: &mut NpRandom, work: impl FnOnce(&dyn Task, &mut World) -> T) -> T {
         std::mem::swap(&mut self.world.random, random);
         let done = work(&*self.task, &mut self.world);

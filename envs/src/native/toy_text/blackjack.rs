@@ -74,7 +74,7 @@ impl Hand {
 /// | terminated | the player sticks or goes beyond 21 |
 pub type Blackjack = NativeEnv<BlackjackDynamics>;
 
-/// The [`Dynamics`] of [`Blackjack`]: the hands of the player and of the dealer.
+/// Rules and state of [`Blackjack`]: the hands of the player and of the dealer.
 #[derive(Clone, Debug)]
 pub struct BlackjackDynamics {
     config: BlackjackConfig,

@@ -33,7 +33,7 @@ pub struct CliffWalkingConfig {
 /// `info("prob")` is the probability of the last transition.
 pub type CliffWalking = NativeEnv<CliffWalkingDynamics>;
 
-/// The [`Dynamics`] of [`CliffWalking`].
+/// Rules and state of [`CliffWalking`]: a walk in the table of its fields.
 #[derive(Clone, Debug)]
 pub struct CliffWalkingDynamics {
     walk: Walk,

@@ -90,7 +90,7 @@ fn refuse(message: String) -> Error {
 /// `info("prob")` is the probability of the last transition.
 pub type FrozenLake = NativeEnv<FrozenLakeDynamics>;
 
-/// The [`Dynamics`] of [`FrozenLake`].
+/// Rules and state of [`FrozenLake`]: its map, and a walk in the table of its fields.
 #[derive(Clone, Debug)]
 pub struct FrozenLakeDynamics {
     map: Vec<Vec<u8>>,

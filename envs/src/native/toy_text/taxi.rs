@@ -53,7 +53,7 @@ impl Default for TaxiConfig {
 /// The action mask allows the actions that change the state; `info("prob")` is the probability of the last step's outcome.
 pub type Taxi = NativeEnv<TaxiDynamics>;
 
-/// The [`Dynamics`] of [`Taxi`].
+/// Rules and state of [`Taxi`]: a walk in the table of its states, and whether the passenger may change their mind.
 #[derive(Clone, Debug)]
 pub struct TaxiDynamics {
     config: TaxiConfig,
