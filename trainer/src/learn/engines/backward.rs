@@ -3,9 +3,8 @@
 use crate::learn::engines::places::LayerPlace;
 use crate::learn::engines::tape::{Made, Node, Tape, part};
 use crate::learn::kernels;
-use crate::learn::kernels::{Left, exp};
+use crate::learn::kernels::exp;
 use crate::learn::loss::Op;
-use crate::settings::Activation;
 
 impl Tape {
     /// Adds `share` times the gradient of the scalar node `of` to `grads`, for the parameters that learn. `flats` are
@@ -18,7 +17,15 @@ impl Tape {
         let mut grad = self.buffer(nodes[of].cols);
         grad.fill(share);
         nodes[of].grad = grad;
+        // Layers before this node were looked at together already.
+        let mut alone = of + 1;
         for i in (0..=of).rev() {
+            if nodes[i].grad.is_empty() {
+                continue;
+            }
+            if self.joint && i < alone && matches!(nodes[i].made, Made::Layer(_)) {
+                alone = self.through_layers(&mut nodes, i, flats, grads);
+            }
             if nodes[i].grad.is_empty() {
                 continue;
             }
@@ -58,48 +65,12 @@ impl Tape {
         weights: &[f32],
         grads: &mut [f32],
     ) {
-        self.through_activation(place.activation, node);
-        let g = &node.grad[..];
-        if place.learns {
-            let (dw, db) = grads.split_at_mut(weights.len());
-            let mut room =
-                self.spare.borrow_mut().take(kernels::outer_room(self.rows, place.inputs, place.out));
-            kernels::outer(self.arch, g, &nodes[place.from].data, dw, db, self.rows, &mut room);
-            self.spare.borrow_mut().put(room);
-        }
+        self.layers().through_activation(place.activation, node);
         let g = std::mem::take(&mut node.grad);
-        if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
-            let mut room = self.spare.borrow_mut().take(kernels::panels_room(place.inputs, place.out));
-            let (weight, panel) = kernels::panels(weights, place.inputs, &mut room);
-            kernels::product(self.arch, Left::Transposed { weight, panel, add: !fresh }, &g, to, self.rows);
-            self.spare.borrow_mut().put(room);
-        }
-        self.spare.borrow_mut().put(g);
-    }
-
-    /// Multiplies the gradient of a layer by the slope of its activation, which follows from the layer's result.
-    pub(crate) fn through_activation(&self, activation: Activation, node: &mut Node) {
-        if activation == Activation::Relu {
-            // Not in place, for the same reason as in `kernels::product_relu`.
-            let mut kept = self.buffer(node.cols);
-            let g = &node.grad[..];
-            let y = &node.data[..];
-            self.arch.dispatch(|| {
-                let each = kept.iter_mut().zip(g).zip(y);
-                each.for_each(|((to, &g), &y)| *to = if y > 0.0 { g } else { 0.0 });
-            });
-            self.spare.borrow_mut().put(std::mem::replace(&mut node.grad, kept));
-        }
-        let g = &mut node.grad[..];
-        let y = &node.data[..];
-        self.arch.dispatch(|| {
-            let pairs = g.iter_mut().zip(y);
-            match activation {
-                Activation::Tanh => pairs.for_each(|(g, y)| *g *= 1.0 - y * y),
-                Activation::Elu => pairs.for_each(|(g, &y)| *g *= if y > 0.0 { 1.0 } else { y + 1.0 }),
-                Activation::Linear | Activation::Relu | Activation::Swish => {}
-            }
-        });
+        let x = std::mem::take(&mut nodes[place.from].data);
+        self.layers().backward(place, &x, weights, &g, self.grad_of(nodes, place.from), grads);
+        nodes[place.from].data = x;
+        self.spare.put(g);
     }
 
     /// Adds the contribution of `node`, made by an elementwise or joining operation, to the gradients of its operands.
@@ -185,7 +156,7 @@ impl Tape {
                             .for_each(|((to, (&g, &y)), &s)| *to += g - exp(y) * s);
                     });
                 });
-                self.spare.borrow_mut().put(sum);
+                self.spare.put(sum);
             }
             Op::LogSumExp => {
                 let x = std::mem::take(&mut nodes[a].data);
@@ -235,15 +206,7 @@ impl Tape {
     /// The buffer of a node's gradient, and whether it was taken just now, so that its numbers have no meaning yet. `None`
     /// if the node needs no gradient.
     fn grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<(&'n mut [f32], bool)> {
-        let node = &mut nodes[id];
-        if !node.wants {
-            return None;
-        }
-        let fresh = node.grad.is_empty();
-        if fresh {
-            node.grad = self.buffer(node.cols);
-        }
-        Some((&mut node.grad, fresh))
+        nodes[id].gradient(|cols| self.buffer(cols))
     }
 
     /// The buffer of a node's gradient, filled with zeros if it was taken just now; `None` if the node needs no gradient.

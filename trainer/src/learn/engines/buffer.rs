@@ -1,6 +1,8 @@
 //! Buffers whose memory is reused.
 
+use crate::base::lock;
 use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
 
 /// The first `len` numbers of an allocation whose size is a power of two, so that buffers of similar length can reuse
 /// it without clearing.
@@ -8,6 +10,17 @@ use std::ops::{Deref, DerefMut};
 pub(crate) struct Buffer {
     memory: Vec<f32>,
     len: usize,
+    side: Side,
+}
+
+/// The thread that a buffer belongs to: another one would first have to fetch the memory from that thread's cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The thread of the tape.
+    #[default]
+    Own,
+    /// The thread that helps it.
+    Helper,
 }
 
 impl Deref for Buffer {
@@ -25,24 +38,36 @@ impl DerefMut for Buffer {
 }
 
 /// Allocations that are free to be used again: entry `i` has those of `2^i` numbers.
+type Free = Vec<Vec<Vec<f32>>>;
+
+/// The allocations of each [`Side`] that are free to be used again.
 #[derive(Debug, Default)]
-pub(crate) struct Spare(Vec<Vec<Vec<f32>>>);
+pub(crate) struct Spare([Mutex<Free>; 2]);
 
 impl Spare {
-    pub(crate) fn take(&mut self, len: usize) -> Buffer {
-        let size = len.next_power_of_two();
-        let free = self.0.get_mut(size.trailing_zeros() as usize).and_then(Vec::pop);
-        Buffer { memory: free.unwrap_or_else(|| vec![0.0; size]), len }
+    /// Takes a buffer of `len` numbers, which may be old ones.
+    pub(crate) fn take(&self, len: usize) -> Buffer {
+        self.take_for(Side::Own, len)
     }
 
-    pub(crate) fn put(&mut self, buffer: Buffer) {
+    /// Takes a buffer of `len` numbers, which may be old ones, for a thread.
+    pub(crate) fn take_for(&self, side: Side, len: usize) -> Buffer {
+        let size = len.next_power_of_two();
+        let class = size.trailing_zeros() as usize;
+        let free = lock(&self.0[side as usize]).get_mut(class).and_then(Vec::pop);
+        Buffer { memory: free.unwrap_or_else(|| vec![0.0; size]), len, side }
+    }
+
+    /// Gives a buffer back to its thread.
+    pub(crate) fn put(&self, buffer: Buffer) {
         if buffer.memory.is_empty() {
             return;
         }
         let class = buffer.memory.len().trailing_zeros() as usize;
-        if self.0.len() <= class {
-            self.0.resize_with(class + 1, Vec::new);
+        let mut free = lock(&self.0[buffer.side as usize]);
+        if free.len() <= class {
+            free.resize_with(class + 1, Vec::new);
         }
-        self.0[class].push(buffer.memory);
+        free[class].push(buffer.memory);
     }
 }

@@ -60,7 +60,7 @@ impl Tape {
             assert_eq!(x.len(), place.input.iter().product::<usize>() * n, "columns of the image");
             for group in groups(place, self.rows) {
                 let patches = self.patches(place, &x, &group);
-                let mut y = self.spare.borrow_mut().take(channels * group.stride());
+                let mut y = self.spare.take(channels * group.stride());
                 let left = Left::Weight(&flat[place.weights()], &flat[place.biases()]);
                 if place.activation == Activation::Relu {
                     kernels::product_relu(self.arch, left, &patches, &mut y, group.rows());
@@ -72,12 +72,12 @@ impl Tape {
                         out[(channel * pixels + pixel) * n..][..group.lanes].copy_from_slice(y);
                     }
                 }
-                let mut spare = self.spare.borrow_mut();
+                let spare = &self.spare;
                 spare.put(patches);
                 spare.put(y);
             }
         }
-        self.activate(place.activation, &mut out);
+        self.layers().activate(place.activation, &mut out);
         let wants = place.learns || self.wants(place.from);
         self.push(Made::Conv(place), channels * pixels, out, wants)
     }
@@ -85,7 +85,7 @@ impl Tape {
     /// Copies the patches of a group, `[patch][rows of all pixels]`. Beyond the border of the image are zeros.
     fn patches(&self, place: ConvPlace, x: &[f32], group: &Group) -> Buffer {
         let n = self.stride;
-        let mut patches = self.spare.borrow_mut().take(place.patch() * group.stride());
+        let mut patches = self.spare.take(place.patch() * group.stride());
         for (at, to) in patches.chunks_exact_mut(group.stride()).enumerate() {
             let columns = place.seen(at, group.pixels.clone());
             for (column, to) in columns.zip(to.chunks_exact_mut(group.lanes)) {
@@ -110,11 +110,11 @@ impl Tape {
         let n = self.stride;
         let channels = place.out[0];
         let pixels = place.pixels();
-        self.through_activation(place.activation, node);
+        self.layers().through_activation(place.activation, node);
         let g = std::mem::take(&mut node.grad);
         let x = std::mem::take(&mut nodes[place.from].data);
         for group in groups(place, self.rows) {
-            let mut dy = self.spare.borrow_mut().take(channels * group.stride());
+            let mut dy = self.spare.take(channels * group.stride());
             for (channel, dy) in dy.chunks_exact_mut(group.stride()).enumerate() {
                 for (pixel, dy) in group.pixels.clone().zip(dy.chunks_exact_mut(group.lanes)) {
                     dy.copy_from_slice(&g[(channel * pixels + pixel) * n..][..group.lanes]);
@@ -124,16 +124,16 @@ impl Tape {
                 let patches = self.patches(place, &x, &group);
                 let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
                 let room = kernels::outer_room(group.rows(), place.patch(), channels);
-                let mut room = self.spare.borrow_mut().take(room);
+                let mut room = self.spare.take(room);
                 kernels::outer(self.arch, &dy, &patches, dw, db, group.rows(), &mut room);
-                let mut spare = self.spare.borrow_mut();
+                let spare = &self.spare;
                 spare.put(patches);
                 spare.put(room);
             }
             if let Some(to) = self.summed_grad_of(nodes, place.from) {
-                let mut dx = self.spare.borrow_mut().take(place.patch() * group.stride());
+                let mut dx = self.spare.take(place.patch() * group.stride());
                 let room = kernels::panels_room(place.patch(), channels);
-                let mut room = self.spare.borrow_mut().take(room);
+                let mut room = self.spare.take(room);
                 let (weight, panel) = kernels::panels(&flat[place.weights()], place.patch(), &mut room);
                 let left = Left::Transposed { weight, panel, add: false };
                 kernels::product(self.arch, left, &dy, &mut dx, group.rows());
@@ -146,13 +146,13 @@ impl Tape {
                         }
                     }
                 }
-                let mut spare = self.spare.borrow_mut();
+                let spare = &self.spare;
                 spare.put(dx);
                 spare.put(room);
             }
-            self.spare.borrow_mut().put(dy);
+            self.spare.put(dy);
         }
         nodes[place.from].data = x;
-        self.spare.borrow_mut().put(g);
+        self.spare.put(g);
     }
 }

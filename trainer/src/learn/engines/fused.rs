@@ -98,11 +98,13 @@ impl Backend for Fused {
             .map(|(&(start, len), place)| Mutex::new((batch.slice(start, len), place)))
             .collect();
         let parts = bounds[own.clone()].iter().copied();
+        // Several slots have a thread each; two threads share the layers of a single one.
+        let joint = own.len() == 1 && rayon::current_num_threads() > 1;
         let before = noise.as_deref();
         on_slots(&mut slots[own.clone()], parts, 1, &mut errors[rows.clone()], |slot, part| {
             let (batch, gradient) = &mut *lock(&inputs[own.start + part.index]);
             slot.noise = before.cloned();
-            slot.learn((layout, encoding), &flats, batch, about, (gradient, part.out), loss)
+            slot.learn((layout, encoding), (&flats, joint), batch, about, (gradient, part.out), loss)
         })?;
         drop(inputs);
         if let (Some(noise), Some(after)) = (noise, slots[own.start].noise.take()) {
@@ -239,7 +241,7 @@ impl Slot {
     fn learn(
         &mut self,
         (layout, encoding): (&Layout, &Encoding),
-        flats: &[&[f32]],
+        (flats, joint): (&[&[f32]], bool),
         batch: &SampleBatch,
         about: MinibatchInfo<'_>,
         (gradient, errors): (&mut [f32], &mut [f32]),
@@ -250,12 +252,14 @@ impl Slot {
         let before = self.noise.clone();
         for (start, len) in pieces_of(batch) {
             self.tape.reset(len);
+            self.tape.joint = joint;
             let piece = (len < batch.rows()).then(|| batch.slice(start, len));
             sequences(&mut self.tape, piece.as_ref().unwrap_or(batch))?;
             let tape = &self.tape;
             let noise = before.clone().map(RefCell::new);
             let graph = FusedGraph { tape, layout, encoding, flats, live: about.live, noise };
             let loss = loss.at(&Rows::new(&graph, piece.as_ref().unwrap_or(batch), about))?;
+            tape.settle(flats);
             let share = len as f64 / about.count as f64;
             if self.stats.is_empty() {
                 self.stats.extend(loss.stats.iter().map(Joined::none));

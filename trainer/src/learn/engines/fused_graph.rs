@@ -29,6 +29,7 @@ pub(crate) struct FusedGraph<'t> {
 impl Graph for FusedGraph<'_> {
     fn apply(&self, op: Op, operands: &[usize]) -> usize {
         let tape = self.tape;
+        tape.settle(self.flats);
         let a = operands[0];
         let unary = |f: fn(f32) -> f32| tape.unary(op, a, f);
         match op {
@@ -105,6 +106,7 @@ impl Graph for FusedGraph<'_> {
                 let place = LayerPlace { from, set, learns, weight, inputs, out, activation };
                 let of = match (&self.noise, layer) {
                     (Some(noise), Layer::Noisy { .. }) => {
+                        self.tape.settle(self.flats);
                         self.tape.noisy(place, &mut noise.borrow_mut(), flat)
                     }
                     _ => self.tape.layer(place, flat),
@@ -112,6 +114,7 @@ impl Graph for FusedGraph<'_> {
                 self.swish_of(activation, of)
             }
             Layer::Conv2d { weight, input, stride, padding, activation } => {
+                self.tape.settle(self.flats);
                 let place = ConvPlace::new(&self.layout.shapes[weight].1, input, stride, padding, activation);
                 let from = operands[0];
                 let weight = self.layout.range(weight).start;
@@ -120,6 +123,7 @@ impl Graph for FusedGraph<'_> {
                 self.swish_of(activation, of)
             }
             Layer::Norm { weight, width } => {
+                self.tape.settle(self.flats);
                 let weight = self.layout.range(weight).start;
                 let from = operands[0];
                 let learns = learns(weight);
@@ -133,6 +137,7 @@ impl Graph for FusedGraph<'_> {
                 let activation = Activation::Linear;
                 let of_input = LayerPlace { from: operands[0], set, learns, weight, inputs, out, activation };
                 let from = self.tape.layer(of_input, flat);
+                self.tape.settle(self.flats);
                 let weight = of_input.biases().end;
                 let place = ScanPlace { from, set, learns, weight, units, cell, memory, trace: 0 };
                 self.tape.scan(place, flat)

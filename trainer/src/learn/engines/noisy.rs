@@ -18,11 +18,11 @@ impl Tape {
     pub(crate) fn noisy(&self, place: LayerPlace, stream: &mut Stream, flat: &[f32]) -> usize {
         let LayerPlace { inputs, out, .. } = place;
         let means = place.weight..place.biases().end;
-        let mut noise = self.spare.borrow_mut().take(inputs + out);
+        let mut noise = self.spare.take(inputs + out);
         let (from, to) = noise.split_at_mut(inputs);
         draw(stream, from);
         draw(stream, to);
-        let mut drawn = self.spare.borrow_mut().take(means.len());
+        let mut drawn = self.spare.take(means.len());
         drawn.copy_from_slice(&flat[means.clone()]);
         let sizes = &flat[means.end..][..means.len()];
         let (weights, biases) = drawn.split_at_mut(inputs * out);
@@ -52,7 +52,7 @@ impl Tape {
         let layer = place.layer;
         let drawn = std::mem::take(&mut nodes[place.drawn].data);
         let noise = std::mem::take(&mut nodes[place.noise].data);
-        let mut of_drawn = self.spare.borrow_mut().take(drawn.len());
+        let mut of_drawn = self.spare.take(drawn.len());
         of_drawn.fill(0.0);
         self.through_linear(layer, nodes, node, &drawn[..layer.weights().len()], &mut of_drawn);
         if layer.learns {
@@ -67,7 +67,7 @@ impl Tape {
             }
             biases.iter_mut().zip(of_biases).zip(to).for_each(|((g, &d), &e)| *g += d * e);
         }
-        self.spare.borrow_mut().put(of_drawn);
+        self.spare.put(of_drawn);
         nodes[place.drawn].data = drawn;
         nodes[place.noise].data = noise;
     }

@@ -87,7 +87,7 @@ impl Tape {
                 });
             }
         }
-        [product, means].into_iter().for_each(|buffer| self.spare.borrow_mut().put(buffer));
+        [product, means].into_iter().for_each(|buffer| self.spare.put(buffer));
         nodes[place.from].data = x;
         nodes[place.moments].data = moments;
     }

@@ -13,7 +13,7 @@ impl Tape {
     /// Adds a node with a recurrent layer's output at every row, computed with the parameters `flat`.
     pub(crate) fn scan(&self, place: ScanPlace, flat: &[f32]) -> usize {
         let sequences = &self.sequences;
-        let spare = |n: usize| self.spare.borrow_mut().take(n);
+        let spare = |n: usize| self.spare.take(n);
         let count = sequences.count;
         let stride = sequences.stride;
         assert!(count > 0, "rows for a recurrent network come with what it remembers");
@@ -47,7 +47,7 @@ impl Tape {
             let (rows, padding) = column.split_at_mut(self.rows);
             padding.fill(rows[self.rows - 1]);
         }
-        [state, input].into_iter().for_each(|buffer| self.spare.borrow_mut().put(buffer));
+        [state, input].into_iter().for_each(|buffer| self.spare.put(buffer));
         let wants = place.learns || self.wants(place.from);
         let trace = self.push(Made::Leaf, 0, trace, false);
         self.push(Made::Scan(ScanPlace { trace, ..place }), place.units, out, wants)
@@ -63,7 +63,7 @@ impl Tape {
         grads: &mut [f32],
     ) {
         let sequences = &self.sequences;
-        let spare = |n: usize| self.spare.borrow_mut().take(n);
+        let spare = |n: usize| self.spare.take(n);
         let count = sequences.count;
         let stride = sequences.stride;
         let mut trace = std::mem::take(&mut nodes[place.trace].data);
@@ -100,8 +100,6 @@ impl Tape {
             }
         }
         nodes[place.trace].data = trace;
-        [room, by_state, by_input, by_gates]
-            .into_iter()
-            .for_each(|buffer| self.spare.borrow_mut().put(buffer));
+        [room, by_state, by_input, by_gates].into_iter().for_each(|buffer| self.spare.put(buffer));
     }
 }

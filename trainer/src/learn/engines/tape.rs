@@ -3,21 +3,22 @@
 //! A loss is a few dozen elementwise operations on a few hundred rows. Each operation costs libtorch a microsecond or
 //! two of allocation, dispatch and graph; here it is one loop over memory that the next minibatch reuses.
 
-use crate::learn::engines::buffer::{Buffer, Spare};
+use crate::learn::engines::buffer::{Buffer, Side, Spare};
 use crate::learn::engines::conv_place::ConvPlace;
+use crate::learn::engines::layers::Layers;
 use crate::learn::engines::places::{LayerPlace, NoisyPlace, NormPlace};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
 use crate::learn::kernels;
-use crate::learn::kernels::{LANES, Left, exp, ln};
+use crate::learn::kernels::{LANES, exp, ln};
 use crate::learn::loss::Op;
-use crate::settings::Activation;
 use pulp::Arch;
 use std::cell::{Ref, RefCell};
 
 /// The operation that made a node, with the indices of its operands' nodes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Made {
     /// Numbers without operands and without gradient, such as a column of the batch.
+    #[default]
     Leaf,
     By(Op, [usize; 2]),
     /// One number, repeated for every row.
@@ -37,7 +38,7 @@ pub(crate) enum Made {
 }
 
 /// The result of an operation: a matrix `[cols][stride]`, or one number if `cols` is 0.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) made: Made,
     pub(crate) cols: usize,
@@ -48,14 +49,33 @@ pub(crate) struct Node {
     pub(crate) wants: bool,
 }
 
+impl Node {
+    /// The buffer of the node's gradient, and whether `buffer` made it just now, so that its numbers have no meaning yet.
+    /// `None` if the node needs no gradient.
+    pub(crate) fn gradient(&mut self, buffer: impl FnOnce(usize) -> Buffer) -> Option<(&mut [f32], bool)> {
+        if !self.wants {
+            return None;
+        }
+        let fresh = self.grad.is_empty();
+        if fresh {
+            self.grad = buffer(self.cols);
+        }
+        Some((&mut self.grad, fresh))
+    }
+}
+
 /// The operations of one loss and their results, recorded for the backward pass.
 #[derive(Debug)]
 pub(crate) struct Tape {
     pub(crate) arch: Arch,
     pub(crate) rows: usize,
     pub(crate) stride: usize,
+    /// Whether linear layers wait for [`settle`](Self::settle), which shares them between two threads.
+    pub(crate) joint: bool,
     pub(crate) nodes: RefCell<Vec<Node>>,
-    pub(crate) spare: RefCell<Spare>,
+    /// The layers that wait, whose nodes are still empty.
+    pub(crate) waiting: RefCell<Vec<usize>>,
+    pub(crate) spare: Spare,
     /// Sequences of the rows, for recurrent layers.
     pub(crate) sequences: TapeSequences,
 }
@@ -64,21 +84,28 @@ impl Tape {
     /// Makes a tape that has allocated nothing yet.
     pub(crate) fn new(arch: Arch) -> Self {
         let nodes = RefCell::default();
-        let spare = RefCell::default();
+        let waiting = RefCell::default();
+        let spare = Spare::default();
         let sequences = TapeSequences::default();
-        Self { arch, rows: 0, stride: 0, nodes, spare, sequences }
+        Self { arch, rows: 0, stride: 0, joint: false, nodes, waiting, spare, sequences }
     }
 
-    /// Forgets all nodes but keeps the allocations, for another batch of `rows` rows.
+    /// Forgets all nodes but keeps the allocations, for another batch of `rows` rows, whose layers do not wait.
     pub(crate) fn reset(&mut self, rows: usize) {
         self.rows = rows;
+        self.joint = false;
+        self.waiting.get_mut().clear();
         self.stride = kernels::stride(rows);
         self.sequences.clear();
-        let spare = self.spare.get_mut();
         for node in self.nodes.get_mut().drain(..) {
-            spare.put(node.data);
-            spare.put(node.grad);
+            self.spare.put(node.data);
+            self.spare.put(node.grad);
         }
+    }
+
+    /// What linear layers need of this tape.
+    pub(crate) fn layers(&self) -> Layers<'_> {
+        Layers { arch: self.arch, rows: self.rows, stride: self.stride, spare: &self.spare, side: Side::Own }
     }
 
     /// Number of rows of the batch; further rows up to the stride repeat the last one.
@@ -92,7 +119,7 @@ impl Tape {
 
     /// Takes a buffer for `cols` columns, or for one number if `cols` is 0. It may hold old numbers.
     pub(crate) fn buffer(&self, cols: usize) -> Buffer {
-        self.spare.borrow_mut().take(if cols == 0 { 1 } else { cols * self.stride })
+        self.spare.take(if cols == 0 { 1 } else { cols * self.stride })
     }
 
     pub(crate) fn zeros(&self, cols: usize) -> Buffer {
@@ -114,37 +141,22 @@ impl Tape {
         self.push(Made::Leaf, cols, data, false)
     }
 
-    /// Adds a node with the output of a linear layer and its activation, computed with the parameters `flat`.
+    /// Adds a node with the output of a linear layer and its activation, computed with the parameters `flat`. With
+    /// [`joint`](Self::joint) the layer waits.
     pub(crate) fn layer(&self, place: LayerPlace, flat: &[f32]) -> usize {
-        let out = self.linear(place, &flat[place.weights()], &flat[place.biases()]);
         let wants = place.learns || self.wants(place.from);
+        if self.joint {
+            let id = self.push(Made::Layer(place), place.out, Buffer::default(), wants);
+            self.waiting.borrow_mut().push(id);
+            return id;
+        }
+        let out = self.linear(place, &flat[place.weights()], &flat[place.biases()]);
         self.push(Made::Layer(place), place.out, out, wants)
     }
 
     /// The output of a linear layer with these weights and biases, and its activation.
     pub(crate) fn linear(&self, place: LayerPlace, weights: &[f32], biases: &[f32]) -> Buffer {
-        let mut out = self.buffer(place.out);
-        {
-            let x = self.data(place.from);
-            let left = Left::Weight(weights, biases);
-            match place.activation {
-                Activation::Relu => kernels::product_relu(self.arch, left, &x, &mut out, self.rows),
-                _ => kernels::product(self.arch, left, &x, &mut out, self.rows),
-            }
-        }
-        self.activate(place.activation, &mut out);
-        out
-    }
-
-    /// Applies an activation to the result of a layer. The product has applied `Relu`, and `Swish` is a node of its own.
-    pub(crate) fn activate(&self, activation: Activation, out: &mut [f32]) {
-        match activation {
-            Activation::Tanh => kernels::tanh(self.arch, out),
-            Activation::Elu => {
-                out.iter_mut().for_each(|y| *y = if *y < 0.0 { libm::expm1f(*y) } else { *y });
-            }
-            Activation::Linear | Activation::Relu | Activation::Swish => {}
-        }
+        self.layers().forward(place, &self.data(place.from), weights, biases)
     }
 
     /// Adds a node that holds `values`, the parameters from index `start` on, repeated for every row.
@@ -166,6 +178,7 @@ impl Tape {
 
     /// The numbers of a node, `[cols][stride]`.
     pub(crate) fn data(&self, id: usize) -> Ref<'_, [f32]> {
+        debug_assert!(self.waiting.borrow().is_empty(), "layers wait");
         Ref::map(self.nodes.borrow(), |nodes| &*nodes[id].data)
     }
 
@@ -230,7 +243,7 @@ impl Tape {
                 }
             });
         }
-        self.spare.borrow_mut().put(sum);
+        self.spare.put(sum);
         self.push(Made::By(Op::LogSoftmax, [a, a]), cols, out, self.wants(a))
     }
 
@@ -260,7 +273,7 @@ impl Tape {
             }
             sum.iter_mut().zip(&max[..]).for_each(|(s, &m)| *s = m + ln(*s));
         });
-        self.spare.borrow_mut().put(max);
+        self.spare.put(max);
         sum
     }
 

@@ -55,11 +55,12 @@ impl ActorCritic {
 
     /// Parameters of the action distributions, `[rows, num_inputs]`.
     pub fn dist_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
-        self.inputs_from(net, x, self.torso.on(net, x))
+        self.inputs_from(net, x, self.actor.on(net, self.torso.on(net, x)))
     }
 
-    fn inputs_from<'t>(&self, net: Net<'t>, x: Input<'t>, features: Value<'t>) -> Value<'t> {
-        let out = x.masked(self.actor.on(net, features));
+    /// Parameters of the action distributions from the actor's output.
+    fn inputs_from<'t>(&self, net: Net<'t>, x: Input<'t>, out: Value<'t>) -> Value<'t> {
+        let out = x.masked(out);
         self.free_log_std.map_or(out, |log_std| out.cat(log_std.on(net)))
     }
 
@@ -76,8 +77,9 @@ impl ActorCritic {
     /// The action distributions and the critic's values; shared layers are computed once.
     pub fn pi_and_value<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Dist<'_, 't>, Value<'t>) {
         let features = self.torso.on(net, x);
-        let pi = self.dist.at(self.inputs_from(net, x, features));
+        let out = self.actor.on(net, features);
         let for_critic = self.critic_torso.as_ref().map_or(features, |own| own.on(net, x));
-        (pi, self.critic.on(net, for_critic))
+        let values = self.critic.on(net, for_critic);
+        (self.dist.at(self.inputs_from(net, x, out)), values)
     }
 }
