@@ -21,8 +21,11 @@ const PATIENCE: Duration = Duration::from_micros(100);
 const DELAY: Duration = Duration::from_micros(200);
 /// See [`DELAY`].
 const SLOW: f64 = 4.0;
-/// The delay that counts if another thread took the caller's core.
-const CROWDED: Duration = Duration::from_millis(2);
+/// This many times within [`CROWDED_TIME`] another thread takes the caller's core, if there are more threads than cores; an
+/// idle machine does it a few times a second.
+const CROWDED: i64 = 4;
+/// See [`CROWDED`].
+const CROWDED_TIME: Duration = Duration::from_millis(25);
 /// Number of operations in a row that a helper does not begin, though it is awake, after which it counts as delayed.
 const MISSES: u32 = 8;
 /// Number of times that the caller looks whether the helper is done before it offers its own core.
@@ -84,8 +87,8 @@ struct Pace {
     missed: (u32, Instant),
     /// Usual time of a multiply-add, in nanoseconds; infinite before the first operation.
     usual: f64,
-    /// The [`involuntary_switches`] so far of the thread that was last in [`join`](Helper::join).
-    switches: i64,
+    /// The [`involuntary_switches`] of the thread that was in [`join`](Helper::join), and when they were counted.
+    switches: (i64, Instant),
 }
 
 /// Number of times that the system has taken the core from this thread; always 0 where it does not say.
@@ -106,24 +109,35 @@ fn involuntary_switches() -> i64 {
 impl Pace {
     fn new() -> Self {
         let now = Instant::now();
-        Self { until: None, last: (Duration::ZERO, now), missed: (0, now), usual: f64::INFINITY, switches: 0 }
+        Self {
+            until: None,
+            last: (Duration::ZERO, now),
+            missed: (0, now),
+            usual: f64::INFINITY,
+            switches: (0, now),
+        }
     }
 
     fn is_resting(&mut self) -> bool {
         let Some(until) = self.until else { return false };
         if Instant::now() >= until {
             self.until = None;
-            self.switches = involuntary_switches();
+            self.switches = (involuntary_switches(), Instant::now());
         }
         self.until.is_some()
     }
 
-    /// Rests if another thread has taken this thread's core since the last call: then there are more threads than cores,
-    /// and the helper would take a core from one that needs it.
+    /// Rests if other threads take this thread's core again and again: then there are more threads than cores, and the
+    /// helper takes a core from one that needs it.
     fn look_around(&mut self) {
         let switches = involuntary_switches();
-        if switches > std::mem::replace(&mut self.switches, switches) {
-            self.delayed(CROWDED);
+        if switches - self.switches.0 < CROWDED {
+            return;
+        }
+        let time = self.switches.1.elapsed();
+        self.switches = (switches, Instant::now());
+        if time < CROWDED_TIME {
+            self.delayed(CROWDED_TIME);
         }
     }
 
