@@ -15,7 +15,8 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// Time that the helper spins without work before it sleeps.
+/// Time that the helper spins without work before it sleeps. (With a millisecond the system takes a core from one of the two
+/// threads more often, and the helper rests more.)
 const PATIENCE: Duration = Duration::from_micros(100);
 /// An operation that takes this much longer than [`SLOW`] times its usual time was delayed: a thread lost its core.
 const DELAY: Duration = Duration::from_micros(200);
@@ -23,7 +24,7 @@ const DELAY: Duration = Duration::from_micros(200);
 const SLOW: f64 = 4.0;
 /// This many times within [`CROWDED_TIME`] another thread takes the caller's core, if there are more threads than cores; an
 /// idle machine does it a few times a second.
-const CROWDED: i64 = 4;
+const CROWDED: i64 = 6;
 /// See [`CROWDED`].
 const CROWDED_TIME: Duration = Duration::from_millis(25);
 /// Number of operations in a row that a helper does not begin, though it is awake, after which it counts as delayed.
