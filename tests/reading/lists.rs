@@ -22,10 +22,12 @@ pub(crate) const RULE: &[&str] = &[
     "learn::engines::backend",
     "learn::engines::backward",
     "learn::engines::buffer",
+    "learn::engines::chains",
     "learn::engines::cut",
     "learn::engines::fused",
     "learn::engines::fused_graph",
     "learn::engines::joined",
+    "learn::engines::layers",
     "learn::kernels",
     "learn::kernels::adam",
     "learn::kernels::arch",
@@ -200,8 +202,9 @@ pub(crate) const READINGS: &[Reading] = &[
             "plan::when",
         ],
         // 11,575 until `opt_type`, notices and the methods for exports came in; 11,686 until the fused engine saw images,
-        // applied swish and learned noisy layers and distributions of returns; 11,815 until policies acted for several threads.
-        most_lines: 11_918,
+        // applied swish and learned noisy layers and distributions of returns; 11,815 until policies acted for several threads; 11,918
+        // until two threads shared layers that do not depend on each other.
+        most_lines: 12_305,
     },
     Reading {
         algorithm: "dqn",
@@ -239,7 +242,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::sum_tree",
             "experience::n_step",
         ],
-        most_lines: 12_725,
+        most_lines: 13_110,
     },
     // Continuous actions.
     Reading {
@@ -284,6 +287,6 @@ pub(crate) const READINGS: &[Reading] = &[
             "experience::n_step",
         ],
         // 12,580 until notices and the methods for exports came in.
-        most_lines: 12_863,
+        most_lines: 13_248,
     },
 ];

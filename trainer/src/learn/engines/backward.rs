@@ -65,7 +65,7 @@ impl Tape {
         weights: &[f32],
         grads: &mut [f32],
     ) {
-        self.layers().through_activation(place.activation, node);
+        self.layers().through_activation(place.activation, &mut node.grad, &node.data);
         let g = std::mem::take(&mut node.grad);
         let x = std::mem::take(&mut nodes[place.from].data);
         self.layers().backward(place, &x, weights, &g, self.grad_of(nodes, place.from), grads);

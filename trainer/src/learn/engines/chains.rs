@@ -181,7 +181,7 @@ fn backward(
         }
         let place = layer_of(node);
         let weights = &flats[place.set][place.weights()];
-        layers.through_activation(place.activation, node);
+        layers.through_activation(place.activation, &mut node.grad, &node.data);
         let g = std::mem::take(&mut node.grad);
         match before.iter_mut().find(|(id, _)| *id == place.from) {
             Some((_, from)) => {
@@ -207,10 +207,8 @@ mod tests {
     use crate::settings::Activation;
     use pavlov_envs::Space;
 
-    /// The bits of a gradient of two towers and of their frozen and target copies, in a pool of this many threads; with
-    /// `twice` one tower sees two inputs.
-    fn gradient(threads: usize, activation: Activation, twice: bool) -> Vec<u32> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    /// The bits of a gradient of two towers and of their frozen and target copies; with `twice` one tower sees two inputs.
+    fn gradient(activation: Activation, twice: bool) -> Vec<u32> {
         let spec = PolicySpec {
             spaces: Spaces { observation_space: Space::real(&[5]), action_space: Space::discrete(2) },
             own_obs: None,
@@ -237,8 +235,8 @@ mod tests {
         let rows = 250;
         let numbers: Vec<f32> = (0..rows * 5).map(|i| (i as f32).sin()).collect();
         let batch = SampleBatch::default().with(Column::OBS, Array::from_vec(numbers, &[rows, 5]));
-        let report = pool.install(|| {
-            learner.gradient(&batch, |rows: &Rows<'_>| {
+        let report = learner
+            .gradient(&batch, |rows: &Rows<'_>| {
                 let x = rows.obs()?.obs();
                 let sets = [rows.online(), rows.target(), rows.frozen()];
                 let [[one, two], target, frozen] =
@@ -252,8 +250,7 @@ mod tests {
                 };
                 Ok(Loss::new(loss.mean()).max("max", loss).td_errors(loss.sum_columns()))
             })
-        });
-        let report = report.expect("a gradient");
+            .expect("a gradient");
         let mut all: Vec<f32> = learner.last_gradient().to_vec();
         all.push(report.stats.read("max").expect("a number") as f32);
         all.extend(report.td_errors.expect("errors").to_vec::<f32>());
@@ -264,9 +261,13 @@ mod tests {
     fn two_threads_compute_the_bits_of_one() {
         for activation in [Activation::Tanh, Activation::Relu, Activation::Elu, Activation::Swish] {
             for twice in [false, true] {
-                let alone = gradient(1, activation, twice);
+                let bits = |threads: usize| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+                    pool.install(|| gradient(activation, twice))
+                };
+                let alone = bits(1);
                 assert!(alone.iter().filter(|&&bits| f32::from_bits(bits) != 0.0).count() > 1000);
-                assert!(gradient(2, activation, twice) == alone, "{activation:?}, {twice}");
+                assert!(bits(2) == alone, "{activation:?}, {twice}");
             }
         }
     }

@@ -110,7 +110,7 @@ impl Tape {
         let n = self.stride;
         let channels = place.out[0];
         let pixels = place.pixels();
-        self.layers().through_activation(place.activation, node);
+        self.layers().through_activation(place.activation, &mut node.grad, &node.data);
         let g = std::mem::take(&mut node.grad);
         let x = std::mem::take(&mut nodes[place.from].data);
         for group in groups(place, self.rows) {

@@ -2,7 +2,6 @@
 
 use crate::learn::engines::buffer::{Buffer, Side, Spare};
 use crate::learn::engines::places::LayerPlace;
-use crate::learn::engines::tape::Node;
 use crate::learn::kernels;
 use crate::learn::kernels::Left;
 use crate::settings::Activation;
@@ -73,21 +72,19 @@ impl Layers<'_> {
         }
     }
 
-    /// Multiplies the gradient of a layer by the slope of its activation, which follows from the layer's result.
-    pub(crate) fn through_activation(self, activation: Activation, node: &mut Node) {
+    /// Multiplies the gradient of a layer by the slope of its activation, which follows from the layer's result `y`.
+    pub(crate) fn through_activation(self, activation: Activation, grad: &mut Buffer, y: &[f32]) {
         if activation == Activation::Relu {
             // Not in place, for the same reason as in `kernels::product_relu`.
-            let mut kept = self.take(node.grad.len());
-            let g = &node.grad[..];
-            let y = &node.data[..];
+            let mut kept = self.take(grad.len());
+            let g = &grad[..];
             self.arch.dispatch(|| {
                 let each = kept.iter_mut().zip(g).zip(y);
                 each.for_each(|((to, &g), &y)| *to = if y > 0.0 { g } else { 0.0 });
             });
-            self.spare.put(std::mem::replace(&mut node.grad, kept));
+            self.spare.put(std::mem::replace(grad, kept));
         }
-        let g = &mut node.grad[..];
-        let y = &node.data[..];
+        let g = &mut grad[..];
         self.arch.dispatch(|| {
             let pairs = g.iter_mut().zip(y);
             match activation {

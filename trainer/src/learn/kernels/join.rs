@@ -40,7 +40,7 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// multiply-adds of both.
 ///
 /// # Panics
-/// Panics if one of them does, after both have ended.
+/// Panics if one of them does, when the other has ended or was not begun.
 pub(crate) fn join(work: usize, a: impl FnOnce(), b: impl FnOnce() + Send) {
     static HELPER: OnceLock<Option<&'static Helper>> = OnceLock::new();
     match HELPER.get_or_init(Helper::start) {
