@@ -138,7 +138,7 @@ impl Pace {
         let time = self.switches.1.elapsed();
         self.switches = (switches, Instant::now());
         if time < CROWDED_TIME {
-            self.delayed(CROWDED_TIME);
+            self.delayed(CROWDED_TIME / REST);
         }
     }
 
