@@ -16,10 +16,10 @@ pub(crate) struct Buffer {
 /// The thread that a buffer belongs to: another one would first have to fetch the memory from that thread's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The thread of the tape.
+    /// The thread that records operations on the tape.
     #[default]
     Own,
-    /// The thread that helps it.
+    /// The second thread, which computes some of the layers; see `engines::chains`.
     Helper,
 }
 
@@ -50,7 +50,7 @@ impl Spare {
         self.take_for(Side::Own, len)
     }
 
-    /// Takes a buffer of `len` numbers, which may be old ones, for a thread.
+    /// Takes a buffer of `len` numbers, which may be old ones, from those that the thread `side` used last.
     pub(crate) fn take_for(&self, side: Side, len: usize) -> Buffer {
         let size = len.next_power_of_two();
         let class = size.trailing_zeros() as usize;
@@ -58,7 +58,7 @@ impl Spare {
         Buffer { memory: free.unwrap_or_else(|| vec![0.0; size]), len, side }
     }
 
-    /// Gives a buffer back to its thread.
+    /// Keeps a buffer for the next use by the thread that took it.
     pub(crate) fn put(&self, buffer: Buffer) {
         if buffer.memory.is_empty() {
             return;

@@ -14,7 +14,7 @@ use crate::settings::Activation;
 
 /// Least number of multiply-adds for a second thread. Handing over takes 0.1 us, but the weights and numbers that another core
 /// has written must be fetched: the 350,000 of a target copy in DQN with 64 rows and 64x64 units gained nothing.
-const JOINT_WORK: usize = 1 << 19;
+pub(crate) const JOINT_WORK: usize = 1 << 19;
 /// Number of multiply-adds that take as long as one hyperbolic tangent.
 const TANH: usize = 16;
 

@@ -3,6 +3,7 @@
 use crate::base::{Array, Result, Stats, Stream, lock};
 use crate::experience::{SampleBatch, Selection};
 use crate::learn::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
+use crate::learn::engines::chains::JOINT_WORK;
 use crate::learn::engines::cut::{bounds, even, sequence_parts};
 use crate::learn::engines::fused_graph::FusedGraph;
 use crate::learn::engines::joined::Joined;
@@ -98,8 +99,10 @@ impl Backend for Fused {
             .map(|(&(start, len), place)| Mutex::new((batch.slice(start, len), place)))
             .collect();
         let parts = bounds[own.clone()].iter().copied();
-        // Several slots have a thread each; two threads share the layers of a single one.
-        let joint = own.len() == 1 && rayon::current_num_threads() > 1;
+        // Several slots have a thread each; two threads share the layers of a single one, if they are large enough for two.
+        let joint = own.len() == 1
+            && batch.rows() * layout.size() >= 2 * JOINT_WORK
+            && rayon::current_num_threads() > 1;
         let before = noise.as_deref();
         on_slots(&mut slots[own.clone()], parts, 1, &mut errors[rows.clone()], |slot, part| {
             let (batch, gradient) = &mut *lock(&inputs[own.start + part.index]);

@@ -14,7 +14,7 @@ pub(crate) struct Layers<'t> {
     pub(crate) rows: usize,
     pub(crate) stride: usize,
     pub(crate) spare: &'t Spare,
-    /// The thread that computes.
+    /// The thread that computes the layers, whose free memory is used.
     pub(crate) side: Side,
 }
 

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Time that the helper spins without work before it sleeps. (With a millisecond the system takes a core from one of the two
 /// threads more often, and the helper rests more.)
 const PATIENCE: Duration = Duration::from_micros(100);
-/// An operation that takes this much longer than [`SLOW`] times its usual time was delayed: a thread lost its core.
+/// Time beyond [`SLOW`] times the usual one, after which an operation counts as delayed: one of its two threads had no core.
 const DELAY: Duration = Duration::from_micros(200);
 /// See [`DELAY`].
 const SLOW: f64 = 4.0;
@@ -31,9 +31,9 @@ const CROWDED_TIME: Duration = Duration::from_millis(25);
 const MISSES: u32 = 8;
 /// Number of times that the caller looks whether the helper is done before it offers its own core.
 const YIELD: u32 = 10_000;
-/// How many times as long as a delay the caller works alone after it.
+/// Length of the rest after a delay, in lengths of the delay. During a rest the caller computes without the helper.
 const REST: u32 = 8;
-/// Longest time that the caller works alone.
+/// Longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// Calls `a` on this thread, and `b` on the helping thread if that is free, else on this one. `work` is the number of
@@ -54,13 +54,13 @@ pub(crate) fn join(work: usize, a: impl FnOnce(), b: impl FnOnce() + Send) {
 
 /// Where an offered operation is.
 mod stage {
-    /// None is offered.
+    /// No operation is offered.
     pub(super) const NONE: u32 = 0;
-    /// It is offered; the helper may take it, and the caller may take it back.
+    /// An operation is offered: the helper may begin it, or the caller may withdraw it.
     pub(super) const OFFERED: u32 = 1;
-    /// The helper computes it.
+    /// The helper computes the offered operation.
     pub(super) const TAKEN: u32 = 2;
-    /// The helper has computed it.
+    /// The helper has computed the offered operation, and the caller has not seen it yet.
     pub(super) const DONE: u32 = 3;
 }
 
@@ -80,9 +80,9 @@ struct Helper {
 /// After a delay it is not asked for [`REST`] times as long; for twice the last rest, if it was delayed again sooner than
 /// that. So a machine that is always busy costs little, and one that is busy now and then is used.
 struct Pace {
-    /// End of the present rest; `None` if the helper is asked.
+    /// Time at which the helper's present rest ends; `None` if it does not rest.
     until: Option<Instant>,
-    /// Length and end of the last rest.
+    /// Length of the helper's last rest, and the time at which it ended.
     last: (Duration, Instant),
     /// Number of operations in a row that the helper did not begin, and the time of the first.
     missed: (u32, Instant),
@@ -138,7 +138,7 @@ impl Pace {
         let time = self.switches.1.elapsed();
         self.switches = (switches, Instant::now());
         if time < CROWDED_TIME {
-            self.delayed(CROWDED_TIME / REST);
+            self.rest(CROWDED_TIME);
         }
     }
 
@@ -149,7 +149,7 @@ impl Pace {
         }
         self.missed.0 += 1;
         if self.missed.0 >= MISSES {
-            self.delayed(self.missed.1.elapsed());
+            self.rest(REST * self.missed.1.elapsed());
         }
     }
 
@@ -161,17 +161,18 @@ impl Pace {
             self.usual = each;
         }
         if time > DELAY + Duration::from_nanos((SLOW * self.usual * work as f64) as u64) {
-            self.delayed(time);
+            self.rest(REST * time);
         } else {
             self.usual += 0.01 * (each - self.usual);
         }
     }
 
-    fn delayed(&mut self, delay: Duration) {
+    /// Lets the helper rest for this time, or twice as long as the last time if that is not long ago.
+    fn rest(&mut self, time: Duration) {
         let now = Instant::now();
-        let (rest, end) = self.last;
-        let again = now.duration_since(end) < rest;
-        let rest = (delay * REST).max(if again { 2 * rest } else { Duration::ZERO }).min(LONGEST_REST);
+        let (last, end) = self.last;
+        let again = now.duration_since(end) < last;
+        let rest = time.max(if again { 2 * last } else { Duration::ZERO }).min(LONGEST_REST);
         self.last = (rest, now + rest);
         self.until = Some(now + rest);
         self.missed.0 = 0;
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_either_operation_reaches_the_caller_after_both_have_ended() {
+    fn a_panic_of_either_operation_reaches_the_caller_and_leaves_none_running() {
         for culprit in [0, 1] {
             for _ in 0..200 {
                 let ended = AtomicBool::new(false);
