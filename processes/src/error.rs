@@ -36,6 +36,14 @@ pub enum Error {
         /// Call that waited for the worker.
         call: &'static str,
     },
+    /// A worker of a group that failed and thereby ended the group.
+    #[error("worker {rank} failed: {message}")]
+    WorkerFailed {
+        /// Rank of the failed worker.
+        rank: usize,
+        /// The worker's error message, or how its process ended.
+        message: String,
+    },
     /// Any other error, shown unchanged.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),

@@ -3,6 +3,8 @@
 //! * [`command`] and [`connect`] start this program again as a child, whose standard input is a socket;
 //!   [`take_socket`] is the child's side. [`LocalProcess`] is the handle of a child on this machine. It waits for the
 //!   child's end for a bounded time only.
+//! * A child has a [`Role`] and serves a name: a trial, a rollout worker ([`RolloutProcess`]), or a member of a [`WorkerGroup`],
+//!   whose workers report in step. [`Member`] is the group as a worker sees it.
 //! * [`RayEngine`] starts children through a Ray cluster. Their handle is a [`RayActor`].
 //! * [`listen`] and [`meet`] connect the workers of a group on several machines by TCP.
 //! * [`Collective`] has the calls that all workers of a group make together, such as sums over gradients.
@@ -20,6 +22,10 @@ mod local;
 mod memory;
 mod ray;
 mod rendezvous;
+mod role;
+mod rollout;
+mod transport;
+mod worker_group;
 
 pub use child::{
     ChildCommand, ChildHandle, command, connect, end_with_parent, set_child_command, take_socket,
@@ -31,7 +37,11 @@ pub use lines::{LONGEST_LINE, lines, read_line, refuse_too_long};
 pub use local::LocalProcess;
 pub use memory::available_memory;
 pub use ray::{RayActor, RayEngine};
-pub use rendezvous::{NODE, Secret, listen, listen_here, meet, place};
+pub use rendezvous::{Secret, listen, listen_here, meet};
+pub use role::{EXPERIMENT, Role, experiment_of_trial, is_known_to_children, serve_names, serve_rollouts_of};
+pub use rollout::{RolloutProcess, rollout_command};
+pub use transport::{Bundle, PlacementStrategy, WorkerTransport, Workers};
+pub use worker_group::{Member, MessageSender, WorkerGroup, WorkerGroupSetup, WorkerMessage, WorkerPlace};
 
 /// Returns the message of a panic.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

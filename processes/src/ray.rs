@@ -4,7 +4,7 @@
 //! engine ends with its last user. It also ends with this process, in whatever way that ends, because its standard
 //! input is closed then.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
@@ -22,6 +22,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::child::{ChildHandle, how_it_ended};
+use crate::transport::Bundle;
 use crate::{Error, Result};
 
 /// Python program of the engine.
@@ -56,7 +57,7 @@ struct Said {
     code: Option<i32>,
     reason: Option<String>,
     refused: Option<String>,
-    resources: Option<BTreeMap<String, f64>>,
+    resources: Option<Bundle>,
     node: Option<String>,
 }
 
@@ -68,7 +69,7 @@ struct Waiting {
     /// Whether the engine has ended.
     gone: bool,
     /// Resources of the cluster; `None` if the cluster was started for this run on this machine.
-    resources: Option<BTreeMap<String, f64>>,
+    resources: Option<Bundle>,
     /// Reason why no trial can run on this cluster.
     refused: Option<String>,
 }
@@ -171,7 +172,7 @@ impl RayEngine {
 
     /// Returns the current resources of the cluster; `None` if it was started for this run and has those of this
     /// machine.
-    pub fn resources(&self) -> Option<BTreeMap<String, f64>> {
+    pub fn resources(&self) -> Option<Bundle> {
         lock(&self.waiting).resources.clone()
     }
 

@@ -15,7 +15,7 @@ use rustix::net::sockopt;
 use crate::{Error, Result};
 
 /// Environment variable that the actor of a worker on Ray sets: the address of its machine in the cluster.
-pub const NODE: &str = "PAVLOV_NODE_ADDRESS";
+pub(crate) const NODE: &str = "PAVLOV_NODE_ADDRESS";
 
 /// Time that workers wait for each other.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -184,7 +184,7 @@ fn ready(socket: TcpStream) -> Result<OwnedFd> {
 
 /// Returns the local rank of worker `rank` on its machine, and the number of that machine, counted in order of first
 /// appearance in `addresses`.
-pub fn place(rank: usize, addresses: &[SocketAddr]) -> (usize, usize) {
+pub(crate) fn place(rank: usize, addresses: &[SocketAddr]) -> (usize, usize) {
     let machines: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let own = machines[rank];
     let local = machines[..rank].iter().filter(|machine| **machine == own).count();

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pavlov::processes::set_child_command;
 use pavlov::tune::loggers::{Logger, TensorBoardLogger};
-use pavlov::tune::processes::rollout_main;
+use pavlov::tune::rollout_main;
 use pavlov::tune::{Metrics, checkpoint};
 use pavlov::{presets, registry};
 use pyo3::prelude::*;

@@ -52,7 +52,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::registry;
-use crate::tune::processes::rollout_main;
+use crate::tune::rollout_main;
 
 /// Reinforcement learning: train, continue and evaluate agents.
 #[derive(Debug, Parser)]

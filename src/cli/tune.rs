@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use pavlov_processes::experiment_of_trial;
 use serde_json::json;
 
 use super::choice::{Choice, environment};
@@ -22,7 +23,6 @@ use crate::envs::EnvCreator;
 use crate::registry::AlgorithmEntry;
 use crate::tune::config::{Layer, read_settings};
 use crate::tune::loggers::flatten;
-use crate::tune::processes::experiment_of_trial;
 use crate::tune::{Config, Error, ExperimentFile, Metrics, Restore, ResultGrid, SweepFile, TrialResult};
 use crate::tune::{child_main, replace_file, storage};
 

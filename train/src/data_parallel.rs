@@ -11,14 +11,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pavlov_data::Dataset;
-use pavlov_tune::processes::{WorkerGroup, WorkerGroupSetup, WorkerPlace};
 use pavlov_tune::session::{self, Checkpoint};
 use pavlov_tune::{Config, Error, Result, TrainableFactory};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{BaseTrainer, TrainContext, Training};
-use pavlov_processes::{Collective, SocketCollective, sockets};
+use pavlov_processes::{Collective, SocketCollective, WorkerPlace, sockets};
 
 /// A training loop that several workers run at the same time; as for a [`BaseTrainer`], its fields are its settings.
 ///
@@ -137,41 +136,31 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
         let session = session.ok_or_else(|| {
             Error::other("workers belong to a trial: start the trainer by `fit` or in a `Tuner`")
         })?;
-        let setup = WorkerGroupSetup {
-            name: Self::name(),
-            place: if scaling.is_on_ray() {
-                WorkerPlace::Ray {
-                    number: num_workers,
-                    resources: scaling.worker_bundle(),
-                    strategy: scaling.placement_strategy.unwrap_or_default(),
-                }
-            } else {
-                WorkerPlace::Here {
-                    sockets: sockets(num_workers)?,
-                    gpus: share_gpus(
-                        scaling.num_gpus_per_worker(),
-                        num_workers,
-                        env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
-                    ),
-                }
-            },
-            num_threads: scaling.num_cpus_per_worker().floor().max(1.0) as usize,
-            checkpoint: context.checkpoint.as_ref(),
+        let place = if scaling.is_on_ray() {
+            WorkerPlace::Ray {
+                number: num_workers,
+                resources: scaling.worker_bundle(),
+                strategy: scaling.placement_strategy.unwrap_or_default(),
+            }
+        } else {
+            let visible = env::var("CUDA_VISIBLE_DEVICES").ok();
+            WorkerPlace::Here {
+                sockets: sockets(num_workers)?,
+                gpus: share_gpus(scaling.num_gpus_per_worker(), num_workers, visible.as_deref()),
+            }
         };
-        lead(WorkerGroup::start(setup, &session)?)
-    }
-}
-
-/// Passes the workers' reports on to the trial's session, until the workers or the trial end.
-fn lead(mut workers: WorkerGroup) -> Result<()> {
-    while let Some((metrics, checkpoint)) = workers.next_report()? {
-        if let Err(error) = session::report(metrics, checkpoint) {
-            workers.stop();
-            return Err(error);
+        let num_threads = scaling.num_cpus_per_worker().floor().max(1.0) as usize;
+        let mut workers =
+            session.start_workers(&Self::name(), place, num_threads, context.checkpoint.as_ref())?;
+        while let Some((metrics, checkpoint)) = workers.next_report()? {
+            if let Err(error) = session::report(metrics, checkpoint) {
+                workers.stop();
+                return Err(error);
+            }
+            workers.go_on();
         }
-        workers.go_on();
+        Ok(())
     }
-    Ok(())
 }
 
 /// Returns the `CUDA_VISIBLE_DEVICES` of each worker, taken from the trial's GPUs `visible`; workers with a fraction of a

@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use pavlov_tune::{Bundle, Config, Error, PlacementStrategy, Resources, Result, WorkerTransport, Workers};
+use pavlov_processes::{Bundle, PlacementStrategy, WorkerTransport, Workers};
+use pavlov_tune::{Config, Error, Resources, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

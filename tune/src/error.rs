@@ -296,6 +296,7 @@ impl From<pavlov_processes::Error> for Error {
             Process::Config { key, value, rule } => Error::Config { key, value, rule },
             Process::Io { path, action, source } => Error::Io { path, action, source },
             Process::WorkerLost { rank, call } => Error::WorkerLost { rank, call },
+            Process::WorkerFailed { rank, message } => Error::WorkerFailed { rank, message },
             Process::Other(source) => Error::Trainable { source },
             other => Error::other(other),
         }

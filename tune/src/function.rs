@@ -13,7 +13,6 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::executor;
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
 
@@ -116,7 +115,7 @@ impl TrainableFactory {
         let worker = function.clone();
         let work = move |socket| {
             let function = worker.clone();
-            executor::work(move |config| function.run(config), socket)
+            crate::workers::work(move |config| function.run(config), socket)
         };
         Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()), work)
     }

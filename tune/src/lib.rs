@@ -154,7 +154,6 @@ mod metrics;
 mod named;
 mod node;
 mod options;
-pub mod processes;
 pub mod ray1;
 mod resources;
 pub mod rng;
@@ -169,11 +168,11 @@ mod trainable;
 mod trial;
 mod tuner;
 mod validate;
-mod worker_transport;
+mod workers;
 
 pub use driver::Driver;
 pub use error::{Error, Result, in_words};
-pub use executor::child_main;
+pub use executor::{child_main, rollout_main};
 pub use export::ExportFormat;
 pub use factory::TrainableFactory;
 pub use files::{LARGEST_FILE, read_file, replace_file, write_file};
@@ -181,7 +180,8 @@ pub use function::{Function, IntoReport};
 pub use metric::Objective;
 pub use metrics::Metrics;
 pub use options::{LoggerChoice, RunOptions};
-pub use resources::{Bundle, Resources};
+pub use pavlov_processes::{Bundle, PlacementStrategy};
+pub use resources::Resources;
 pub use sweep_file::SweepFile;
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
@@ -190,7 +190,6 @@ pub use tuner::{
     Restore, ResultGrid, RunConfig, Scope, Standings, SweepProgress, TrialResult, TuneConfig, Tuner,
 };
 pub use validate::{difference, validate_save_restore};
-pub use worker_transport::{PlacementStrategy, WorkerTransport, Workers};
 
 /// Settings as a JSON object.
 pub type Config = serde_json::Map<String, serde_json::Value>;

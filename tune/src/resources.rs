@@ -1,13 +1,9 @@
 //! Resources that a trial requests: bundles of CPUs, GPUs and named resources.
 
-use std::collections::BTreeMap;
-
+use pavlov_processes::{Bundle, PlacementStrategy};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, PlacementStrategy, Result};
-
-/// Amounts by resource name, e.g. `{"CPU": 1.0, "GPU": 0.5}`; each bundle must fit on one machine.
-pub type Bundle = BTreeMap<String, f64>;
+use crate::{Error, Result};
 
 /// Resource request of a trial: the first bundle is for the trainable itself, the others are for its workers.
 ///

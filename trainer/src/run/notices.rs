@@ -4,7 +4,8 @@ use crate::agents::{EnvInfo, flat_image};
 use crate::base::{Result, rules};
 use crate::run::trainer::Trainer;
 use crate::settings::Common;
-use pavlov_tune::{Config, WorkerTransport};
+use pavlov_processes::WorkerTransport;
+use pavlov_tune::Config;
 use serde_json::Value;
 
 /// Returns the notices about settings that are allowed and seldom meant in this environment: one line each.

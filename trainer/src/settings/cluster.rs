@@ -2,7 +2,7 @@
 
 use crate::base::{Result, rules};
 use crate::settings::common::Common;
-use pavlov_tune::{PlacementStrategy, WorkerTransport};
+use pavlov_processes::{PlacementStrategy, WorkerTransport};
 
 /// Largest allowed number of learners. A gradient passes through all learners in turn, which takes the longer the more
 /// there are.

@@ -6,7 +6,8 @@ use crate::settings::exploration::ExplorationConfig;
 use crate::settings::model::ModelConfig;
 use crate::settings::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn};
 use pavlov_envs::{EnvCreator, Space, WrapperSpec};
-use pavlov_tune::{Config, PlacementStrategy, WorkerTransport, Workers};
+use pavlov_processes::{PlacementStrategy, WorkerTransport, Workers};
+use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

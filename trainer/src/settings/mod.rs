@@ -32,4 +32,4 @@ pub use own_defaults::OverDefaults;
 pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
 
 pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
-pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};
+pub use pavlov_processes::{PlacementStrategy, WorkerTransport, Workers};

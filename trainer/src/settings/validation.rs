@@ -3,7 +3,7 @@
 use crate::base::{Error, Result, rules};
 use crate::settings::common::{BatchMode, ClipRewards, Common};
 use crate::settings::evaluation::EvaluationDuration;
-use pavlov_tune::WorkerTransport;
+use pavlov_processes::WorkerTransport;
 
 /// Largest allowed number of rollout workers, more than any machine has cores.
 const MOST_WORKERS: usize = 4096;

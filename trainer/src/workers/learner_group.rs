@@ -13,7 +13,7 @@ use crate::sample::{Follow, Reply, Request, WorkerNames, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::{Asked, Completion, ProcessPool, RayPool, WorkerPool};
 use pavlov_processes::{SocketCollective, listen, listen_here, meet};
-use pavlov_tune::{WorkerTransport, Workers};
+use pavlov_processes::{WorkerTransport, Workers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;

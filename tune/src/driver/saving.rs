@@ -1,12 +1,11 @@
-//! Checkpoints of a run: save, restore, delete, and export of the model.
+//! Checkpoints of a run: save, delete, keep in memory, and export of the model.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Counters, Driver};
+use super::Driver;
 use crate::checkpoint::{self, METADATA, Metadata};
-use crate::storage;
 use crate::{Error, ExportFormat, Result, Trainable, write_file};
 
 /// Size in bytes above which a checkpoint object is logged, since it is held in memory.
@@ -78,66 +77,6 @@ impl<T: Trainable> Driver<T> {
         })?;
         self.numbered = Some((parent.into(), number));
         Ok(path)
-    }
-
-    /// Continues from a checkpoint, given as a path or a URL.
-    ///
-    /// The counters, totals and last result become those of the checkpoint; the `*_since_restore` counters start at 0.
-    /// The URL of a run stands for the run's newest checkpoint.
-    ///
-    /// If the checkpoint lies in this run's directory, the logs are rewound to it: later results are removed from them
-    /// when the next result is logged. Damaged checkpoints of later iterations are renamed, see
-    /// [`checkpoint::set_aside_damaged`].
-    ///
-    /// # Errors
-    /// Returns [`Error::Checkpoint`] if the checkpoint is damaged, not one of this library, or of another kind of
-    /// trainable, [`Error::Io`] if it cannot be read, [`Error::Config`] or [`Error::Storage`] if its URL cannot be
-    /// used, and [`Error::Stopped`] after [`stop`](Driver::stop); nothing has changed then. Returns the error of
-    /// `load_checkpoint`; the counters are unchanged then, and the trainable is in whatever state it left itself.
-    /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed; the run is restored then, but its logs are not
-    /// rewound.
-    pub fn restore(&mut self, checkpoint: &Path) -> Result<()> {
-        self.refuse_if_stopped("restore")?;
-        let checkpoint = &storage::fetch_checkpoint(checkpoint)?;
-        if let Some(remote) = &self.remote {
-            remote.bring_back(checkpoint)?;
-        }
-        checkpoint::verify(checkpoint, Some(&self.trainable.kind()))?;
-        let metadata = checkpoint::metadata(checkpoint)?;
-        let is_of_run = is_in(checkpoint, self.log.dir());
-        if is_of_run {
-            self.log.warn_of_missing(&metadata, &self.trial.trial_id)?;
-        }
-        self.trainable.load_checkpoint(checkpoint)?;
-        self.adopt_resolved_config();
-        self.experiment_id = metadata.experiment_id;
-        self.counters = Counters {
-            iteration: metadata.iteration,
-            timesteps_total: metadata.timesteps_total,
-            episodes_total: metadata.episodes_total,
-            time_total_s: metadata.time_total_s,
-            ..Counters::default()
-        };
-        self.last_result = metadata.last_result;
-        self.restored = true;
-        if is_of_run {
-            checkpoint::set_aside_damaged(self.log.dir(), Some(self.counters.iteration))?;
-            self.log.rewind(self.counters.iteration);
-        }
-        tracing::info!("restored iteration {} from {}", self.counters.iteration, checkpoint.display());
-        Ok(())
-    }
-
-    /// Restarts the logs of a trial that starts from the beginning, in a directory where it may have run before.
-    ///
-    /// # Errors
-    /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed.
-    pub(crate) fn begin_again(&mut self) -> Result<()> {
-        checkpoint::set_aside_damaged(self.log.dir(), None)?;
-        if self.log.has_own() || self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
-            self.log.rewind(0);
-        }
-        Ok(())
     }
 
     /// Returns a checkpoint as bytes in memory.
@@ -229,12 +168,4 @@ impl<T: Trainable> Driver<T> {
 /// Makes a temporary directory that is deleted when it is dropped.
 fn temporary_dir() -> Result<tempfile::TempDir> {
     tempfile::tempdir().map_err(Error::io("write in", &std::env::temp_dir()))
-}
-
-/// Whether `path` is a direct child of `dir` after symbolic links are resolved.
-fn is_in(path: &Path, dir: &Path) -> bool {
-    match (path.canonicalize(), dir.canonicalize()) {
-        (Ok(path), Ok(dir)) => path.parent() == Some(&dir),
-        _ => false,
-    }
 }

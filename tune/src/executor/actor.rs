@@ -1,12 +1,16 @@
-//! An actor: runs one trial at a time with a [`Driver`], answering each request with one report.
+//! An actor: runs one trial at a time with a [`Driver`], answering each request with one report; and actors as threads of this
+//! process.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::thread::{self, JoinHandle};
 
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use rustix::fs::{FlockOperation, flock};
 
-use super::{Report, Request, SavedCheckpoint, Start};
+use super::{ActorId, Executor, Report, Request, SavedCheckpoint, Start};
 use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files, in_words};
 
 /// Answers requests until the actor is told to stop, a request fails, or there are no more requests.
@@ -141,4 +145,59 @@ fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
 /// Returns the total size in bytes of the files that a checkpoint's manifest lists.
 fn size(checkpoint: &Path) -> Result<u64> {
     Ok(checkpoint::read_manifest(checkpoint)?.files.iter().map(|file| file.bytes).sum())
+}
+
+/// Runs each actor in a thread of this process. A panic ends only its trial; a crash of native code ends the whole
+/// sweep.
+pub(crate) struct ThreadExecutor {
+    factory: TrainableFactory,
+    actors: HashMap<ActorId, (Sender<Request>, JoinHandle<()>)>,
+    report: Sender<(ActorId, Report)>,
+    reports: Receiver<(ActorId, Report)>,
+}
+
+impl ThreadExecutor {
+    /// Makes an executor without actors.
+    pub(crate) fn new(factory: TrainableFactory) -> Self {
+        let (report, reports) = unbounded();
+        ThreadExecutor { factory, actors: HashMap::new(), report, reports }
+    }
+}
+
+impl Executor for ThreadExecutor {
+    fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()> {
+        let (sender, requests) = bounded(1);
+        let factory = self.factory.clone();
+        let report = self.report.clone();
+        let thread = thread::Builder::new()
+            .name(format!("trial {}", start.trial_id))
+            .spawn(move || {
+                serve(&factory, requests.into_iter(), |answer| {
+                    // A closed channel means that the sweep is over.
+                    let _ = report.send((actor, answer));
+                });
+            })
+            .map_err(Error::other)?;
+        let _ = sender.send(Request::Start(Box::new(start)));
+        self.actors.insert(actor, (sender, thread));
+        Ok(())
+    }
+
+    fn send(&mut self, actor: ActorId, request: Request) {
+        let sent = self.actors.get(&actor).is_some_and(|(requests, _)| requests.send(request).is_ok());
+        if !sent {
+            let message = "its thread has ended".to_string();
+            let _ = self.report.send((actor, Report::Failed { message }));
+        }
+    }
+
+    fn forget(&mut self, actor: ActorId) {
+        if let Some((_, thread)) = self.actors.remove(&actor) {
+            let _ = thread.join();
+        }
+    }
+
+    fn reports(&self) -> &Receiver<(ActorId, Report)> {
+        &self.reports
+    }
 }

@@ -12,20 +12,10 @@ use crate::{Bundle, Config, Metrics, Resources, Result};
 
 mod actor;
 mod processes;
-mod roles;
-mod rollout;
-mod threads;
-mod worker;
-mod worker_group;
 
+pub(crate) use actor::ThreadExecutor;
 pub(crate) use processes::ProcessExecutor;
 pub use processes::{child_main, rollout_main};
-pub(crate) use processes::{has_rollout_workers, is_known_to_children};
-pub use roles::experiment_of_trial;
-pub use rollout::{RolloutProcess, rollout_command};
-pub(crate) use threads::ThreadExecutor;
-pub(crate) use worker::work;
-pub use worker_group::{WorkerGroup, WorkerGroupSetup, WorkerPlace};
 
 /// Number of an actor. No number is used twice in a sweep, so late reports of an ended actor can be recognized.
 pub(crate) type ActorId = u64;

@@ -7,13 +7,12 @@
 //! which happens whenever the driver ends, in whatever way.
 
 use std::collections::HashMap;
-use std::env;
 use std::fs::{self, File};
 use std::io::{BufReader, ErrorKind, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,24 +20,15 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use serde_json::json;
 
 use pavlov_processes::{
-    ChildCommand, ChildHandle, LocalProcess, RayEngine, end_with_parent, lines, take_socket,
+    Bundle, ChildCommand, ChildHandle, EXPERIMENT, LocalProcess, PlacementStrategy, RayEngine, Role,
+    end_with_parent, is_known_to_children, lines, serve_names, serve_rollouts_of, take_socket,
 };
 
-use super::roles::{self, EXPERIMENT, ROLES, ROLLOUT, TRIAL, WORKER};
 use super::{ActorId, Executor, Report, Request, Start, actor};
-use crate::{Bundle, Error, PlacementStrategy, Result, TrainableFactory, files};
+use crate::{Error, Result, TrainableFactory, files};
 
 /// Time that a trial's process has to end after its socket is closed. Native libraries such as CUDA's may need seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Names of the trainables that were passed to `child_main`.
-static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Function that finds a trainable by its name.
-type Find = fn(&str) -> Option<TrainableFactory>;
-
-/// Function that was passed to `rollout_main`.
-static FIND: Mutex<Option<Find>> = Mutex::new(None);
 
 /// Runs the trial or worker and never returns if this process is a child; returns at once in the main program.
 ///
@@ -63,24 +53,21 @@ static FIND: Mutex<Option<Find>> = Mutex::new(None);
 /// }
 /// ```
 pub fn child_main(trainables: &[&TrainableFactory]) {
-    {
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.extend(trainables.iter().map(|trainable| trainable.name().to_string()));
-    }
-    let Some((role, name)) = ROLES.iter().find_map(|role| Some((*role, env::var(role).ok()?))) else {
-        return;
-    };
+    serve_names(trainables.iter().map(|trainable| trainable.name().to_string()));
+    let Some((role, name)) = Role::of_this_process() else { return };
     let trainable = trainables.iter().find(|trainable| trainable.name() == name);
     let served = match (role, trainable) {
-        (_, None) => Err(Error::config(role, &name, "`child_main` was given no trainable of that name")),
-        (WORKER, Some(trainable)) => {
+        (_, None) => {
+            Err(Error::config(role.variable(), &name, "`child_main` was given no trainable of that name"))
+        }
+        (Role::Worker, Some(trainable)) => {
             take_socket().map_err(Error::from).and_then(|socket| trainable.work(socket))
         }
-        (ROLLOUT, Some(trainable)) => end_with_parent()
+        (Role::Rollout, Some(trainable)) => end_with_parent()
             .and_then(|()| take_socket())
             .map_err(Error::from)
             .and_then(|socket| trainable.sample(socket)),
-        (_, Some(trainable)) => serve(trainable),
+        (Role::Trial, Some(trainable)) => serve(trainable),
     };
     let code = match served {
         Ok(()) => 0,
@@ -93,22 +80,11 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
 }
 
 /// Like [`child_main`], but for rollout workers only; `find` makes a trainable from its name.
-pub fn rollout_main(find: Find) {
-    *FIND.lock().unwrap_or_else(PoisonError::into_inner) = Some(find);
-    if let Ok(name) = env::var(ROLLOUT) {
+pub fn rollout_main(find: fn(&str) -> Option<TrainableFactory>) {
+    serve_rollouts_of(move |name| find(name).is_some());
+    if let Some((Role::Rollout, name)) = Role::of_this_process() {
         child_main(&find(&name).iter().collect::<Vec<_>>());
     }
-}
-
-/// Whether a rollout worker process can find the trainable of this name.
-pub(crate) fn has_rollout_workers(name: &str) -> bool {
-    let find = *FIND.lock().unwrap_or_else(PoisonError::into_inner);
-    is_known_to_children(name) || find.is_some_and(|find| find(name).is_some())
-}
-
-/// Whether a trial process can find the trainable of this name.
-pub(crate) fn is_known_to_children(name: &str) -> bool {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|known| known == name)
 }
 
 /// Runs a trial process: answers requests from the socket until it is closed.
@@ -195,7 +171,7 @@ impl ProcessExecutor {
     /// Makes an executor; refuses a trainable that the child processes would not find.
     fn known(factory: &TrainableFactory, executor: &str, place: &str) -> Result<Self> {
         let name = factory.name();
-        if roles::is_child() || !is_known_to_children(name) {
+        if Role::of_this_process().is_some() || !is_known_to_children(name) {
             let rule = format!(
                 "trials run {place} only if `main` first calls `child_main` with the trainable `{name}`"
             );
@@ -209,7 +185,7 @@ impl ProcessExecutor {
     fn start_process(&self, start: &Start) -> Result<(Box<dyn ChildHandle>, UnixStream)> {
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
         let gpus: Vec<String> = start.gpus.iter().map(usize::to_string).collect();
-        let mut command = roles::command(TRIAL, &self.name, theirs, start.resources.num_threads())?;
+        let mut command = Role::Trial.command(&self.name, theirs, start.resources.num_threads())?;
         command.stdout(output(&start.logdir, "stdout")?).stderr(output(&start.logdir, "stderr")?);
         if start.resources.total("GPU") > 0.0 {
             command.env("CUDA_VISIBLE_DEVICES", gpus.join(","));
@@ -223,7 +199,7 @@ impl ProcessExecutor {
     fn start_on(&self, engine: &Arc<RayEngine>, start: &Start) -> Result<(Box<dyn ChildHandle>, UnixStream)> {
         // Each machine checks for this directory to learn whether it shares the file system.
         fs::create_dir_all(&start.logdir).map_err(Error::io("create", &start.logdir))?;
-        let mut command = roles::command_anywhere(TRIAL, &self.name, start.resources.num_threads())?;
+        let mut command = Role::Trial.command_anywhere(&self.name, start.resources.num_threads())?;
         command.env(EXPERIMENT, files::parent(&start.logdir));
         // Without a strategy, the trial's workers run on the trial's own machine.
         let (bundles, strategy) = match start.resources.strategy() {

@@ -1,9 +1,10 @@
 //! Checks whether a trainable and its settings can run in trial processes.
 
+use pavlov_processes::is_known_to_children;
 use serde_json::Value;
 
 use crate::loggers::flatten;
-use crate::{Config, TrainableFactory, executor};
+use crate::{Config, TrainableFactory};
 
 /// Lists the reasons why trials of `trainable` with the settings `config` cannot run in processes; empty if they can.
 ///
@@ -12,7 +13,7 @@ use crate::{Config, TrainableFactory, executor};
 pub fn diagnose_serialization(trainable: &TrainableFactory, config: &Config) -> Vec<String> {
     let mut reasons = Vec::new();
     let name = trainable.name();
-    if !executor::is_known_to_children(name) {
+    if !is_known_to_children(name) {
         reasons.push(format!("trainable `{name}`: `main` does not give it to `child_main`"));
     }
     let travelled = serde_json::to_string(config).and_then(|text| serde_json::from_str::<Config>(&text));

@@ -45,18 +45,6 @@ impl State {
     }
 }
 
-/// What a trial's actor does once it has trained up to the last result that was decided about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Train,
-    /// Save, then release the resources.
-    Pause,
-    /// Release the resources without saving, because the trial takes over another trial's state.
-    Leave,
-    /// Save if required, then end.
-    Stop,
-}
-
 /// The actor that works for a trial. It exists only in memory; a restored sweep begins without actors.
 #[derive(Debug)]
 pub(super) struct Actor {
@@ -122,16 +110,6 @@ impl Run {
             checkpoints: Checkpoints::default(),
             failures: 0,
             error: None,
-        }
-    }
-
-    /// Returns what the trial's actor does once it has trained up to the result `seen`.
-    pub(super) fn next(&self) -> Next {
-        match self.state {
-            State::Running => Next::Train,
-            State::Pending | State::Paused if self.exploit.is_some() => Next::Leave,
-            State::Pending | State::Paused => Next::Pause,
-            State::Ending | State::Completed | State::Failed { .. } => Next::Stop,
         }
     }
 

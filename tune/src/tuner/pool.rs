@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::resources::Bundle;
+use pavlov_processes::Bundle;
+
 use crate::{Error, Resources, Result, gpu};
 
 /// Tolerance in comparisons of amounts, so that ten times 0.1 fits into 1.

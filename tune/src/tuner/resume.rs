@@ -6,8 +6,8 @@
 //!    come to the same state. An answer that differs from the journal's ends the restore.
 //! 3. The line `restored` is appended. Trials that were running become pending, because there are no actors.
 //! 4. [`Control::choose_what_goes_on`] retries failed trials, or stops unfinished ones, as [`Restore`] says.
-//! 5. [`Control::complete_what_was_decided`] compares checkpoints with the files that exist, deletes surplus ones, and queues
-//!    uploads. Trials that were stopped without their last checkpoint are trained up to it again.
+//! 5. [`Control::complete_what_was_decided`] compares checkpoints with the files that exist, and deletes surplus ones.
+//!    Trials that were stopped without their last checkpoint are trained up to it again.
 //! 6. The control loop runs as in a new sweep. Each trial starts from its newest intact checkpoint, and results up to the last
 //!    one in the journal are trained again but not reported again.
 
@@ -292,7 +292,7 @@ impl Control {
         for i in 0..self.sweep.trials.len() {
             self.delete_surplus(i)?;
         }
-        self.restore_uploads()
+        Ok(())
     }
 
     /// Brings a trial's checkpoints in line with the files, after a replay. Forgets checkpoints that exist neither locally
@@ -325,20 +325,5 @@ impl Control {
             found.remove(&saved.iteration);
         }
         found.into_iter().try_for_each(|iteration| self.delete(i, iteration))
-    }
-
-    /// Queues uploads after a replay: first local checkpoints that the storage may lack, then the other files and the
-    /// journal.
-    fn restore_uploads(&mut self) -> Result<()> {
-        let Some(remote) = &self.remote else { return Ok(()) };
-        if !remote.is_fresh {
-            for run in &self.sweep.runs {
-                let paths =
-                    run.checkpoints.iter().map(|saved| run.dir.join(checkpoint::name(saved.iteration)));
-                paths.filter(|path| path.is_dir()).for_each(|path| remote.mirror.save(&path, 0));
-            }
-        }
-        remote.mirror.sync(&self.sweep.dir, self.journal.length());
-        Ok(())
     }
 }

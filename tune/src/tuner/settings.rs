@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pavlov_processes::Bundle;
 use serde::{Deserialize, Serialize};
 
 use super::{Callback, ProgressReporter};
-use crate::resources::Bundle;
 use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
 use crate::stoppers::Stopper;

@@ -21,7 +21,7 @@ pub use threads::ThreadPool;
 
 use crate::base::Result;
 use crate::sample::WorkerSpec;
-use pavlov_tune::WorkerTransport;
+use pavlov_processes::WorkerTransport;
 
 /// Starts the rollout workers of a run, on the transport that the settings name.
 ///

@@ -1,24 +1,33 @@
 //! The control loop of a running sweep: draws trials, gives them resources, and acts on their reports.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::journal::{Event, Journal};
+use super::journal::{Event, Header, Journal};
 use super::pool::Pool;
 use super::reporter::{self, SweepProgress};
-use super::settings::RunConfig;
+use super::settings::{ExecutorKind, Restore, RunConfig};
 use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
 use super::table::Columns;
-use crate::executor::{ActorId, Executor};
-use crate::{Objective, Resources, Result, TrainableFactory};
+use super::{ResultGrid, Tuner};
+use crate::executor::{ActorId, Executor, ProcessExecutor, ThreadExecutor};
+use crate::schedulers::FifoScheduler;
+use crate::search::{BasicVariantConfig, BasicVariantGenerator, Searcher};
+use crate::{Error, Objective, Resources, Result, TrainableFactory};
 
-mod checkpoints;
 mod reports;
 mod start;
+mod uploads;
+
+/// Number of pending trials that are drawn ahead with the default searcher, whose draws do not depend on results. Schedulers
+/// that compare a population then see all of it. Ray also draws 16 ahead, or slightly more than there are CPUs.
+const DRAWS_AHEAD: usize = 16;
 
 /// Interval at which an interrupt and the time limits are checked while no trial reports.
 const TICK: Duration = Duration::from_millis(100);
@@ -82,15 +91,107 @@ struct ParkedActor {
     gpus: Vec<usize>,
 }
 
+impl Tuner {
+    /// Makes what runs the actors, as the settings say.
+    pub(super) fn new_executor(&self) -> Result<Box<dyn Executor>> {
+        Ok(match self.tune_config.executor {
+            ExecutorKind::Threads => Box::new(ThreadExecutor::new(self.trainable.clone())),
+            ExecutorKind::Processes => Box::new(ProcessExecutor::new(&self.trainable)?),
+            ExecutorKind::Ray => Box::new(ProcessExecutor::on_ray(&self.trainable)?),
+        })
+    }
+
+    /// Creates the pool of resources that trials share: the configured total, or else the resources of the executor.
+    pub(super) fn pool(&self, executor: &dyn Executor) -> Result<Pool> {
+        Pool::new(self.tune_config.total_resources.clone().or_else(|| executor.total_resources()))
+    }
+
+    /// Runs a sweep whose journal has begun, or goes on with one whose events are `restored`.
+    pub(super) fn run_sweep(
+        self,
+        dir: PathBuf,
+        header: Header,
+        mut journal: Journal,
+        (executor, pool): (Box<dyn Executor>, Pool),
+        remote: Option<StoredSweep>,
+        restored: Option<(Vec<Event<'static>>, Restore)>,
+    ) -> Result<ResultGrid> {
+        let Tuner { trainable, param_space, tune_config, mut run_config } = self;
+        let objective = tune_config.objective.as_ref();
+        let is_default = tune_config.search_alg.is_none();
+        let mut searcher = tune_config.search_alg.unwrap_or_else(|| {
+            let settings = BasicVariantConfig { seed: tune_config.seed, ..BasicVariantConfig::default() };
+            Box::new(BasicVariantGenerator::new(settings))
+        });
+        searcher.set_search_properties(objective, &param_space)?;
+        let num_samples = searcher.total_samples(tune_config.num_samples);
+        let mut scheduler = tune_config.scheduler.unwrap_or_else(|| Box::new(FifoScheduler));
+        scheduler.set_search_properties(objective)?;
+        if !is_default && !scheduler.works_with_searchers() {
+            let rule = "its trials change their settings on the way: leave the searcher out";
+            return Err(Error::config("search_alg", scheduler.debug_string(), rule));
+        }
+        // Tables show the scheduler's metric if the sweep has none of its own.
+        let shown = objective.or(scheduler.objective()).cloned();
+        scheduler.set_total_resources(&header.resources);
+        let awaited = objective.map(|objective| objective.metric.clone());
+        let mut sweep = Sweep::new(&dir, searcher, scheduler, run_config.stop.take(), awaited);
+        let mut which = None;
+        if let Some((events, goes_on)) = restored {
+            for event in events {
+                sweep.replay(event)?;
+            }
+            let resources = Cow::Borrowed(pool.total());
+            let event = Event::Restored { num_samples: tune_config.num_samples, resources };
+            journal.append(&event)?;
+            sweep.replay(event)?;
+            which = Some(goes_on);
+        }
+        let mut control = Control {
+            sweep,
+            journal,
+            executor,
+            remote,
+            factory: trainable,
+            pool,
+            follows_executor: tune_config.total_resources.is_none(),
+            space: header.space,
+            shown,
+            run_config,
+            prefix: header.prefix,
+            num_samples,
+            max_concurrent: tune_config.max_concurrent_trials.unwrap_or(usize::MAX),
+            draws_ahead: if is_default { DRAWS_AHEAD } else { 0 },
+            time_budget: tune_config.time_budget.map(|budget| budget.as_secs_f64()),
+            reuse_actors: tune_config.reuse_actors,
+            unsaved: Unsaved::default(),
+        };
+        if let Some(which) = which {
+            control.choose_what_goes_on(which)?;
+        }
+        let outcome = control.run();
+        let written = control.write_results();
+        control.finish_uploads(outcome.is_ok())?;
+        let interrupted = outcome?;
+        written?;
+        let Control { sweep, remote, space, shown, .. } = control;
+        Ok(ResultGrid::of(sweep, remote.as_ref(), space, shown, interrupted))
+    }
+}
+
 impl Control {
     /// Runs the sweep to its end. Returns whether it was interrupted.
-    pub(super) fn run(&mut self) -> Result<bool> {
+    fn run(&mut self) -> Result<bool> {
         self.unsaved.started = Some(Instant::now());
         self.unsaved.elapsed_before = self.sweep.elapsed;
         for callback in &mut self.run_config.callbacks {
             callback.setup(&self.sweep.dir, self.num_samples)?;
         }
-        self.complete_what_was_decided()?;
+        // A new sweep has no trials yet.
+        if !self.sweep.trials.is_empty() {
+            self.complete_what_was_decided()?;
+        }
+        self.queue_uploads();
         loop {
             for callback in &mut self.run_config.callbacks {
                 callback.on_step_begin(&self.sweep.trials)?;

@@ -8,9 +8,33 @@ use super::{Control, ParkedActor};
 use crate::executor::{ActorId, Report, Request, SavedCheckpoint};
 use crate::tuner::failures;
 use crate::tuner::journal::{Event, Verdict};
-use crate::tuner::life::{Actor, Next, Progress, State};
+use crate::tuner::life::{Actor, Progress, Run, State};
 use crate::tuner::settings::FailFast;
 use crate::{Error, Metrics, Result, checkpoint};
+
+/// What a trial's actor does once it has trained up to the last result that was decided about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Train,
+    /// Save, then release the resources.
+    Pause,
+    /// Release the resources without saving, because the trial takes over another trial's state.
+    Leave,
+    /// Save if required, then end.
+    Stop,
+}
+
+impl Run {
+    /// Returns what the trial's actor does once it has trained up to the result `seen`.
+    pub(super) fn next(&self) -> Next {
+        match self.state {
+            State::Running => Next::Train,
+            State::Pending | State::Paused if self.exploit.is_some() => Next::Leave,
+            State::Pending | State::Paused => Next::Pause,
+            State::Ending | State::Completed | State::Failed { .. } => Next::Stop,
+        }
+    }
+}
 
 impl Control {
     pub(super) fn on_report(&mut self, actor: ActorId, report: Report) -> Result<()> {
@@ -177,6 +201,39 @@ impl Control {
             callback.on_checkpoint(&self.sweep.trials, &self.sweep.trials[i], &path)?;
         }
         self.request_next(i, false)
+    }
+
+    /// Deletes the checkpoints of a trial, or of all trials, that exceed the limits of the sweep.
+    pub(in crate::tuner) fn delete_surplus(&mut self, i: usize) -> Result<()> {
+        let config = &self.run_config.checkpoint_config;
+        if let Some(num_to_keep) = config.num_to_keep {
+            let by_score = config.score.is_some();
+            for iteration in self.sweep.runs[i].checkpoints.surplus(num_to_keep, by_score) {
+                self.delete(i, iteration)?;
+            }
+        }
+        let Some(budget) = self.run_config.checkpoint_config.max_bytes else { return Ok(()) };
+        // Oldest trials first; each trial keeps its newest checkpoint.
+        let mut oldest = 0;
+        while self.unsaved.bytes > budget && oldest < self.sweep.runs.len() {
+            match self.sweep.runs[oldest].checkpoints.oldest_unneeded() {
+                Some(iteration) => self.delete(oldest, iteration)?,
+                None => oldest += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes a checkpoint, locally and on the storage.
+    pub(in crate::tuner) fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
+        let run = &mut self.sweep.runs[i];
+        let forgotten = run.checkpoints.forget(iteration);
+        self.unsaved.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
+        let path = run.dir.join(checkpoint::name(iteration));
+        if let Some(remote) = &mut self.remote {
+            remote.delete(i, iteration, &path, self.journal.length());
+        }
+        if path.is_dir() { checkpoint::remove(&path) } else { Ok(()) }
     }
 
     /// Separates a trial from its actor. The actor is kept for reuse if `reuse_actors` is set, otherwise it stops.

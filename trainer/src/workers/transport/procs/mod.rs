@@ -13,7 +13,7 @@ use crate::sample::{Request, WorkerSpec};
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pavlov_tune::processes::RolloutProcess;
+use pavlov_processes::RolloutProcess;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! The `workers` setting: whether workers, for sampling or for training, are threads, processes or Ray actors.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// How workers run and are reached.
@@ -24,6 +26,9 @@ impl WorkerTransport {
         Self::ALL.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
     }
 }
+
+/// Amounts by resource name, e.g. `{"CPU": 1.0, "GPU": 0.5}`; each bundle must fit on one machine.
+pub type Bundle = BTreeMap<String, f64>;
 
 /// Strategy by which a cluster places workers on its machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

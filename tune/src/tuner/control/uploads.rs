@@ -1,4 +1,4 @@
-//! Deletion of surplus checkpoints, locally and on the storage, and the queueing of uploads.
+//! What a sweep on a storage uploads, which local copies it deletes after that, and the file with all results.
 
 use super::Control;
 use crate::tuner::reporter;
@@ -9,35 +9,18 @@ use crate::{Result, checkpoint, files};
 const RESULTS: &str = "results.csv";
 
 impl Control {
-    pub(in crate::tuner) fn delete_surplus(&mut self, i: usize) -> Result<()> {
-        let config = &self.run_config.checkpoint_config;
-        if let Some(num_to_keep) = config.num_to_keep {
-            let by_score = config.score.is_some();
-            for iteration in self.sweep.runs[i].checkpoints.surplus(num_to_keep, by_score) {
-                self.delete(i, iteration)?;
+    /// Queues uploads at the start of a sweep: first local checkpoints that the storage may lack, then the other files and the
+    /// journal.
+    pub(super) fn queue_uploads(&self) {
+        let Some(remote) = &self.remote else { return };
+        if !remote.is_fresh {
+            for run in &self.sweep.runs {
+                let paths =
+                    run.checkpoints.iter().map(|saved| run.dir.join(checkpoint::name(saved.iteration)));
+                paths.filter(|path| path.is_dir()).for_each(|path| remote.mirror.save(&path, 0));
             }
         }
-        let Some(budget) = self.run_config.checkpoint_config.max_bytes else { return Ok(()) };
-        // Oldest trials first; each trial keeps its newest checkpoint.
-        let mut oldest = 0;
-        while self.unsaved.bytes > budget && oldest < self.sweep.runs.len() {
-            match self.sweep.runs[oldest].checkpoints.oldest_unneeded() {
-                Some(iteration) => self.delete(oldest, iteration)?,
-                None => oldest += 1,
-            }
-        }
-        Ok(())
-    }
-
-    pub(in crate::tuner) fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
-        let run = &mut self.sweep.runs[i];
-        let forgotten = run.checkpoints.forget(iteration);
-        self.unsaved.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
-        let path = run.dir.join(checkpoint::name(iteration));
-        if let Some(remote) = &mut self.remote {
-            remote.delete(i, iteration, &path, self.journal.length());
-        }
-        if path.is_dir() { checkpoint::remove(&path) } else { Ok(()) }
+        remote.mirror.sync(&self.sweep.dir, self.journal.length());
     }
 
     /// Queues the upload of a new checkpoint. The last line of the journal must be the event of this checkpoint.

@@ -1,4 +1,7 @@
-//! The data-parallel workers of one trial, as the trial handles them.
+//! A group of data-parallel workers, as the process that started them handles it.
+
+mod member;
+mod messages;
 
 use std::env;
 use std::fs;
@@ -12,15 +15,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use pavlov_processes::{ChildCommand, ChildHandle, LocalProcess, RayEngine, Secret, lines};
+use crate::child::{ChildCommand, ChildHandle};
+use crate::lines::lines;
+use crate::local::LocalProcess;
+use crate::ray::RayEngine;
+use crate::rendezvous::Secret;
+use crate::role::{Role, is_known_to_children};
+use crate::transport::{Bundle, PlacementStrategy};
+use crate::{Error, Result};
+use messages::{MOST_WORKERS, Order, Setup, send_line, send_sockets};
 
-use super::is_known_to_children;
-use super::roles::{self, WORKER};
-use super::worker::{MOST_WORKERS, Order, WorkerMessage, WorkerSetup, send_line, send_sockets};
-use crate::session::{Checkpoint, Session};
-use crate::{Bundle, Error, Metrics, PlacementStrategy, Result};
+pub use member::{Member, MessageSender};
+pub use messages::WorkerMessage;
 
 /// Time that a worker has to end after its socket is closed, or after it was told to stop.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -33,15 +43,17 @@ const REASON: Duration = Duration::from_secs(5);
 
 /// Arguments of [`WorkerGroup::start`].
 #[derive(Debug)]
-pub struct WorkerGroupSetup<'a> {
-    /// Name under which the trainable was passed to `child_main`.
-    pub name: String,
+pub struct WorkerGroupSetup<'a, T> {
+    /// Name that the workers serve; see [`serve_names`](crate::serve_names).
+    pub name: &'a str,
     /// Number of workers, and where they run.
     pub place: WorkerPlace,
     /// Number of cores of each worker.
     pub num_threads: usize,
-    /// Checkpoint from which the workers continue.
-    pub checkpoint: Option<&'a Checkpoint>,
+    /// Directory of the trial that the workers belong to. On Ray each machine looks whether it sees that directory.
+    pub logdir: &'a Path,
+    /// What each worker gets, beside its rank, as [`Member::task`].
+    pub task: T,
 }
 
 /// Place where the workers of a group run.
@@ -75,12 +87,13 @@ impl WorkerPlace {
     }
 }
 
-/// Worker processes that report in step with each other. They are ended when the group is dropped.
+/// Worker processes that report in step with each other; `R` is the type of a report. They are ended when the group is
+/// dropped.
 #[derive(Debug)]
-pub struct WorkerGroup {
+pub struct WorkerGroup<R> {
     workers: Vec<Worker>,
     /// Messages of the workers with their ranks; `None` means that the worker's socket was closed.
-    messages: Receiver<(usize, Option<WorkerMessage>)>,
+    messages: Receiver<(usize, Option<WorkerMessage<R>>)>,
     /// Number of rounds in which all workers have reported.
     reports: u64,
     /// Connection to Ray, and the number of the group's resource reservation there.
@@ -95,16 +108,16 @@ struct Worker {
     has_ended: bool,
 }
 
-impl WorkerGroup {
-    /// Starts the worker processes and sends each its setup.
+impl<R: DeserializeOwned + Send + 'static> WorkerGroup<R> {
+    /// Starts the worker processes and sends each its task.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if `child_main` was not called with this trainable (the processes would run the whole
+    /// Returns [`Error::Config`] if children of this program do not know the name (the processes would run the whole
     /// program again), if there are too many workers, or if Ray cannot be reached or lacks the resources for all of
-    /// them. Fails if a process cannot be started, or if the checkpoint cannot be found.
-    pub fn start(setup: WorkerGroupSetup<'_>, session: &Session) -> Result<Self> {
+    /// them. Fails if a process cannot be started.
+    pub fn start<T: Serialize>(setup: &WorkerGroupSetup<'_, T>) -> Result<Self> {
         let num_workers = setup.place.number();
-        if !is_known_to_children(&setup.name) {
+        if !is_known_to_children(setup.name) {
             let rule = format!(
                 "workers are processes: `main` must first call `child_main` with the trainable `{}`",
                 setup.name
@@ -130,31 +143,21 @@ impl WorkerGroup {
             return Err(Error::config("num_workers", num_workers, rule));
         }
         for rank in 0..num_workers {
-            let (body, own) = group.spawn(rank, &setup, session)?;
+            let (body, own) = group.spawn(rank, setup)?;
             let incoming = own.try_clone().map_err(Error::other)?;
             group.workers.push(Worker { socket: own, body, has_ended: false });
             let message = message.clone();
             thread::Builder::new()
-                .name(format!("worker {rank} of {}", session.context.trial_id))
+                .name(format!("worker {rank} of {}", setup.name))
                 .spawn(move || listen(rank, incoming, &message))
                 .map_err(Error::other)?;
-            let worker_setup = WorkerSetup {
-                rank,
-                trial_id: session.context.trial_id.clone(),
-                trial_name: session.context.trial_name.clone(),
-                trial_resources: session.context.trial_resources.clone(),
-                logdir: session.context.logdir.clone(),
-                config: session.config.clone(),
-                checkpoint: setup.checkpoint.map(Checkpoint::with_absolute_paths).transpose()?,
-                secret,
-            };
             let socket = &group.workers[rank].socket;
             let peers = match &setup.place {
                 WorkerPlace::Here { sockets, .. } => send_sockets(socket, &sockets[rank]),
                 WorkerPlace::Ray { .. } => Ok(()),
             };
             // If a worker has ended already, the first round of reports shows that.
-            let _ = peers.and_then(|()| send_line(socket, &worker_setup));
+            let _ = peers.and_then(|()| send_line(socket, &Setup { rank, secret, task: &setup.task }));
         }
         if group.ray.is_some() {
             group.introduce()?;
@@ -163,17 +166,16 @@ impl WorkerGroup {
     }
 
     /// Starts the process of one worker and returns it with a socket to it.
-    fn spawn(
+    fn spawn<T>(
         &self,
         rank: usize,
-        setup: &WorkerGroupSetup<'_>,
-        session: &Session,
+        setup: &WorkerGroupSetup<'_, T>,
     ) -> Result<(Box<dyn ChildHandle>, UnixStream)> {
+        let WorkerGroupSetup { name, num_threads, logdir, .. } = *setup;
         if let (Some((engine, room)), WorkerPlace::Ray { resources, .. }) = (&self.ray, &setup.place) {
-            let logdir = &session.context.logdir;
             // Each machine checks for this directory to learn whether it shares the file system.
             fs::create_dir_all(logdir).map_err(Error::io("create", logdir))?;
-            let command = roles::command_anywhere(WORKER, &setup.name, setup.num_threads)?;
+            let command = Role::Worker.command_anywhere(name, num_threads)?;
             let (actor, socket) = engine.start(json!({
                 "pool": room, "worker": rank, "resources": resources, "labels": null, "trial": logdir,
                 "program": ChildCommand::of(&command),
@@ -181,7 +183,7 @@ impl WorkerGroup {
             return Ok((Box::new(actor), socket));
         }
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
-        let mut command = roles::command(WORKER, &setup.name, theirs, setup.num_threads)?;
+        let mut command = Role::Worker.command(name, theirs, num_threads)?;
         if let WorkerPlace::Here { gpus: Some(gpus), .. } = &setup.place {
             command.env("CUDA_VISIBLE_DEVICES", &gpus[rank]);
         }
@@ -215,8 +217,8 @@ impl WorkerGroup {
     ///
     /// # Errors
     /// Returns [`Error::WorkerFailed`] if a worker failed or died, or returned while others still report.
-    pub fn next_report(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
-        let mut messages: Vec<Option<WorkerMessage>> = self.workers.iter().map(|_| None).collect();
+    pub fn next_report(&mut self) -> Result<Option<R>> {
+        let mut messages: Vec<Option<WorkerMessage<R>>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;
         while messages.iter().any(Option::is_none) {
             let heard = match deadline {
@@ -249,17 +251,14 @@ impl WorkerGroup {
     }
 
     /// Combines one message of each worker into the group's report, its end, or its failure.
-    fn agree(
-        &mut self,
-        mut messages: Vec<Option<WorkerMessage>>,
-    ) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+    fn agree(&mut self, mut messages: Vec<Option<WorkerMessage<R>>>) -> Result<Option<R>> {
         if messages.iter().all(|message| matches!(message, Some(WorkerMessage::Ended))) {
             return Ok(None);
         }
         if messages.iter().all(|message| matches!(message, Some(WorkerMessage::Report(..)))) {
             self.reports += 1;
-            if let Some(WorkerMessage::Report(metrics, checkpoint)) = messages.swap_remove(0) {
-                return Ok(Some((metrics, checkpoint)));
+            if let Some(WorkerMessage::Report(report)) = messages.swap_remove(0) {
+                return Ok(Some(report));
             }
         }
         let ended = messages.iter().position(|message| matches!(message, Some(WorkerMessage::Ended)));
@@ -284,7 +283,7 @@ impl WorkerGroup {
         self.order(&Order::GoOn);
     }
 
-    /// Stops the workers: their reports return [`Error::TrialStopped`], and a worker that does not end then is killed.
+    /// Stops the workers: [`Member::go_on`] is closed, and a worker that does not end then is killed.
     pub fn stop(mut self) {
         self.order(&Order::Stop);
         let deadline = Instant::now() + PATIENCE;
@@ -303,7 +302,7 @@ impl WorkerGroup {
     }
 }
 
-impl Drop for WorkerGroup {
+impl<R> Drop for WorkerGroup<R> {
     fn drop(&mut self) {
         for worker in &mut self.workers {
             if !worker.has_ended {
@@ -321,7 +320,11 @@ impl Drop for WorkerGroup {
 }
 
 /// Forwards the messages of one worker, and `None` when its socket is closed.
-fn listen(rank: usize, incoming: UnixStream, messages: &Sender<(usize, Option<WorkerMessage>)>) {
+fn listen<R: DeserializeOwned>(
+    rank: usize,
+    incoming: UnixStream,
+    messages: &Sender<(usize, Option<WorkerMessage<R>>)>,
+) {
     for line in lines(BufReader::new(incoming)) {
         let failed = |message| WorkerMessage::Failed { message, is_lost: false };
         let message = match line {

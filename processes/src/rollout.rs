@@ -9,10 +9,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use pavlov_processes::{ChildCommand, ChildHandle, LocalProcess};
-
-use super::has_rollout_workers;
-use super::roles::{self, ROLLOUT};
+use crate::child::{ChildCommand, ChildHandle};
+use crate::local::LocalProcess;
+use crate::role::{Role, has_rollout_workers};
 use crate::{Error, Result};
 
 /// Time that a worker has to end after its socket is closed.
@@ -62,7 +61,7 @@ impl RolloutProcess {
     pub fn start(name: &str, num_threads: usize) -> Result<(Self, UnixStream)> {
         refuse_unknown(name, "procs")?;
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
-        let command = roles::command(ROLLOUT, name, theirs, num_threads)?;
+        let command = Role::Rollout.command(name, theirs, num_threads)?;
         let process = spawn(command).map_err(Error::io("start", Path::new("this executable")))?;
         Ok((RolloutProcess(LocalProcess::new(process, "", PATIENCE)), own))
     }
@@ -90,7 +89,7 @@ impl ChildHandle for RolloutProcess {
 /// Returns [`Error::Config`] if `child_main` was not called with this trainable. Fails if this executable cannot be found.
 pub fn rollout_command(name: &str, workers: &str, num_threads: usize) -> Result<ChildCommand> {
     refuse_unknown(name, workers)?;
-    Ok(ChildCommand::of(&roles::command_anywhere(ROLLOUT, name, num_threads)?))
+    Ok(ChildCommand::of(&Role::Rollout.command_anywhere(name, num_threads)?))
 }
 
 /// Refuses a trainable that the worker's process would not find, since the process would run the whole program again.
