@@ -77,7 +77,7 @@ pub fn load_shared(path: impl AsRef<Path>, policy: Option<&str>) -> Result<Loade
     load_policy(path, policy, 1)?.into_loaded()
 }
 
-/// Whether `path` is a file, which a packed model is, and no directory.
+/// Whether `path` is a packed model, which is a file, while a checkpoint is a directory.
 pub(crate) fn is_pack(path: &Path) -> bool {
     storage::scheme(path).is_none() && path.is_file()
 }

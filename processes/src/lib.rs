@@ -4,7 +4,7 @@
 //!   [`take_socket`] is the child's side. [`LocalProcess`] is the handle of a child on this machine. It waits for the
 //!   child's end for a bounded time only.
 //! * A child has a [`Role`] and serves a name: a trial, a rollout worker ([`RolloutProcess`]), or a member of a [`WorkerGroup`],
-//!   whose workers report in step. [`Member`] is the group as a worker sees it.
+//!   whose workers report in step. [`GroupMember`] is the group as a worker sees it.
 //! * [`RayEngine`] starts children through a Ray cluster. Their handle is a [`RayActor`].
 //! * [`listen`] and [`meet`] connect the workers of a group on several machines by TCP.
 //! * [`Collective`] has the calls that all workers of a group make together, such as sums over gradients.
@@ -41,7 +41,9 @@ pub use rendezvous::{Secret, listen, listen_here, meet};
 pub use role::{EXPERIMENT, Role, experiment_of_trial, is_known_to_children, serve_names, serve_rollouts_of};
 pub use rollout::{RolloutProcess, rollout_command};
 pub use transport::{Bundle, PlacementStrategy, WorkerTransport, Workers};
-pub use worker_group::{Member, MessageSender, WorkerGroup, WorkerGroupSetup, WorkerMessage, WorkerPlace};
+pub use worker_group::{
+    GroupMember, MessageSender, WorkerGroup, WorkerGroupSetup, WorkerMessage, WorkerPlace,
+};
 
 /// Returns the message of a panic.
 pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -18,12 +18,12 @@ use crate::{Error, Result};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A process to start, and the channel for the result.
-type Order = (Command, Sender<io::Result<Child>>);
+type StartRequest = (Command, Sender<io::Result<Child>>);
 
 /// Sender to the thread that starts all rollout workers. The kernel kills a worker when the *thread* that started it
 /// ends (`PR_SET_PDEATHSIG`), so one thread that lives as long as the process starts them all.
-static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
-    let (sender, orders) = channel::<Order>();
+static SPAWNER: LazyLock<Mutex<Option<Sender<StartRequest>>>> = LazyLock::new(|| {
+    let (sender, orders) = channel::<StartRequest>();
     let serve = move || {
         for (mut command, reply) in orders {
             let child = command.spawn();

@@ -101,7 +101,8 @@ const MUJOCO: [(&str, usize, usize); 11] = [
 /// Columns of the table of environments, so that it fits a window of usual width.
 const WIDTH: usize = 100;
 
-/// Prints the environments in lines of at most [`WIDTH`] columns, with short spaces; `--json` has the whole ones.
+/// Prints the environments in lines of at most [`WIDTH`] columns, with abbreviated observation and action spaces; `--json`
+/// prints the spaces in full.
 fn envs_table(rows: &[Value]) -> anyhow::Result<()> {
     let mut table = vec![["id", "observation", "action", "limit", "summary"].map(str::to_owned).to_vec()];
     for row in rows {

@@ -8,7 +8,7 @@ use super::exit::usage;
 use super::output::print;
 use super::report::{is_sweep, refuse_no_dir, runs_in};
 use crate::report::figure::{self, Shown};
-use crate::report::{Run, Sweep};
+use crate::report::{RecordedSweep, Run};
 use crate::tune::{Error, replace_file};
 
 /// What the plot shows.
@@ -61,7 +61,7 @@ pub(super) fn plot(args: &PlotArgs) -> anyhow::Result<()> {
     };
     let (metric, width) = (args.metric.as_deref(), f64::from(args.width));
     let svg = match args.places.as_slice() {
-        [place] if is_sweep(place) => figure::of_sweep(&Sweep::read(place)?, shown, metric, width),
+        [place] if is_sweep(place) => figure::of_sweep(&RecordedSweep::read(place)?, shown, metric, width),
         places => {
             if let Some(sweep) = places.iter().find(|place| is_sweep(place)) {
                 let shown = sweep.display();

@@ -15,7 +15,7 @@ use super::leaves::leaves;
 use super::output::{print, program, quoted, say};
 use super::trust;
 use crate::registry;
-use crate::report::{self, Changed, Episode, Known, Run, Sweep};
+use crate::report::{self, Changed, Episode, Known, RecordedSweep, Run};
 use crate::serve::{PageServer, Source};
 use crate::tune::config::parse_assignment;
 use crate::tune::{Config, Error, LoggerChoice, RunOptions, checkpoint, replace_file};
@@ -110,7 +110,7 @@ fn page(places: &[PathBuf]) -> anyhow::Result<String> {
                 "{shown} is a sweep, and a sweep has a page of its own: give it alone"
             )));
         }
-        let sweep = Sweep::read(place)?;
+        let sweep = RecordedSweep::read(place)?;
         let best = sweep.best_dir().and_then(|dir| Run::read(&dir).ok());
         let again = best.as_ref().and_then(|run| again(run, &changed(run)?));
         return Ok(report::of_sweep(&sweep, again.as_deref()));

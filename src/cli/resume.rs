@@ -7,7 +7,7 @@ use clap::Args;
 use super::loggers::{LoggerArgs, choice};
 use super::progress::timesteps;
 use super::run_dir::{self, Lock, RunFile};
-use super::session::{Begin, ReportArgs, Session};
+use super::session::{Begin, ReportArgs, TrainingRun};
 use super::settings::assignments;
 use super::train::stop_criteria;
 use super::trust::{self, TrustArgs};
@@ -155,5 +155,5 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         run.write(&run_dir)?;
     }
     let interrupt = signals::watch(signals::AFTER_ITERATION)?;
-    Session::new(driver, run, stop, report, interrupt, lock).run(Begin::Resumed)
+    TrainingRun::new(driver, run, stop, report, interrupt, lock).run(Begin::Resumed)
 }

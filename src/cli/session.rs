@@ -48,7 +48,7 @@ impl ReportArgs {
 }
 
 /// A run that is being trained.
-pub(super) struct Session {
+pub(super) struct TrainingRun {
     driver: Driver<Box<dyn AnyAlgorithm>>,
     run: RunFile,
     stop: StoppingCriteria,
@@ -83,7 +83,7 @@ enum End {
     Unread,
 }
 
-impl Session {
+impl TrainingRun {
     /// Makes a session that has not saved a checkpoint yet.
     pub(super) fn new(
         driver: Driver<Box<dyn AnyAlgorithm>>,
@@ -92,11 +92,11 @@ impl Session {
         report: ReportArgs,
         interrupt: Arc<AtomicBool>,
         lock: Lock,
-    ) -> Session {
+    ) -> TrainingRun {
         let profile = Profile::default();
         let records = Records::new(driver.get_config().clone());
         let said = Vec::new();
-        Session { driver, run, stop, report, interrupt, saved: None, profile, records, said, _lock: lock }
+        TrainingRun { driver, run, stop, report, interrupt, saved: None, profile, records, said, _lock: lock }
     }
 
     /// Trains until a criterion is met or a signal arrives, then saves a checkpoint.

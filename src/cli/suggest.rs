@@ -10,7 +10,7 @@ pub(super) const AUTO: &str = "auto";
 
 /// What an environment shows a policy, as far as presets differ in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum EnvKind {
     Numbers,
     Pixels,
     /// Several agents.
@@ -18,17 +18,17 @@ enum Kind {
 }
 
 /// Presets for any environment of a kind: algorithm, kind, name. A kind without a line of its own has that of numbers.
-const OF_KINDS: [(&str, Kind, &str); 10] = [
-    ("DDPG", Kind::Numbers, "ddpg-sb3"),
-    ("DQN", Kind::Numbers, "dqn-sb3"),
-    ("IMPALA", Kind::Numbers, "impala-cartpole"),
-    ("PPO", Kind::Numbers, "ppo-sb3"),
-    ("PPO", Kind::Pixels, "ppo-pixel-breakout"),
-    ("PPO", Kind::Agents, "ppo-simple-spread"),
-    ("QMIX", Kind::Numbers, "qmix-simple-spread"),
-    ("QMIX", Kind::Agents, "qmix-simple-spread"),
-    ("SAC", Kind::Numbers, "sac-sb3"),
-    ("TD3", Kind::Numbers, "td3-sb3"),
+const OF_KINDS: [(&str, EnvKind, &str); 10] = [
+    ("DDPG", EnvKind::Numbers, "ddpg-sb3"),
+    ("DQN", EnvKind::Numbers, "dqn-sb3"),
+    ("IMPALA", EnvKind::Numbers, "impala-cartpole"),
+    ("PPO", EnvKind::Numbers, "ppo-sb3"),
+    ("PPO", EnvKind::Pixels, "ppo-pixel-breakout"),
+    ("PPO", EnvKind::Agents, "ppo-simple-spread"),
+    ("QMIX", EnvKind::Numbers, "qmix-simple-spread"),
+    ("QMIX", EnvKind::Agents, "qmix-simple-spread"),
+    ("SAC", EnvKind::Numbers, "sac-sb3"),
+    ("TD3", EnvKind::Numbers, "td3-sb3"),
 ];
 
 fn all() -> impl Iterator<Item = Preset> {
@@ -52,34 +52,34 @@ fn own(algorithm: &str, env: &str) -> Vec<String> {
 }
 
 /// The kind of a task; environments in Python are not made for this question and count as numbers.
-fn kind(env: &str) -> Kind {
+fn kind(env: &str) -> EnvKind {
     if env.starts_with("pz:") {
-        return Kind::Agents;
+        return EnvKind::Agents;
     }
     if env.starts_with("py:") {
-        return Kind::Numbers;
+        return EnvKind::Numbers;
     }
     match EnvCreator::from(env).make(&EnvConfig::new(), 1) {
-        Ok(EnvCopies::MultiAgent(_)) => Kind::Agents,
-        Ok(EnvCopies::External(_)) => Kind::Numbers,
+        Ok(EnvCopies::MultiAgent(_)) => EnvKind::Agents,
+        Ok(EnvCopies::External(_)) => EnvKind::Numbers,
         Ok(EnvCopies::Vector(copies)) => match copies.observation_space() {
-            Space::Box { shape, .. } if shape.len() == 3 => Kind::Pixels,
-            _ => Kind::Numbers,
+            Space::Box { shape, .. } if shape.len() == 3 => EnvKind::Pixels,
+            _ => EnvKind::Numbers,
         },
         // Another line reports that the environment cannot be made.
-        Err(_) => Kind::Numbers,
+        Err(_) => EnvKind::Numbers,
     }
 }
 
 /// The preset of the nearest kind.
 fn of_kind(algorithm: &str, env: &str) -> Option<&'static str> {
     let kind = kind(env);
-    let find = |wanted: Kind| {
+    let find = |wanted: EnvKind| {
         let mut of =
             OF_KINDS.iter().filter(|(name, of, _)| name.eq_ignore_ascii_case(algorithm) && *of == wanted);
         of.next().map(|(.., preset)| *preset)
     };
-    find(kind).or_else(|| find(Kind::Numbers))
+    find(kind).or_else(|| find(EnvKind::Numbers))
 }
 
 /// The preset that `--preset auto` stands for.

@@ -10,7 +10,7 @@ use super::lines::Lines;
 use super::loggers::{self, LoggerArgs, LoggerName};
 use super::report;
 use super::run_dir::{self, Lock, RunFile};
-use super::session::{Begin, ReportArgs, Session};
+use super::session::{Begin, ReportArgs, TrainingRun};
 use super::settings::{SettingsArgs, assignments};
 use super::signals;
 use crate::envs::EnvCreator;
@@ -141,7 +141,7 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<PathBuf> {
     let lock = Lock::of_new_run(driver.logdir())?;
     run.write(driver.logdir())?;
     let run_dir = driver.logdir().to_path_buf();
-    Session::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)?;
+    TrainingRun::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)?;
     Ok(run_dir)
 }
 

@@ -107,7 +107,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         }
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
     };
-    let Sweep { file: mut sweep, entry, env, base, lines } = Sweep::read(&path)?;
+    let ResolvedSweep { file: mut sweep, entry, env, base, lines } = ResolvedSweep::read(&path)?;
     if let Some(number) = args.num_samples {
         sweep.num_samples = u64::try_from(number).ok();
     }
@@ -174,7 +174,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
-    let Sweep { file, entry, env, base, lines } = Sweep::read(&args.sweep)?;
+    let ResolvedSweep { file, entry, env, base, lines } = ResolvedSweep::read(&args.sweep)?;
     if !file.stoppers.is_empty() {
         return Err(usage(
             "`stoppers` see a whole sweep, and a trial alone has none of them: remove them from the sweep file, and \
@@ -237,7 +237,7 @@ fn layers(base: &Config, path: &Path, drawn: Config) -> Vec<Layer> {
 }
 
 /// A sweep file with its algorithm, environment and preset looked up.
-struct Sweep {
+struct ResolvedSweep {
     file: SweepFile,
     entry: AlgorithmEntry,
     env: EnvCreator,
@@ -253,7 +253,7 @@ const SPACE: &[&str] = &["space"];
 /// Tables of a sweep file that an error about the sweep may refer to.
 const SWEEP_TABLES: &[&str] = &["", "space", "scheduler", "search"];
 
-impl Sweep {
+impl ResolvedSweep {
     fn read(path: &Path) -> anyhow::Result<Self> {
         let text = read_settings(path)?;
         let origin = path.display().to_string();
@@ -274,7 +274,7 @@ impl Sweep {
         };
         let env = environment(&id)?;
         file.env = Some(id);
-        Ok(Sweep { file, entry, env, base, lines })
+        Ok(ResolvedSweep { file, entry, env, base, lines })
     }
 }
 

@@ -8,7 +8,7 @@ use super::plot::{Frame, Plot, range, thinned};
 use super::records::{Records, in_words, last};
 use super::run::Run;
 use super::small::{WORDS, of_values};
-use super::sweep::Sweep;
+use super::sweep::RecordedSweep;
 use super::sweep_page;
 use super::text::{counted, number};
 
@@ -73,7 +73,7 @@ pub(crate) fn of_runs(
 
 /// Draws the trials of a sweep.
 pub(crate) fn of_sweep(
-    sweep: &Sweep,
+    sweep: &RecordedSweep,
     shown: Shown,
     metric: Option<&str>,
     width: f64,

@@ -29,6 +29,6 @@ pub(crate) use self::compare::of_runs;
 pub(crate) use self::episode::{Episode, MOST_FRAMES, record};
 pub(crate) use self::one::{Changed, Known, of_run};
 pub(crate) use self::run::Run;
-pub(crate) use self::sweep::Sweep;
+pub(crate) use self::sweep::RecordedSweep;
 pub(crate) use self::sweep_page::of_sweep;
 pub(crate) use self::watch::{Move, Watched};

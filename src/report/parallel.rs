@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::statistics::importance;
-use super::sweep::{Sweep, Trial};
+use super::sweep::{RecordedSweep, Trial};
 use super::text::{cut, escape, number, short, value};
 
 /// Most axes beside the score.
@@ -22,7 +22,7 @@ pub(super) struct Axis {
 }
 
 /// The settings that differ between trials, the most important first.
-pub(super) fn axes(sweep: &Sweep) -> Vec<Axis> {
+pub(super) fn axes(sweep: &RecordedSweep) -> Vec<Axis> {
     let scored: Vec<(&Trial, f64)> =
         sweep.trials.iter().filter_map(|trial| Some((trial, trial.score()?))).collect();
     let of = |key: String| {
@@ -108,7 +108,7 @@ impl Scale {
 }
 
 /// A line for each trial through its settings to its score; the best trial's is in front.
-pub(super) fn coordinates(sweep: &Sweep, axes: &[Axis]) -> String {
+pub(super) fn coordinates(sweep: &RecordedSweep, axes: &[Axis]) -> String {
     let axes = &axes[..axes.len().min(MOST_AXES)];
     let sign = if sweep.is_cost { -1.0 } else { 1.0 };
     let mut scored: Vec<(&Trial, f64)> =

@@ -31,7 +31,7 @@ pub(super) const JOURNAL: &str = "journal.jsonl";
 const FORMAT: u64 = 1;
 
 /// A sweep as its journal describes it.
-pub(crate) struct Sweep {
+pub(crate) struct RecordedSweep {
     pub(super) name: String,
     dir: PathBuf,
     pub(super) pavlov: String,
@@ -78,11 +78,11 @@ pub(super) struct Decision {
     /// Seconds that the sweep had run.
     pub(super) elapsed: f64,
     pub(super) iteration: f64,
-    pub(super) kind: Kind,
+    pub(super) kind: DecisionKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum DecisionKind {
     Stop,
     Pause,
     /// The trial goes on from another trial's checkpoint.
@@ -100,13 +100,13 @@ pub(super) enum End {
     Failed,
 }
 
-impl Sweep {
+impl RecordedSweep {
     /// Reads the journal in `dir`.
     ///
     /// # Errors
     /// Fails if there is no journal that can be read.
-    pub(crate) fn read(dir: &Path) -> Result<Sweep, Error> {
-        let mut sweep = Sweep::begin(dir);
+    pub(crate) fn read(dir: &Path) -> Result<RecordedSweep, Error> {
+        let mut sweep = RecordedSweep::begin(dir);
         let path = dir.join(JOURNAL);
         visit_lines(&path, |line| sweep.line(line))?;
         match sweep.unreadable() {
@@ -116,10 +116,10 @@ impl Sweep {
     }
 
     /// The sweep in `dir` before the first line of its journal.
-    pub(super) fn begin(dir: &Path) -> Sweep {
+    pub(super) fn begin(dir: &Path) -> RecordedSweep {
         let file = dir.join("sweep.toml");
         let file = file.is_file().then(|| SweepFile::load(file).ok()).flatten();
-        let mut sweep = Sweep {
+        let mut sweep = RecordedSweep {
             name: name_of(dir),
             dir: dir.into(),
             pavlov: String::new(),
@@ -214,17 +214,23 @@ impl Sweep {
                 let elapsed = self.elapsed;
                 match text("verdict") {
                     Some("stop") => {
-                        trial.decisions.push(Decision { elapsed, iteration, kind: Kind::Stop });
+                        trial.decisions.push(Decision { elapsed, iteration, kind: DecisionKind::Stop });
                         trial.end = End::StoppedByScheduler;
                     }
-                    Some("pause") => trial.decisions.push(Decision { elapsed, iteration, kind: Kind::Pause }),
+                    Some("pause") => {
+                        trial.decisions.push(Decision { elapsed, iteration, kind: DecisionKind::Pause })
+                    }
                     Some("done") => trial.end = End::Finished,
                     _ => {}
                 }
             }
             "adopted" => {
                 let iteration = trial.points.last().map_or(0.0, |point| point.iteration);
-                trial.decisions.push(Decision { elapsed: self.elapsed, iteration, kind: Kind::Adopt });
+                trial.decisions.push(Decision {
+                    elapsed: self.elapsed,
+                    iteration,
+                    kind: DecisionKind::Adopt,
+                });
             }
             "failed" => trial.error = text("message").map(str::to_owned),
             "given_up" => trial.end = End::Failed,

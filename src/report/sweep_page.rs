@@ -8,14 +8,14 @@ use super::page::{Section, command, facts, list, page};
 use super::parallel::{Axis, axes, bars, coordinates};
 use super::plot::{Frame, Plot, range, thinned};
 use super::records::in_words;
-use super::sweep::{End, Kind, Point, Sweep, Trial};
+use super::sweep::{DecisionKind, End, Point, RecordedSweep, Trial};
 use super::text::{count, counted, escape, number, seconds, short, value};
 
 /// Number of trials above which lines have fewer points.
 const MANY: usize = 100;
 
 /// Makes the page of a sweep; `again` is the command that trains its best trial again.
-pub(crate) fn of_sweep(sweep: &Sweep, again: Option<&str>) -> String {
+pub(crate) fn of_sweep(sweep: &RecordedSweep, again: Option<&str>) -> String {
     let axes = axes(sweep);
     let sections = [
         Section {
@@ -52,7 +52,7 @@ pub(crate) fn of_sweep(sweep: &Sweep, again: Option<&str>) -> String {
     page(&title(sweep), &head(sweep, &axes, again), &sections)
 }
 
-fn title(sweep: &Sweep) -> String {
+fn title(sweep: &RecordedSweep) -> String {
     let file = sweep.file.as_ref();
     match file.map(|file| (&file.algorithm, &file.env)) {
         Some((algorithm, Some(env))) => format!("Sweep of {algorithm} on {env}"),
@@ -61,7 +61,7 @@ fn title(sweep: &Sweep) -> String {
     }
 }
 
-fn head(sweep: &Sweep, axes: &[Axis], again: Option<&str>) -> String {
+fn head(sweep: &RecordedSweep, axes: &[Axis], again: Option<&str>) -> String {
     let trials = counted(sweep.trials.len(), "trial");
     let best = sweep.best().map(|best| &sweep.trials[best]);
     let metric = in_words(&sweep.metric);
@@ -123,7 +123,7 @@ fn scrolled(svg: &str) -> String {
 }
 
 /// Where a point lies on the x axis: at its steps, or at its iteration if no trial counts steps.
-fn x_of(sweep: &Sweep) -> (fn(&Point) -> f64, &'static str) {
+fn x_of(sweep: &RecordedSweep) -> (fn(&Point) -> f64, &'static str) {
     let counts = |trial: &Trial| trial.points.iter().any(|point| point.steps.is_finite());
     match sweep.trials.iter().any(counts) {
         true => (|point| point.steps, "steps of the environment"),
@@ -132,7 +132,7 @@ fn x_of(sweep: &Sweep) -> (fn(&Point) -> f64, &'static str) {
 }
 
 /// A line for each trial, the best in front.
-pub(super) fn curves(sweep: &Sweep, frame: Frame) -> String {
+pub(super) fn curves(sweep: &RecordedSweep, frame: Frame) -> String {
     let (x_of, x_name) = x_of(sweep);
     let points = || sweep.trials.iter().flat_map(|trial| &trial.points);
     let xs: Vec<f64> = points().map(x_of).collect();
@@ -160,7 +160,7 @@ pub(super) fn curves(sweep: &Sweep, frame: Frame) -> String {
     )) + "\n"
 }
 
-fn settings(sweep: &Sweep, axes: &[Axis]) -> String {
+fn settings(sweep: &RecordedSweep, axes: &[Axis]) -> String {
     if axes.is_empty() {
         return "<p class=\"muted\">All trials have the same settings.</p>\n".into();
     }
@@ -168,11 +168,11 @@ fn settings(sweep: &Sweep, axes: &[Axis]) -> String {
 }
 
 /// When trials were stopped, paused and continued from others, and how far they were.
-fn decisions(sweep: &Sweep) -> String {
-    const KINDS: [(Kind, &str, &str); 3] = [
-        (Kind::Stop, "b", "stopped"),
-        (Kind::Pause, "e", "paused"),
-        (Kind::Adopt, "c", "continued from another trial"),
+fn decisions(sweep: &RecordedSweep) -> String {
+    const KINDS: [(DecisionKind, &str, &str); 3] = [
+        (DecisionKind::Stop, "b", "stopped"),
+        (DecisionKind::Pause, "e", "paused"),
+        (DecisionKind::Adopt, "c", "continued from another trial"),
     ];
     let all = || {
         sweep.trials.iter().flat_map(|trial| trial.decisions.iter().map(move |decision| (trial, decision)))
@@ -226,7 +226,7 @@ fn by_iteration(points: &[(f64, f64)]) -> String {
 }
 
 /// The table of the trials, the best first.
-fn table(sweep: &Sweep, axes: &[Axis]) -> String {
+fn table(sweep: &RecordedSweep, axes: &[Axis]) -> String {
     let (x_of, _) = x_of(sweep);
     let reach = |trial: &Trial| trial.points.last().map(x_of).filter(|x| x.is_finite());
     let most = sweep.trials.iter().filter_map(reach).fold(0.0, f64::max);
@@ -278,7 +278,7 @@ fn cell(found: Option<&Value>) -> String {
     }
 }
 
-fn ended(sweep: &Sweep, trial: &Trial) -> String {
+fn ended(sweep: &RecordedSweep, trial: &Trial) -> String {
     let error = || trial.error.as_deref().unwrap_or_default().lines().next().unwrap_or_default().to_owned();
     match trial.end {
         End::Running => "not ended".into(),
@@ -289,7 +289,7 @@ fn ended(sweep: &Sweep, trial: &Trial) -> String {
     }
 }
 
-fn about(sweep: &Sweep) -> String {
+fn about(sweep: &RecordedSweep) -> String {
     let mut items = vec![("pavlov", sweep.pavlov.clone()), ("trains", sweep.trainable.clone())];
     items.push((
         "metric",

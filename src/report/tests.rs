@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Known, Run, Sweep, of_run, of_runs, of_sweep};
+use super::{Known, RecordedSweep, Run, of_run, of_runs, of_sweep};
 
 /// Text that would run a script, end a picture or leave an attribute, were it not escaped.
 const STRANGER: &str = "\"'></script></svg><script>window.stranger=1</script><img src=x onerror=stranger()>";
@@ -247,7 +247,7 @@ fn no_text_of_a_sweep_becomes_a_part_of_the_page() {
     let text = fs::read_to_string(dir.path().join("journal.jsonl")).unwrap();
     let own = format!("{{\"event\":\"stop_all\",\"reason\":{}}}\n<script>\n", json!(STRANGER));
     fs::write(dir.path().join("journal.jsonl"), text + &own).unwrap();
-    let page = of_sweep(&Sweep::read(dir.path()).unwrap(), Some(STRANGER));
+    let page = of_sweep(&RecordedSweep::read(dir.path()).unwrap(), Some(STRANGER));
     check(&page);
     assert!(
         page.matches("window.stranger").count() > 12 && page.contains("1 line of journal.jsonl"),
@@ -298,7 +298,7 @@ fn write_sweep(dir: &Path, trials: u64, results: u64, text: &str) {
 fn a_sweep_names_its_best_trial_how_each_ended_and_what_was_decided() {
     let dir = TempDir::new().unwrap();
     write_sweep(dir.path(), 12, 3, "");
-    let page = of_sweep(&Sweep::read(dir.path()).unwrap(), Some("pavlov train PPO"));
+    let page = of_sweep(&RecordedSweep::read(dir.path()).unwrap(), Some("pavlov train PPO"));
     check(&page);
     // Trial 8: 8 * 37 mod 101 is 94, the most of the even ones; three results.
     assert!(page.contains("<tr class=\"best\"><td>aaaaa_00008</td>"), "{page}");
@@ -318,7 +318,7 @@ fn a_sweep_names_its_best_trial_how_each_ended_and_what_was_decided() {
 fn a_thousand_trials_are_below_three_megabytes() {
     let dir = TempDir::new().unwrap();
     write_sweep(dir.path(), 1000, 100, "");
-    let page = of_sweep(&Sweep::read(dir.path()).unwrap(), None);
+    let page = of_sweep(&RecordedSweep::read(dir.path()).unwrap(), None);
     check(&page);
     assert!(page.len() < 3_000_000, "{}", page.len());
     assert_eq!(page.matches("<td>aaaaa_").count(), 1000);

@@ -55,7 +55,7 @@ pub(crate) trait Site: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Answer>> + Send;
 }
 
-/// Answers the requests of all connections until the site ends; then what waits is answered.
+/// Answers the requests of all connections until the site ends, and after that those that had already arrived.
 pub(crate) async fn answer_all<S: Site>(listener: TcpListener, site: &Arc<S>) {
     accept(listener, site).await;
     let closed = async {

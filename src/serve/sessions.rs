@@ -15,13 +15,13 @@ const NAME: usize = 64;
 /// All sessions of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Sessions {
-    table: Arc<Mutex<HashMap<String, Session>>>,
+    table: Arc<Mutex<HashMap<String, SessionState>>>,
     most: usize,
     timeout: Duration,
 }
 
 /// One session.
-struct Session {
+struct SessionState {
     memory: Vec<f32>,
     stream: Stream,
     /// The policy that the session began with; `None` after a second exchange of the policy.
@@ -34,7 +34,7 @@ struct Session {
     number: u64,
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for SessionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session").field("is_busy", &self.is_busy).finish_non_exhaustive()
     }
@@ -43,7 +43,7 @@ impl fmt::Debug for Session {
 /// A session that one request uses. When it is dropped without [`store`](Self::store), the session is as it was before.
 #[derive(Debug)]
 pub(super) struct Lease {
-    table: Arc<Mutex<HashMap<String, Session>>>,
+    table: Arc<Mutex<HashMap<String, SessionState>>>,
     name: String,
     number: u64,
     /// Whether the episode begins with this request, so that memory is zeros.
@@ -59,7 +59,7 @@ impl Sessions {
         Self { table: Arc::default(), most, timeout }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, SessionState>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,7 +81,7 @@ impl Sessions {
         let mut table = self.lock();
         if begins && !table.contains_key(name) {
             self.make_room(&mut table)?;
-            let session = Session {
+            let session = SessionState {
                 memory: vec![0.0; model.policy.memory_width()],
                 stream: stream(),
                 model: Some(Arc::clone(model)),
@@ -128,7 +128,7 @@ impl Sessions {
     }
 
     /// Refuses another session if there are too many, after those that were silent for long have ended.
-    fn make_room(&self, table: &mut HashMap<String, Session>) -> Result<(), Refusal> {
+    fn make_room(&self, table: &mut HashMap<String, SessionState>) -> Result<(), Refusal> {
         if table.len() < self.most {
             return Ok(());
         }
@@ -144,7 +144,7 @@ impl Sessions {
         Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "sessions", message))
     }
 
-    fn end_silent(&self, table: &mut HashMap<String, Session>) {
+    fn end_silent(&self, table: &mut HashMap<String, SessionState>) {
         table.retain(|_, session| session.is_busy || session.last.elapsed() < self.timeout);
     }
 

@@ -1,4 +1,4 @@
-//! [`Run`]: the function that a trial of a training runs.
+//! [`TrainingFunction`]: the function that a trial of a training runs.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ use super::{BaseTrainer, ScalingConfig, TrainContext};
 const SCALING_CONFIG: &str = "scaling_config";
 
 /// Function of a training's trials; each trial calls it with its own settings.
-pub(super) struct Run<T> {
+pub(super) struct TrainingFunction<T> {
     /// Settings of the trainer as a JSON object; null for a trainer without fields.
     pub(super) settings: Value,
     pub(super) scaling_config: ScalingConfig,
@@ -46,7 +46,7 @@ pub(super) fn trainer<T: BaseTrainer>(settings: &Value) -> Result<T> {
     }
 }
 
-impl<T: BaseTrainer> Run<T> {
+impl<T: BaseTrainer> TrainingFunction<T> {
     /// Returns complete settings: those of the training, overridden by `config`.
     pub(super) fn overlay(&self, config: &Config) -> Result<Config> {
         let mut defaults = self.settings.as_object().cloned().unwrap_or_default();
@@ -84,7 +84,7 @@ fn check<T: BaseTrainer>(scaling_config: &ScalingConfig) -> Result<()> {
     scaling_config.validate()
 }
 
-impl<T: BaseTrainer> Function for Run<T> {
+impl<T: BaseTrainer> Function for TrainingFunction<T> {
     fn kind(&self) -> String {
         T::name()
     }

@@ -14,7 +14,7 @@ use pavlov_tune::{
 };
 use serde_json::Value;
 
-use super::run::{self, Run};
+use super::run::{self, TrainingFunction};
 use super::stored::{Header, Stored, StoredRunConfig};
 use super::{BaseTrainer, ScalingConfig};
 
@@ -204,8 +204,8 @@ impl<T: BaseTrainer> Training<T> {
         Ok(stored)
     }
 
-    fn run(&self, stored: &Stored) -> Run<T> {
-        Run {
+    fn run(&self, stored: &Stored) -> TrainingFunction<T> {
+        TrainingFunction {
             settings: stored.settings.clone(),
             scaling_config: stored.scaling_config.clone(),
             datasets: self.datasets.clone(),

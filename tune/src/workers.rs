@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use crossbeam_channel::bounded;
-use pavlov_processes::{Member, WorkerGroup, WorkerGroupSetup, WorkerMessage, WorkerPlace, panic_text};
+use pavlov_processes::{GroupMember, WorkerGroup, WorkerGroupSetup, WorkerMessage, WorkerPlace, panic_text};
 use serde::{Deserialize, Serialize};
 
 use crate::session::{self, Checkpoint, Message, Session};
@@ -20,7 +20,7 @@ type Reported = (Metrics, Option<Checkpoint>);
 
 /// The trial that a worker belongs to.
 #[derive(Debug, Serialize, Deserialize)]
-struct Task {
+struct WorkerTask {
     trial_id: String,
     trial_name: String,
     trial_resources: Option<Resources>,
@@ -45,7 +45,7 @@ impl Session {
         checkpoint: Option<&Checkpoint>,
     ) -> Result<WorkerGroup<Reported>> {
         let context = &self.context;
-        let task = Task {
+        let task = WorkerTask {
             trial_id: context.trial_id.clone(),
             trial_name: context.trial_name.clone(),
             trial_resources: context.trial_resources.clone(),
@@ -63,8 +63,8 @@ pub(crate) fn work(
     function: impl FnOnce(&Config) -> Result<Option<Metrics>> + Send + 'static,
     socket: UnixStream,
 ) -> Result<()> {
-    let Some(member) = Member::<Task>::join(socket)? else { return Ok(()) };
-    let Member { rank, peers, local_rank, node_rank, task, go_on, sender } = member;
+    let Some(member) = GroupMember::<WorkerTask>::join(socket)? else { return Ok(()) };
+    let GroupMember { rank, peers, local_rank, node_rank, task, go_on, sender } = member;
     let (reports_in, reports) = bounded(1);
     let run = move || {
         let ends = reports_in.clone();

@@ -44,10 +44,10 @@ mod cores {
 }
 
 /// Request to the thread: the command to run, the cores that the process may use, and the channel for the reply.
-type Order = (Command, Option<cores::Cores>, Sender<io::Result<Child>>);
+type StartRequest = (Command, Option<cores::Cores>, Sender<io::Result<Child>>);
 
-static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
-    let (sender, orders) = channel::<Order>();
+static SPAWNER: LazyLock<Mutex<Option<Sender<StartRequest>>>> = LazyLock::new(|| {
+    let (sender, orders) = channel::<StartRequest>();
     let serve = move || {
         for (mut command, cores, reply) in orders {
             // A child process inherits the affinity of the thread that starts it.

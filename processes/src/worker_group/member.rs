@@ -10,14 +10,14 @@ use crossbeam_channel::{Receiver, bounded};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::messages::{Order, Setup, WorkerMessage, receive_sockets, send_line};
+use super::messages::{Instruction, MemberSetup, WorkerMessage, receive_sockets, send_line};
 use crate::rendezvous::{NODE, listen, meet, place};
 use crate::{Error, Result};
 
 /// Membership of this process in a [`WorkerGroup`](super::WorkerGroup). The process ends at once when its socket to the
 /// process that started the group is closed, which happens whenever that process ends, in whatever way.
 #[derive(Debug)]
-pub struct Member<T> {
+pub struct GroupMember<T> {
     /// Rank of the worker, from 0.
     pub rank: usize,
     /// Sockets to the other workers, ordered by rank.
@@ -48,7 +48,7 @@ impl MessageSender {
     }
 }
 
-impl<T: DeserializeOwned> Member<T> {
+impl<T: DeserializeOwned> GroupMember<T> {
     /// Receives the worker's task and connects to the other workers; `None` if the group has ended meanwhile. `socket` is the
     /// one that [`take_socket`](crate::take_socket) returned.
     ///
@@ -58,13 +58,13 @@ impl<T: DeserializeOwned> Member<T> {
         let node = env::var(NODE).ok();
         let sent = if node.is_none() { receive_sockets(&socket)? } else { Vec::new() };
         let mut lines = BufReader::new(socket.try_clone().map_err(Error::other)?).lines();
-        let Some(setup) = next::<Setup<T>>(&mut lines)? else { return Ok(None) };
+        let Some(setup) = next::<MemberSetup<T>>(&mut lines)? else { return Ok(None) };
         let mut peers = sent;
         let (mut local_rank, mut node_rank) = (setup.rank, 0);
         if let (Some(node), Some(secret)) = (&node, &setup.secret) {
             let (listener, address) = listen(node)?;
             send_line(&socket, &WorkerMessage::<()>::Listens(address))?;
-            let Some(Order::Meet(all)) = next(&mut lines)? else { return Ok(None) };
+            let Some(Instruction::Meet(all)) = next(&mut lines)? else { return Ok(None) };
             match meet(&listener, setup.rank, &all, secret) {
                 Ok(met) => peers = met,
                 Err(error) => {
@@ -77,7 +77,15 @@ impl<T: DeserializeOwned> Member<T> {
         }
         let go_on = follow(lines)?;
         let sender = MessageSender(socket);
-        Ok(Some(Member { rank: setup.rank, peers, local_rank, node_rank, task: setup.task, go_on, sender }))
+        Ok(Some(GroupMember {
+            rank: setup.rank,
+            peers,
+            local_rank,
+            node_rank,
+            task: setup.task,
+            go_on,
+            sender,
+        }))
     }
 }
 
@@ -87,20 +95,20 @@ fn next<T: for<'de> Deserialize<'de>>(lines: &mut Lines<BufReader<UnixStream>>) 
     serde_json::from_str(&line.map_err(Error::other)?).map_err(Error::other)
 }
 
-/// Starts the thread that hears the group's orders, and returns what [`Member::go_on`] is.
+/// Starts the thread that hears the group's orders, and returns what [`GroupMember::go_on`] is.
 fn follow(lines: Lines<BufReader<UnixStream>>) -> Result<Receiver<()>> {
     let (going_on, go_on) = bounded(1);
     let listen = move || {
         let mut going_on = Some(going_on);
         for line in lines {
             match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
-                Some(Order::GoOn) => {
+                Some(Instruction::GoOn) => {
                     if let Some(going_on) = &going_on {
                         let _ = going_on.send(());
                     }
                 }
-                Some(Order::Stop) => going_on = None,
-                Some(Order::Meet(_)) | None => break,
+                Some(Instruction::Stop) => going_on = None,
+                Some(Instruction::Meet(_)) | None => break,
             }
         }
         // Whoever started the group has ended, so nobody waits for the current computation.

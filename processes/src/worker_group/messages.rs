@@ -1,7 +1,7 @@
 //! The messages between a group of workers and the process that started it.
 //!
 //! A worker's standard input is one end of a socket. Through it the worker first receives the sockets to the other workers and
-//! a [`Setup`], then one [`Order`] for each of its [`Message`]s, one JSON object per line. On Ray sockets cannot be sent:
+//! a [`MemberSetup`], then one [`Instruction`] for each of its [`Message`]s, one JSON object per line. On Ray sockets cannot be sent:
 //! each worker says the address on which it listens, and receives the addresses of all workers.
 
 use std::io::{IoSlice, IoSliceMut, Write};
@@ -27,7 +27,7 @@ pub(super) const MOST_WORKERS: usize = MOST_SOCKETS + 1;
 
 /// Everything that a worker needs to start; `T` is what the workers of this kind need beside their rank.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Setup<T> {
+pub(super) struct MemberSetup<T> {
     pub(super) rank: usize,
     /// Secret that only the workers of this group know; set on Ray only.
     pub(super) secret: Option<Secret>,
@@ -37,7 +37,7 @@ pub(super) struct Setup<T> {
 /// Message to the workers of a group, sent after each of them has reported.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Order {
+pub(super) enum Instruction {
     /// Connect to the workers at these addresses, given by rank. Sent on Ray only, as the first order.
     Meet(Vec<SocketAddr>),
     GoOn,

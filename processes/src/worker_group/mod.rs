@@ -27,9 +27,9 @@ use crate::rendezvous::Secret;
 use crate::role::{Role, is_known_to_children};
 use crate::transport::{Bundle, PlacementStrategy};
 use crate::{Error, Result};
-use messages::{MOST_WORKERS, Order, Setup, send_line, send_sockets};
+use messages::{Instruction, MOST_WORKERS, MemberSetup, send_line, send_sockets};
 
-pub use member::{Member, MessageSender};
+pub use member::{GroupMember, MessageSender};
 pub use messages::WorkerMessage;
 
 /// Time that a worker has to end after its socket is closed, or after it was told to stop.
@@ -52,7 +52,7 @@ pub struct WorkerGroupSetup<'a, T> {
     pub num_threads: usize,
     /// Directory of the trial that the workers belong to. On Ray each machine looks whether it sees that directory.
     pub logdir: &'a Path,
-    /// What each worker gets, beside its rank, as [`Member::task`].
+    /// What each worker gets, beside its rank, as [`GroupMember::task`].
     pub task: T,
 }
 
@@ -91,7 +91,7 @@ impl WorkerPlace {
 /// dropped.
 #[derive(Debug)]
 pub struct WorkerGroup<R> {
-    workers: Vec<Worker>,
+    workers: Vec<WorkerProcess>,
     /// Messages of the workers with their ranks; `None` means that the worker's socket was closed.
     messages: Receiver<(usize, Option<WorkerMessage<R>>)>,
     /// Number of rounds in which all workers have reported.
@@ -102,7 +102,7 @@ pub struct WorkerGroup<R> {
 
 /// A worker process and its socket.
 #[derive(Debug)]
-struct Worker {
+struct WorkerProcess {
     socket: UnixStream,
     body: Box<dyn ChildHandle>,
     has_ended: bool,
@@ -145,7 +145,7 @@ impl<R: DeserializeOwned + Send + 'static> WorkerGroup<R> {
         for rank in 0..num_workers {
             let (body, own) = group.spawn(rank, setup)?;
             let incoming = own.try_clone().map_err(Error::other)?;
-            group.workers.push(Worker { socket: own, body, has_ended: false });
+            group.workers.push(WorkerProcess { socket: own, body, has_ended: false });
             let message = message.clone();
             thread::Builder::new()
                 .name(format!("worker {rank} of {}", setup.name))
@@ -157,7 +157,7 @@ impl<R: DeserializeOwned + Send + 'static> WorkerGroup<R> {
                 WorkerPlace::Ray { .. } => Ok(()),
             };
             // If a worker has ended already, the first round of reports shows that.
-            let _ = peers.and_then(|()| send_line(socket, &Setup { rank, secret, task: &setup.task }));
+            let _ = peers.and_then(|()| send_line(socket, &MemberSetup { rank, secret, task: &setup.task }));
         }
         if group.ray.is_some() {
             group.introduce()?;
@@ -206,7 +206,7 @@ impl<R: DeserializeOwned + Send + 'static> WorkerGroup<R> {
             };
             return Err(Error::WorkerFailed { rank, message });
         }
-        self.order(&Order::Meet(addresses.into_iter().flatten().collect()));
+        self.order(&Instruction::Meet(addresses.into_iter().flatten().collect()));
         Ok(())
     }
 
@@ -280,12 +280,12 @@ impl<R: DeserializeOwned + Send + 'static> WorkerGroup<R> {
 
     /// Lets all workers return from their report and continue.
     pub fn go_on(&self) {
-        self.order(&Order::GoOn);
+        self.order(&Instruction::GoOn);
     }
 
-    /// Stops the workers: [`Member::go_on`] is closed, and a worker that does not end then is killed.
+    /// Stops the workers: [`GroupMember::go_on`] is closed, and a worker that does not end then is killed.
     pub fn stop(mut self) {
-        self.order(&Order::Stop);
+        self.order(&Instruction::Stop);
         let deadline = Instant::now() + PATIENCE;
         while self.workers.iter().any(|worker| !worker.has_ended) {
             let Ok((rank, message)) = self.messages.recv_deadline(deadline) else { break };
@@ -294,7 +294,7 @@ impl<R: DeserializeOwned + Send + 'static> WorkerGroup<R> {
     }
 
     /// Sends an order to every worker.
-    fn order(&self, order: &Order) {
+    fn order(&self, order: &Instruction) {
         for worker in &self.workers {
             // If a worker has ended, the next round of reports shows that.
             let _ = send_line(&worker.socket, order);

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::super::records::in_words;
-use super::super::sweep::{End, JOURNAL, Sweep, Trial};
+use super::super::sweep::{End, JOURNAL, RecordedSweep, Trial};
 use super::super::text::{counted, cut, short, value};
 use super::held::is_held;
 use super::parts::{Curve, chart, rows, whole};
@@ -23,7 +23,7 @@ const MOST_CURVES: usize = 60;
 pub(crate) struct LiveSweep {
     dir: PathBuf,
     tail: Tail,
-    sweep: Sweep,
+    sweep: RecordedSweep,
     /// Whether a process runs the sweep; `None` if that is not known.
     pub(super) is_held: Option<bool>,
     /// The first trial of the table that is shown.
@@ -33,20 +33,20 @@ pub(crate) struct LiveSweep {
 impl LiveSweep {
     pub(super) fn new(dir: &Path) -> LiveSweep {
         let tail = Tail::new(dir.join(JOURNAL));
-        LiveSweep { dir: dir.into(), tail, sweep: Sweep::begin(dir), is_held: None, first: 0 }
+        LiveSweep { dir: dir.into(), tail, sweep: RecordedSweep::begin(dir), is_held: None, first: 0 }
     }
 
     pub(super) fn refresh(&mut self) -> Result<(), Error> {
         let (sweep, dir) = (&mut self.sweep, &self.dir);
         let is_new = self.tail.read(|seen| match seen {
-            Seen::Anew => *sweep = Sweep::begin(dir),
+            Seen::Anew => *sweep = RecordedSweep::begin(dir),
             Seen::Line(line) => sweep.line(line),
         })?;
         if is_new && let Some(reason) = self.sweep.unreadable() {
             return Err(Error::io("read", self.tail.path())(std::io::Error::other(reason)));
         }
         if self.sweep.file.is_none() {
-            self.sweep.file = Sweep::begin(dir).file;
+            self.sweep.file = RecordedSweep::begin(dir).file;
         }
         self.is_held = is_held(self.tail.path());
         Ok(())

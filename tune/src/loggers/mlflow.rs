@@ -46,12 +46,12 @@ pub struct MlflowLogger {
     store: Option<PathBuf>,
     /// `None` stands for the name of the sweep's directory.
     experiment: Option<String>,
-    run: Option<Run>,
+    run: Option<MlflowRun>,
 }
 
 /// An open run.
 #[derive(Debug)]
-struct Run {
+struct MlflowRun {
     dir: PathBuf,
     id: String,
     name: String,
@@ -132,7 +132,8 @@ impl Logger for MlflowLogger {
         }
         let name = folder_of(Some(&trial.logdir)).unwrap_or_else(|| trial.trial_id.clone());
         let started = started(&dir.join("meta.yaml")).unwrap_or_else(now);
-        let run = Run { dir, id, name, experiment_id, started, is_fresh: true, written: BTreeSet::new() };
+        let run =
+            MlflowRun { dir, id, name, experiment_id, started, is_fresh: true, written: BTreeSet::new() };
         run.write_meta(RUNNING, None)?;
         for (tag, text) in [
             ("mlflow.runName", run.name.as_str()),
@@ -195,7 +196,7 @@ impl Logger for MlflowLogger {
     }
 }
 
-impl Run {
+impl MlflowRun {
     fn write_meta(&self, status: u8, ended: Option<u128>) -> Result<()> {
         let lines = [
             ("artifact_uri", json!(uri(&self.dir.join("artifacts")))),

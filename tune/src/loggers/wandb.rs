@@ -54,12 +54,12 @@ pub struct WandbLogger {
     project: String,
     /// Whether the runs of one directory form a group.
     is_grouped: bool,
-    run: Option<Run>,
+    run: Option<WandbRun>,
 }
 
 /// An open run.
 #[derive(Debug)]
-struct Run {
+struct WandbRun {
     path: PathBuf,
     file: File,
     /// Length of the file.
@@ -99,7 +99,8 @@ impl Logger for WandbLogger {
         let path = dir.join(format!("run-{id}.wandb"));
         let kept = keep(&path, u64::MAX)?;
         let file = files::append(&path)?;
-        let mut run = Run { path, file, length: kept.length, num: kept.records, started, is_fresh: true };
+        let mut run =
+            WandbRun { path, file, length: kept.length, num: kept.records, started, is_fresh: true };
         if kept.records == 0 {
             let group = self.is_grouped.then(|| folder_of(trial.logdir.parent())).flatten();
             run.begin(&id, (&self.project, group.as_deref()), config, trial)?;
@@ -159,7 +160,7 @@ impl Logger for WandbLogger {
     }
 }
 
-impl Run {
+impl WandbRun {
     /// Writes what stands before the first result.
     fn begin(
         &mut self,
@@ -330,7 +331,7 @@ const fn table() -> [u32; 256] {
     table
 }
 
-/// A key with its value as JSON; `field` is that of the key.
+/// Makes a protobuf message of a key, in the field with the number `field`, and its value as JSON.
 fn item(field: u32, key: &str, value: &Value) -> Message {
     let mut item = Message::default();
     item.bytes(field, key.as_bytes());
@@ -338,8 +339,8 @@ fn item(field: u32, key: &str, value: &Value) -> Message {
     item
 }
 
-/// The id of the run, and when it began; new ones are written to the file. The file may be a stranger's: what is no id of ours
-/// is not taken.
+/// Returns the id of the run and the time when it began. If the file has no valid ones, for example because another program
+/// wrote it, new ones are written to it.
 fn identity(path: &Path) -> Result<(String, u64)> {
     let kept: Option<Value> = read_file(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     let of_kept = |kept: &Value| {

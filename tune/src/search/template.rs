@@ -16,7 +16,7 @@ pub(super) struct Template {
     root: Node,
     /// Kinds of the parameters, by parameter number. Parameters are numbered in the order of the space; those inside a
     /// choice follow the choice.
-    pub(super) parameters: Vec<Kind>,
+    pub(super) parameters: Vec<ParameterKind>,
     /// Grids in Ray's order, sorted by path. The first grid changes fastest.
     pub(super) grids: Vec<Grid>,
     functions: Vec<Function>,
@@ -24,7 +24,7 @@ pub(super) struct Template {
 
 /// Meaning of a parameter's quantile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ParameterKind {
     /// Ordered numeric value.
     Numeric,
     /// One of the given number of options.
@@ -105,7 +105,7 @@ impl Template {
         }
         Ok(match (Domain::parse(&path(), value)?, value) {
             (Some(Domain::Choice(options)), _) => {
-                let id = self.parameter(Kind::Categorical(options.len()));
+                let id = self.parameter(ParameterKind::Categorical(options.len()));
                 Node::Choice { id, options: self.compile_all(&options, |_| at.to_owned(), Some("choice"))? }
             }
             (Some(Domain::GridSearch(options)), _) => {
@@ -121,7 +121,7 @@ impl Template {
                     options: self.compile_all(&options, |_| at.to_owned(), Some("grid_search"))?,
                 }
             }
-            (Some(domain), _) => Node::Number { id: self.parameter(Kind::Numeric), domain },
+            (Some(domain), _) => Node::Number { id: self.parameter(ParameterKind::Numeric), domain },
             (None, Value::Object(entries)) => Node::Object(
                 entries
                     .iter()
@@ -147,7 +147,7 @@ impl Template {
         values.iter().enumerate().map(|(index, value)| self.compile(value, &at(index), within)).collect()
     }
 
-    fn parameter(&mut self, kind: Kind) -> usize {
+    fn parameter(&mut self, kind: ParameterKind) -> usize {
         self.parameters.push(kind);
         self.parameters.len() - 1
     }

@@ -35,7 +35,7 @@ pub(crate) struct Lease {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Driver {
+struct Holder {
     host: String,
     pid: u32,
     /// Identifies the machine to which `pid` belongs; empty if that cannot be determined.
@@ -57,7 +57,7 @@ impl Lease {
         if let Some(other) = read(&*storage)? {
             refuse_if_alive(&*storage, &other, every)?;
         }
-        let own = Driver {
+        let own = Holder {
             host: node::hostname().into(),
             pid: std::process::id(),
             machine: machine(),
@@ -126,7 +126,7 @@ fn held() -> std::sync::MutexGuard<'static, BTreeSet<u128>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn refuse_if_alive(storage: &dyn Storage, other: &Driver, every: Duration) -> Result<()> {
+fn refuse_if_alive(storage: &dyn Storage, other: &Holder, every: Duration) -> Result<()> {
     let own_machine = !other.machine.is_empty() && other.machine == machine();
     let is_own_process = own_machine && other.pid == std::process::id();
     let is_alive = match is_own_process {
@@ -151,7 +151,7 @@ fn refuse_if_alive(storage: &dyn Storage, other: &Driver, every: Duration) -> Re
     Err(Error::experiment(Path::new(storage.url()), reason))
 }
 
-fn shows_life(storage: &dyn Storage, other: &Driver, patience: Duration) -> Result<bool> {
+fn shows_life(storage: &dyn Storage, other: &Holder, patience: Duration) -> Result<bool> {
     let until = Instant::now() + patience;
     while Instant::now() < until {
         thread::sleep(patience / 30);
@@ -164,16 +164,16 @@ fn shows_life(storage: &dyn Storage, other: &Driver, patience: Duration) -> Resu
     Ok(false)
 }
 
-fn taken_over(other: &Driver) -> String {
+fn taken_over(other: &Holder) -> String {
     format!("process {} on {} has taken over; nothing is uploaded any more", other.pid, other.host)
 }
 
 /// Reads the lease. An unreadable one counts as absent, since leases are always written whole.
-fn read(storage: &dyn Storage) -> Result<Option<Driver>> {
+fn read(storage: &dyn Storage) -> Result<Option<Holder>> {
     Ok(storage.get(DRIVER)?.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
-fn write(storage: &dyn Storage, driver: &Driver) -> Result<()> {
+fn write(storage: &dyn Storage, driver: &Holder) -> Result<()> {
     storage.put(DRIVER, serde_json::to_vec(driver).map_err(Error::other)?)
 }
 
@@ -198,12 +198,12 @@ mod tests {
         super::super::open(&format!("file://{}", dir.display())).unwrap()
     }
 
-    fn elsewhere(beat: u64) -> Driver {
-        Driver { host: "elsewhere".into(), pid: 7, machine: "elsewhere 1 2".into(), token: 1, beat }
+    fn elsewhere(beat: u64) -> Holder {
+        Holder { host: "elsewhere".into(), pid: 7, machine: "elsewhere 1 2".into(), token: 1, beat }
     }
 
     /// Takes the lease of `other` while it shows life, and returns the error.
-    fn refused_while_it_beats(other: &Driver) -> String {
+    fn refused_while_it_beats(other: &Holder) -> String {
         let dir = tempfile::tempdir().unwrap();
         let there = storage(dir.path());
         write(&*there, other).unwrap();
@@ -248,11 +248,11 @@ mod tests {
     fn the_number_of_a_process_says_something_on_its_own_machine_only() {
         // No process here has the first number, and this one has the second.
         for pid in [u32::MAX, std::process::id()] {
-            let message = refused_while_it_beats(&Driver { pid, ..elsewhere(0) });
+            let message = refused_while_it_beats(&Holder { pid, ..elsewhere(0) });
             assert!(message.contains("on elsewhere is running it"), "{message}");
         }
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let here = |pid| Driver { pid, machine: machine(), ..elsewhere(0) };
+        let here = |pid| Holder { pid, machine: machine(), ..elsewhere(0) };
         let message = refused_while_it_beats(&here(child.id()));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -78,7 +78,7 @@ pub(super) struct Exploit {
 
 /// What the driver knows of a trial in addition to [`Trial`](crate::Trial).
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct TrialRun {
     pub(super) dir: PathBuf,
     pub(super) drawn: Config,
     /// Resources that the trainable asked for; a scheduler may have assigned others.
@@ -96,9 +96,9 @@ pub(super) struct Run {
     pub(super) error: Option<String>,
 }
 
-impl Run {
+impl TrialRun {
     pub(super) fn new(dir: PathBuf, drawn: Config, requested: Resources) -> Self {
-        Run {
+        TrialRun {
             dir,
             drawn,
             requested,

@@ -114,17 +114,17 @@ impl StoredSweep {
             }
             None => Segments::new(local),
             Some(segments) => {
-                let order = if is_here { compare(&local, copy.path())? } else { Order::Behind };
+                let order = if is_here { compare(&local, copy.path())? } else { JournalOrder::Behind };
                 match order {
-                    Order::Ahead => {}
-                    Order::Behind => {
+                    JournalOrder::Ahead => {}
+                    JournalOrder::Behind => {
                         clear(dir)?;
                         storage::download_small_files(&*storage, &objects, dir)?;
                         // The journal comes last, so that a directory with a journal is complete.
                         copy.persist(&local).map_err(|error| Error::io("write", &local)(error.error))?;
                         is_fresh = true;
                     }
-                    Order::Apart => {
+                    JournalOrder::Apart => {
                         let reason = format!(
                             "this sweep and the one at {url} have gone different ways; move this directory away to go \
                              on with that one, or restore this one alone after deleting {ORIGIN} in it"
@@ -267,7 +267,7 @@ fn write_origin(dir: &Path, url: &str) -> Result<()> {
 
 /// Relation of the local journal to the stored one.
 #[derive(Debug, PartialEq)]
-enum Order {
+enum JournalOrder {
     /// The local journal equals the stored one or continues it.
     Ahead,
     /// The stored journal continues the local one.
@@ -275,7 +275,7 @@ enum Order {
     Apart,
 }
 
-fn compare(local: &Path, other: &Path) -> Result<Order> {
+fn compare(local: &Path, other: &Path) -> Result<JournalOrder> {
     let open = |path: &Path| files::open(path).map(BufReader::new).map_err(Error::io("read", path));
     let mut left = open(local)?;
     let mut right = open(other)?;
@@ -283,14 +283,14 @@ fn compare(local: &Path, other: &Path) -> Result<Order> {
         let ours = left.fill_buf().map_err(Error::io("read", local))?;
         let theirs = right.fill_buf().map_err(Error::io("read", other))?;
         if theirs.is_empty() {
-            return Ok(Order::Ahead);
+            return Ok(JournalOrder::Ahead);
         }
         if ours.is_empty() {
-            return Ok(Order::Behind);
+            return Ok(JournalOrder::Behind);
         }
         let length = ours.len().min(theirs.len());
         if ours[..length] != theirs[..length] {
-            return Ok(Order::Apart);
+            return Ok(JournalOrder::Apart);
         }
         left.consume(length);
         right.consume(length);

@@ -4,7 +4,7 @@
 //! restoring. The same calls bring the searcher, scheduler and stopper of a restored sweep to the same state.
 //!
 //! A trial that goes back to a checkpoint trains some results again. These are not reported again: the decisions about them
-//! stand. Once the trial has reached the iteration `seen` again, its actor does what [`Run::next`] says.
+//! stand. Once the trial has reached the iteration `seen` again, its actor does what [`TrialRun::next`] says.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::checkpoints::Checkpoints;
 use super::journal::Verdict;
-use super::life::{Exploit, Run, State};
+use super::life::{Exploit, State, TrialRun};
 use crate::executor::SavedCheckpoint;
 use crate::schedulers::{Order, TrialScheduler};
 use crate::search::Searcher;
@@ -23,7 +23,7 @@ use crate::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus, metri
 pub(super) struct Sweep {
     pub(super) dir: PathBuf,
     pub(super) trials: Vec<Trial>,
-    pub(super) runs: Vec<Run>,
+    pub(super) runs: Vec<TrialRun>,
     index: HashMap<String, usize>,
     /// Index of the first trial that may not have ended; all trials before it have ended.
     first_open: usize,
@@ -108,7 +108,7 @@ impl Sweep {
         };
         self.scheduler.on_trial_add(&mut trial)?;
         self.index.insert(trial_id.into(), self.trials.len());
-        self.runs.push(Run::new(self.dir.join(trial_id), drawn, resources));
+        self.runs.push(TrialRun::new(self.dir.join(trial_id), drawn, resources));
         self.trials.push(trial);
         Ok(self.trials.len() - 1)
     }

@@ -65,7 +65,7 @@ pub(super) struct Unsaved {
     started: Option<Instant>,
     elapsed_before: f64,
     next_actor: ActorId,
-    /// Index of the trial that each running actor works for; the actor itself is in [`Run::actor`](super::life::Run::actor).
+    /// Index of the trial that each running actor works for; the actor itself is in [`TrialRun::actor`](super::life::TrialRun::actor).
     trial_of: HashMap<ActorId, usize>,
     /// Actors without a trial, kept for reuse.
     parked: Vec<ParkedActor>,

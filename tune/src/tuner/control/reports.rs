@@ -8,7 +8,7 @@ use super::{Control, ParkedActor};
 use crate::executor::{ActorId, Report, Request, SavedCheckpoint};
 use crate::tuner::failures;
 use crate::tuner::journal::{Event, Verdict};
-use crate::tuner::life::{Actor, Progress, Run, State};
+use crate::tuner::life::{Actor, Progress, State, TrialRun};
 use crate::tuner::settings::FailFast;
 use crate::{Error, Metrics, Result, checkpoint};
 
@@ -24,7 +24,7 @@ pub(super) enum Next {
     Stop,
 }
 
-impl Run {
+impl TrialRun {
     /// Returns what the trial's actor does once it has trained up to the result `seen`.
     pub(super) fn next(&self) -> Next {
         match self.state {
