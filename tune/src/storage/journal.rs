@@ -94,3 +94,42 @@ impl Segments {
 fn name(start: u64) -> String {
     join(SEGMENTS, &format!("{start:015}.jsonl"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::storage::open;
+
+    #[test]
+    fn a_journal_is_stored_in_full_pieces_and_one_rest_that_grows() {
+        let home = tempfile::tempdir().unwrap();
+        let storage = open(&format!("file://{}/bucket", home.path().display())).unwrap();
+        let local = home.path().join("journal.jsonl");
+        let all: Vec<u8> = (0..2 * PIECE + 10).map(|i| (i % 251) as u8).collect();
+        fs::write(&local, &all).unwrap();
+        let pieces = || -> Vec<(String, u64)> {
+            let all = storage.list(SEGMENTS).unwrap().into_iter();
+            all.map(|object| (object.path, object.bytes)).collect()
+        };
+        let mut segments = Segments::new(local.clone());
+        for to in [7, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE + 10] {
+            segments.advance(&*storage, to).unwrap();
+            let starts = (0..to).step_by(usize::try_from(PIECE).unwrap());
+            let expected: Vec<(String, u64)> =
+                starts.map(|start| (name(start), PIECE.min(to - start))).collect();
+            assert_eq!(pieces(), expected, "up to {to}");
+            assert_eq!(segments.end(), to);
+            // Whoever downloads it goes on in the same piece.
+            let mut copy = tempfile::tempfile().unwrap();
+            let mut same = Segments::download(&*storage, local.clone(), &mut copy).unwrap().unwrap();
+            assert_eq!((same.start, same.end), (segments.start, segments.end), "up to {to}");
+            same.advance(&*storage, to).unwrap();
+            assert_eq!(pieces(), expected, "up to {to}");
+        }
+        let joined: Vec<u8> =
+            pieces().iter().flat_map(|(path, _)| storage.get(path).unwrap().unwrap()).collect();
+        assert_eq!(joined, all);
+    }
+}

@@ -1,13 +1,9 @@
 //! One run whose checkpoints are uploaded to a directory.
 
-use std::fs;
-use std::path::Path;
+use pavlov_tune::storage::{Object, fetch_checkpoint, fetch_run};
+use pavlov_tune::{Config, Driver, RunOptions};
 
-use pavlov_tune::storage::{Object, fetch_checkpoint, fetch_run, open};
-use pavlov_tune::{Config, Driver, RunOptions, checkpoint};
-
-use crate::apart::apart;
-use crate::child::child_home;
+use super::*;
 use crate::counter::Counter;
 
 #[test]
@@ -107,4 +103,49 @@ apart! {
         assert_eq!(newest(&run), Some(4));
         assert_eq!(mine.map(|path| path.exists()), [true, false]);
     }
+
+    fn an_upload_that_failed_goes_on_with_what_is_missing() {
+        let options = RunOptions {
+            logdir: Some(child_home().join("run")),
+            remote_checkpoint_dir: Some(faulty::url(&child_home().join("bucket/run"))),
+            ..RunOptions::default()
+        };
+        let mut refusals = 2;
+        faulty::refuse(move |action, path| {
+            let is_refused = action == "put" && path.ends_with("manifest.json") && refusals > 0;
+            refusals -= i32::from(is_refused);
+            is_refused.then(|| ("no connection".into(), true))
+        });
+        let uploaded = uploads();
+        let mut driver =
+            Driver::with(Counter { ballast: vec![7; 100], ..Counter::default() }, Config::new(), options).unwrap();
+        driver.train().unwrap();
+        let saved = driver.save().unwrap();
+        let files = checkpoint::verify(&saved, None).unwrap().files.len();
+        driver.stop().unwrap();
+        let uploaded = uploaded.lock().unwrap();
+        let of_checkpoint = uploaded.iter().filter(|path| path.starts_with("checkpoint_"));
+        assert_eq!(of_checkpoint.count(), files, "{uploaded:?}");
+    }
+
+    fn a_file_that_has_not_changed_is_uploaded_once() {
+        let uploaded = uploads();
+        at(faulty::url(&bucket())).fit().unwrap();
+        let uploaded = uploaded.lock().unwrap();
+        let of = |name: &str| uploaded.iter().filter(|path| path.ends_with(name)).count();
+        assert_eq!(of("params.json"), 1, "{uploaded:?}");
+        assert!(of("result.json") > 0, "{uploaded:?}");
+    }
+}
+
+/// Collects the paths of the files that are uploaded from now on.
+fn uploads() -> Arc<Mutex<Vec<String>>> {
+    let uploaded = Arc::new(Mutex::new(Vec::new()));
+    let list = uploaded.clone();
+    faulty::watch(move |action, path| {
+        if action == "put_file" {
+            list.lock().unwrap().push(path.to_owned());
+        }
+    });
+    uploaded
 }

@@ -318,6 +318,25 @@ mod tests {
     use std::sync::atomic::AtomicU64;
 
     #[test]
+    fn the_helper_computes_the_second_operation_while_the_first_runs() {
+        // Not the helper of the process, which other tests may be using.
+        let helper = Helper::start().expect("a thread can be started");
+        let begun = AtomicBool::new(false);
+        let mut computed_by = None;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let wait = || {
+            while !begun.load(Acquire) && Instant::now() < deadline {
+                thread::yield_now();
+            }
+        };
+        helper.join(1, wait, || {
+            computed_by = Some(thread::current().id());
+            begun.store(true, Release);
+        });
+        assert!(computed_by.is_some_and(|by| by != thread::current().id()), "{computed_by:?}");
+    }
+
+    #[test]
     fn both_operations_run_once_from_several_threads() {
         let sums: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
         thread::scope(|scope| {
