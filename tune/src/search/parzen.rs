@@ -10,7 +10,7 @@ use rand::RngExt;
 
 use super::quantile::{normal_cdf, normal_quantile};
 use super::random::{Purpose, stream};
-use super::template::Kind;
+use super::template::ParameterKind;
 use super::template_walk::{middle, option_at};
 
 /// Maximum number of observations that count as good.
@@ -41,7 +41,7 @@ impl Parzen {
     /// `observations` are in the order of the trials.
     pub(super) fn suggest(
         &self,
-        kinds: &[Kind],
+        kinds: &[ParameterKind],
         number: usize,
         observations: &[Observation<'_>],
     ) -> Vec<f64> {
@@ -85,13 +85,13 @@ enum Kernel {
 }
 
 impl Density {
-    fn fit(kinds: &[Kind], observations: &[&[f64]]) -> Self {
+    fn fit(kinds: &[ParameterKind], observations: &[&[f64]]) -> Self {
         let mut components = vec![Vec::with_capacity(kinds.len()); observations.len() + 1];
         for (parameter, kind) in kinds.iter().enumerate() {
             let values: Vec<f64> = observations.iter().map(|quantiles| quantiles[parameter]).collect();
             let kernels = match *kind {
-                Kind::Numeric => normals(&values),
-                Kind::Categorical(options) => categories(&values, options),
+                ParameterKind::Numeric => normals(&values),
+                ParameterKind::Categorical(options) => categories(&values, options),
             };
             components.iter_mut().zip(kernels).for_each(|(component, kernel)| component.push(kernel));
         }
@@ -226,7 +226,7 @@ mod tests {
     const OBSERVED: [[f64; 2]; 3] = [[0.1, 1.0 / 6.0], [0.4, 5.0 / 6.0], [f64::NAN, f64::NAN]];
 
     fn fitted() -> Density {
-        let kinds = [Kind::Numeric, Kind::Categorical(3)];
+        let kinds = [ParameterKind::Numeric, ParameterKind::Categorical(3)];
         Density::fit(&kinds, &OBSERVED.each_ref().map(|quantiles| &quantiles[..]))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::random::Random;
-use super::template::{Draw, Kind, Source, Template};
+use super::template::{Draw, ParameterKind, Source, Template};
 use super::{SearchSpace, Suggestion};
 use crate::{Config, Error, Result};
 
@@ -41,7 +41,7 @@ impl Proposals {
     }
 
     /// Kinds of the parameters, by parameter number.
-    pub(super) fn kinds(&self) -> &[Kind] {
+    pub(super) fn kinds(&self) -> &[ParameterKind] {
         &self.template.parameters
     }
 
