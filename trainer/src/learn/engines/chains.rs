@@ -31,7 +31,7 @@ impl Tape {
         }
         let mut nodes = self.nodes.borrow_mut();
         let ([mine, theirs], work) = self.sides(&nodes, &waiting);
-        let layers = self.layers();
+        let layers = Layers { shared: theirs.is_empty(), ..self.layers() };
         let seen: &[Node] = &nodes;
         let helper = Layers { side: Side::Helper, ..layers };
         let mut done = Vec::new();
@@ -103,7 +103,7 @@ impl Tape {
             let take = |id: usize| (id, std::mem::take(&mut nodes[id]));
             ids.into_iter().rev().map(take).collect::<Vec<_>>()
         });
-        let layers = self.layers();
+        let layers = Layers { shared: false, ..self.layers() };
         let [own, other] = &mut parts;
         let rest = &*nodes;
         kernels::join(

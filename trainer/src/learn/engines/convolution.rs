@@ -135,7 +135,7 @@ impl Tape {
                 let room = kernels::panels_room(place.patch(), channels);
                 let mut room = self.spare.take(room);
                 let (weight, panel) = kernels::panels(&flat[place.weights()], place.patch(), &mut room);
-                let left = Left::Transposed { weight, panel, add: false };
+                let left = Left::Transposed { weight, columns: place.patch(), panel, add: false };
                 kernels::product(self.arch, left, &dy, &mut dx, group.rows());
                 for (at, dx) in dx.chunks_exact(group.stride()).enumerate() {
                     let columns = place.seen(at, group.pixels.clone());

@@ -1,4 +1,5 @@
-//! Linear layers, forward and backward. They need nothing of the tape but its free memory, so any thread computes them.
+//! Linear layers, forward and backward. They need nothing of the tape but its free memory, so any thread computes them, and
+//! two threads share a large one: each computes some of the outputs. No sum is cut, so the bits are those of one thread.
 
 use crate::learn::engines::buffer::{Buffer, Side, Spare};
 use crate::learn::engines::places::LayerPlace;
@@ -6,6 +7,9 @@ use crate::learn::kernels;
 use crate::learn::kernels::Left;
 use crate::settings::Activation;
 use pulp::Arch;
+
+/// Least number of multiply-adds of a layer that two threads share: each of them must fetch what the other has written.
+const SHARED_WORK: usize = 1 << 23;
 
 /// What the layers of one batch have in common: vector instructions, rows, distance between features, and free memory.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +20,8 @@ pub(crate) struct Layers<'t> {
     pub(crate) spare: &'t Spare,
     /// The thread that computes the layers, whose free memory is used.
     pub(crate) side: Side,
+    /// Whether a second thread may compute a part of a layer.
+    pub(crate) shared: bool,
 }
 
 impl Layers<'_> {
@@ -27,13 +33,41 @@ impl Layers<'_> {
     /// The output of a linear layer with these weights and biases, and its activation.
     pub(crate) fn forward(self, place: LayerPlace, x: &[f32], weights: &[f32], biases: &[f32]) -> Buffer {
         let mut out = self.take(place.out * self.stride);
-        let left = Left::Weight(weights, biases);
-        match place.activation {
-            Activation::Relu => kernels::product_relu(self.arch, left, x, &mut out, self.rows),
-            _ => kernels::product(self.arch, left, x, &mut out, self.rows),
-        }
-        self.activate(place.activation, &mut out);
+        let own = self.own_part(place, place.out, 4);
+        let compute = |(weights, biases): (&[f32], &[f32]), out: &mut [f32]| {
+            let left = Left::Weight(weights, biases);
+            match place.activation {
+                Activation::Relu => kernels::product_relu(self.arch, left, x, out, self.rows),
+                _ => kernels::product(self.arch, left, x, out, self.rows),
+            }
+            self.activate(place.activation, out);
+        };
+        let (own_weights, other_weights) = weights.split_at(own * place.inputs);
+        let (own_biases, other_biases) = biases.split_at(own);
+        let (own_out, other_out) = out.split_at_mut(own * self.stride);
+        let other = (!other_out.is_empty()).then_some(|| compute((other_weights, other_biases), other_out));
+        self.both(place, || compute((own_weights, own_biases), own_out), other);
         out
+    }
+
+    /// How many of the `count` outputs or inputs of a layer this thread computes, a multiple of `unit`; the second thread
+    /// computes the others.
+    fn own_part(self, place: LayerPlace, count: usize, unit: usize) -> usize {
+        let is_shared = self.shared && self.work(place) >= SHARED_WORK;
+        if is_shared { (count / 2).next_multiple_of(unit).min(count) } else { count }
+    }
+
+    /// Number of multiply-adds of a product with the layer's weights.
+    fn work(self, place: LayerPlace) -> usize {
+        self.stride * place.inputs * place.out
+    }
+
+    /// Calls `own` on this thread, and `other`, if there is one, on the second.
+    fn both(self, place: LayerPlace, own: impl FnOnce(), other: Option<impl FnOnce() + Send>) {
+        match other {
+            None => own(),
+            Some(other) => kernels::join(self.work(place), own, other),
+        }
     }
 
     /// Applies an activation to the result of a layer. The product has applied `Relu`, and `Swish` is a node of its own.
@@ -59,17 +93,45 @@ impl Layers<'_> {
         grads: &mut [f32],
     ) {
         if place.learns {
-            let (dw, db) = grads.split_at_mut(weights.len());
-            let mut room = self.take(kernels::outer_room(self.rows, place.inputs, place.out));
-            kernels::outer(self.arch, g, x, dw, db, self.rows, &mut room);
-            self.spare.put(room);
+            self.add_to_weights(place, x, g, grads);
         }
         if let Some((to, fresh)) = to {
-            let mut room = self.take(kernels::panels_room(place.inputs, place.out));
-            let (weight, panel) = kernels::panels(weights, place.inputs, &mut room);
-            kernels::product(self.arch, Left::Transposed { weight, panel, add: !fresh }, g, to, self.rows);
-            self.spare.put(room);
+            self.add_to_input(place, weights, g, to, !fresh);
         }
+    }
+
+    /// Adds the gradients of a layer's weights, then of its biases, to `grads`.
+    fn add_to_weights(self, place: LayerPlace, x: &[f32], g: &[f32], grads: &mut [f32]) {
+        let own = self.own_part(place, place.out, 4);
+        let helper = Layers { side: Side::Helper, ..self };
+        let compute = |layers: Layers<'_>, g: &[f32], (dw, db): (&mut [f32], &mut [f32])| {
+            let mut room = layers.take(kernels::outer_room(self.rows, place.inputs, place.out));
+            kernels::outer(self.arch, g, x, dw, db, self.rows, &mut room);
+            self.spare.put(room);
+        };
+        let (dw, db) = grads.split_at_mut(place.inputs * place.out);
+        let (own_dw, other_dw) = dw.split_at_mut(own * place.inputs);
+        let (own_db, other_db) = db.split_at_mut(own);
+        let (own_g, other_g) = g.split_at(own * self.stride);
+        let other = (!other_g.is_empty()).then_some(|| compute(helper, other_g, (other_dw, other_db)));
+        self.both(place, || compute(self, own_g, (own_dw, own_db)), other);
+    }
+
+    /// Writes the gradient of a layer's input to `to`, or with `add` adds it.
+    fn add_to_input(self, place: LayerPlace, weights: &[f32], g: &[f32], to: &mut [f32], add: bool) {
+        let mut room = self.take(kernels::panels_room(place.inputs, place.out));
+        let (weight, panel) = kernels::panels(weights, place.inputs, &mut room);
+        let has_panels = panel < place.inputs;
+        let own = self.own_part(place, place.inputs, if has_panels { panel } else { 4 });
+        let compute = |first: usize, to: &mut [f32]| {
+            let weight = &weight[if has_panels { first * place.out } else { first }..];
+            let left = Left::Transposed { weight, columns: place.inputs - first, panel, add };
+            kernels::product(self.arch, left, g, to, self.rows);
+        };
+        let (own_to, other_to) = to.split_at_mut(own * self.stride);
+        let other = (!other_to.is_empty()).then_some(|| compute(own, other_to));
+        self.both(place, || compute(0, own_to), other);
+        self.spare.put(room);
     }
 
     /// Multiplies the gradient of a layer by the slope of its activation, which follows from the layer's result `y`.

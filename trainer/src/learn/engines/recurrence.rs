@@ -6,16 +6,22 @@ use crate::learn::loss::Cell;
 use pulp::Arch;
 use std::cell::RefCell;
 
-/// The sequences that the rows of a piece form, in order.
+/// Where the rows of sequences lie, step by step.
 #[derive(Debug, Default)]
-pub(crate) struct TapeSequences {
-    pub(crate) count: usize,
+pub(crate) struct Steps {
     /// For each step in turn, the sequences that are not over, each with its row at that step.
     places: Vec<(usize, usize)>,
     /// For each step, the index of its first entry in `places`; then the number of all entries.
     starts: Vec<usize>,
-    /// Length of a row of `before` and `behind`: `count`, rounded up by [`kernels::stride`].
+    /// Distance between the features of recurrent states: the number of sequences, rounded up by [`kernels::stride`].
     pub(crate) stride: usize,
+}
+
+/// The sequences that the rows of a piece form, in order.
+#[derive(Debug, Default)]
+pub(crate) struct TapeSequences {
+    pub(crate) count: usize,
+    pub(crate) steps: Steps,
     /// Recurrent state before each sequence, `[width][stride]`.
     pub(crate) before: Vec<f32>,
     /// Recurrent state after each sequence, written by recurrent layers, `[width][stride]`.
@@ -39,24 +45,25 @@ impl TapeSequences {
         begins: impl Iterator<Item = bool>,
     ) {
         self.count = lengths.clone().count();
-        self.places.clear();
-        self.starts.clear();
+        let Steps { places, starts, stride } = &mut self.steps;
+        places.clear();
+        starts.clear();
         for t in 0..lengths.clone().max().unwrap_or(0) {
-            self.starts.push(self.places.len());
+            starts.push(places.len());
             let mut first = 0;
             for (s, len) in lengths.clone().enumerate() {
                 if t < len {
-                    self.places.push((s, first + t));
+                    places.push((s, first + t));
                 }
                 first += len;
             }
         }
-        self.starts.push(self.places.len());
+        starts.push(places.len());
         let width = memory.len() / self.count;
-        self.stride = kernels::stride(self.count);
+        *stride = kernels::stride(self.count);
         self.before.clear();
-        self.before.resize(width * self.stride, 0.0);
-        for (c, to) in self.before.chunks_exact_mut(self.stride).enumerate() {
+        self.before.resize(width * *stride, 0.0);
+        for (c, to) in self.before.chunks_exact_mut(*stride).enumerate() {
             to.iter_mut().zip(memory[c..].iter().step_by(width)).for_each(|(to, x)| *to = *x);
         }
         self.behind.get_mut().clone_from(&self.before);
@@ -69,11 +76,20 @@ impl TapeSequences {
         let behind = self.behind.borrow();
         let width = memory.len() / self.count;
         for (s, to) in memory.chunks_exact_mut(width).enumerate() {
-            to.iter_mut().enumerate().for_each(|(c, x)| *x = behind[c * self.stride + s]);
+            to.iter_mut().enumerate().for_each(|(c, x)| *x = behind[c * self.steps.stride + s]);
         }
     }
 
-    pub(crate) fn steps(&self) -> usize {
+    /// Zeroes the recurrent state of sequences in which an episode begins with step `t`.
+    pub(crate) fn reset(&self, t: usize, memory: &mut [f32]) {
+        for &(s, _) in self.steps.at(t).iter().filter(|(_, row)| self.keep[*row] == 0.0) {
+            memory.chunks_exact_mut(self.steps.stride).for_each(|column| column[s] = 0.0);
+        }
+    }
+}
+
+impl Steps {
+    pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
@@ -94,6 +110,26 @@ impl TapeSequences {
         }
     }
 
+    /// Like [`gather`](Self::gather), but adds to the numbers in `to`, and leaves those of sequences that are over.
+    pub(crate) fn add(&self, from: &[f32], stride: usize, t: usize, to: &mut [f32]) {
+        let places = self.at(t);
+        for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(self.stride)) {
+            for &(s, row) in places {
+                to[s] += from[row];
+            }
+        }
+    }
+
+    /// Copies, column by column, the numbers of the sequences that are not over at step `t`.
+    pub(crate) fn keep(&self, t: usize, from: &[f32], to: &mut [f32]) {
+        let places = self.at(t);
+        for (from, to) in from.chunks_exact(self.stride).zip(to.chunks_exact_mut(self.stride)) {
+            for &(s, _) in places {
+                to[s] = from[s];
+            }
+        }
+    }
+
     /// Adds, column by column, the numbers of the sequences in `from` to their rows of step `t` in `to`.
     pub(crate) fn scatter(&self, from: &[f32], t: usize, to: &mut [f32], stride: usize) {
         let places = self.at(t);
@@ -101,13 +137,6 @@ impl TapeSequences {
             for &(s, row) in places {
                 to[row] += from[s];
             }
-        }
-    }
-
-    /// Zeroes the recurrent state of sequences in which an episode begins with step `t`.
-    pub(crate) fn reset(&self, t: usize, memory: &mut [f32]) {
-        for &(s, _) in self.at(t).iter().filter(|(_, row)| self.keep[*row] == 0.0) {
-            memory.chunks_exact_mut(self.stride).for_each(|column| column[s] = 0.0);
         }
     }
 }
@@ -160,7 +189,7 @@ impl ScanPlace {
     pub(crate) fn parts(self, step: &mut [f32], stride: usize) -> Step<'_> {
         let (before, rest) = step.split_at_mut(self.width() * stride);
         let (gates, inner) = rest.split_at_mut(self.gates() * stride);
-        Step { before, gates, inner, n: self.units * stride }
+        Step { before, gates, inner }
     }
 }
 
@@ -171,9 +200,52 @@ pub(crate) struct Step<'a> {
     /// Values of the gates. The last gate of a GRU is the recurrent state's contribution to the new value.
     pub(crate) gates: &'a mut [f32],
     /// New value of a GRU; hyperbolic tangent of an LSTM's cell.
-    inner: &'a mut [f32],
-    /// Number of scalars of one gate.
-    pub(crate) n: usize,
+    pub(crate) inner: &'a mut [f32],
+}
+
+/// Numbers of the same units in each gate, or in each part of the recurrent state. A cell with fewer gates than an LSTM has
+/// empty slices in the end.
+pub(crate) type Parts<'a> = [&'a mut [f32]; 4];
+
+/// Divides `parts` equal parts between two threads: the first `own` numbers of each part, and the others.
+pub(crate) fn divide(all: &mut [f32], parts: usize, own: usize) -> [Parts<'_>; 2] {
+    let mut sides: [Parts<'_>; 2] = Default::default();
+    let size = all.len() / parts;
+    if size > 0 {
+        for (i, part) in all.chunks_exact_mut(size).enumerate() {
+            (sides[0][i], sides[1][i]) = part.split_at_mut(own);
+        }
+    }
+    sides
+}
+
+/// Numbers of some of a layer's units in a step forward: what the step reads, then what it writes.
+pub(crate) struct Forward<'a> {
+    /// Recurrent state before the step: the output, and the cell of an LSTM.
+    pub(crate) before: [&'a [f32]; 2],
+    /// Contribution of the input to each gate.
+    pub(crate) input: Parts<'a>,
+    /// Contribution of the recurrent state to each gate; then the gate's value. The last gate of a GRU keeps the contribution.
+    pub(crate) gates: Parts<'a>,
+    /// See [`Step::inner`].
+    pub(crate) inner: &'a mut [f32],
+    /// Recurrent state after the step.
+    pub(crate) state: Parts<'a>,
+}
+
+/// Numbers of some of a layer's units in a step backward: what the step reads, then what it writes.
+pub(crate) struct Backward<'a> {
+    /// Recurrent state before the step: the output, and the cell of an LSTM.
+    pub(crate) before: [&'a [f32]; 2],
+    pub(crate) gates: Parts<'a>,
+    /// See [`Step::inner`].
+    pub(crate) inner: &'a [f32],
+    /// Gradient of the recurrent state, after the step and then before it, but for what flows through the weights.
+    pub(crate) by_state: Parts<'a>,
+    /// Gradient of the input's contribution to each gate.
+    pub(crate) by_input: Parts<'a>,
+    /// Gradient of the recurrent state's contribution to each gate.
+    pub(crate) by_gates: Parts<'a>,
 }
 
 #[inline(always)]
@@ -181,43 +253,73 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-impl Step<'_> {
+/// Adds a contribution to a gate, and takes the sigmoid of the sum.
+#[inline(always)]
+fn open(gate: &mut [f32], input: &[f32]) {
+    gate.iter_mut().zip(input).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
+}
+
+impl Forward<'_> {
     /// Computes a GRU step with PyTorch's formulas: the new value `n` has `r` times the contribution of the recurrent
     /// state, and the new state is `(1 - z) n + z h`.
-    pub(crate) fn gru(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
-        let n = self.n;
-        let before = &*self.before;
-        let inner = &mut *self.inner;
-        let (both, from_memory) = self.gates.split_at_mut(2 * n);
+    pub(crate) fn gru(self, arch: Arch) {
+        let [reset, update, from_memory, _] = self.gates;
+        let [to_reset, to_update, to_new, _] = self.input;
+        let [state, ..] = self.state;
+        let inner = self.inner;
         arch.dispatch(|| {
-            both.iter_mut().zip(input).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
-            let each = inner.iter_mut().zip(&input[2 * n..]).zip(&both[..n]).zip(&*from_memory);
+            open(reset, to_reset);
+            open(update, to_update);
+            let each = inner.iter_mut().zip(&*to_new).zip(&*reset).zip(&*from_memory);
             each.for_each(|(((new, x), reset), h)| *new = x + reset * h);
         });
         kernels::tanh(arch, inner);
         arch.dispatch(|| {
-            let each = state.iter_mut().zip(&*inner).zip(&both[n..]).zip(before);
+            let each = state.iter_mut().zip(&*inner).zip(&*update).zip(self.before[0]);
             each.for_each(|(((state, new), update), h)| *state = new + update * (h - new));
         });
     }
 
-    pub(crate) fn through_gru(
-        &self,
-        arch: Arch,
-        by_state: &mut [f32],
-        by_input: &mut [f32],
-        by_gates: &mut [f32],
-    ) {
-        let n = self.n;
-        // Slices of equal length let the compiler vectorise the loop.
-        let gate = |i: usize| &self.gates[i * n..][..n];
-        let [reset, update, from_memory] = [0, 1, 2].map(gate);
-        let before = &self.before[..n];
-        let inner = &self.inner[..n];
-        let by_state = &mut by_state[..n];
+    /// Computes an LSTM step with PyTorch's formulas. The gates are input, forget, new value and output; the state is
+    /// `[h, c]`.
+    pub(crate) fn lstm(self, arch: Arch) {
+        let [take, forget, new, output] = self.gates;
+        let [to_take, to_forget, to_new, to_output] = self.input;
+        let [h, c, ..] = self.state;
+        let inner = self.inner;
         arch.dispatch(|| {
-            let (by_both, by_new) = by_input[..3 * n].split_at_mut(2 * n);
-            let (by_reset, by_update) = by_both.split_at_mut(n);
+            open(take, to_take);
+            open(forget, to_forget);
+            new.iter_mut().zip(&*to_new).for_each(|(gate, x)| *gate += x);
+            open(output, to_output);
+        });
+        kernels::tanh(arch, new);
+        arch.dispatch(|| {
+            let each = c.iter_mut().zip(self.before[1]).zip(&*forget).zip(&*take).zip(&*new);
+            each.for_each(|((((c, before), forget), take), new)| *c = forget * before + take * new);
+        });
+        inner.copy_from_slice(c);
+        kernels::tanh(arch, inner);
+        arch.dispatch(|| {
+            h.iter_mut().zip(&*output).zip(&*inner).for_each(|((h, output), inner)| *h = output * inner);
+        });
+    }
+}
+
+impl Backward<'_> {
+    pub(crate) fn gru(self, arch: Arch) {
+        let n = self.inner.len();
+        // Slices of equal length let the compiler vectorise the loops.
+        let [reset, update, from_memory, _] = self.gates.map(|gate| &*gate);
+        let [reset, update, from_memory] = [reset, update, from_memory].map(|gate| &gate[..n]);
+        let [by_reset, by_update, by_new, _] = self.by_input;
+        let [by_reset, by_update, by_new] = [by_reset, by_update, by_new].map(|by| &mut by[..n]);
+        let [to_reset, to_update, to_memory, _] = self.by_gates;
+        let [by_state, ..] = self.by_state;
+        let by_state = &mut by_state[..n];
+        let before = &self.before[0][..n];
+        let inner = self.inner;
+        arch.dispatch(|| {
             for i in 0..n {
                 let g = by_state[i];
                 let r = reset[i];
@@ -228,58 +330,23 @@ impl Step<'_> {
                 by_update[i] = g * (before[i] - new) * z * (1.0 - z);
                 by_state[i] = g * z;
             }
-            by_gates[..2 * n].copy_from_slice(by_both);
-            let each = by_gates[2 * n..].iter_mut().zip(by_new).zip(reset);
+            to_reset.copy_from_slice(by_reset);
+            to_update.copy_from_slice(by_update);
+            let each = to_memory.iter_mut().zip(&*by_new).zip(reset);
             each.for_each(|((to, by_new), r)| *to = *by_new * r);
         });
     }
 
-    /// Computes an LSTM step with PyTorch's formulas. The gates are input, forget, new value and output; the state is
-    /// `[h, c]`.
-    pub(crate) fn lstm(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
-        let n = self.n;
-        let before = &*self.before;
-        let inner = &mut *self.inner;
-        let (take, rest) = self.gates.split_at_mut(n);
-        let (forget, rest) = rest.split_at_mut(n);
-        let (new, output) = rest.split_at_mut(n);
-        let (h, c) = state.split_at_mut(n);
-        arch.dispatch(|| {
-            take.iter_mut().zip(input).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
-            forget.iter_mut().zip(&input[n..]).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
-            new.iter_mut().zip(&input[2 * n..]).for_each(|(gate, x)| *gate += x);
-            output.iter_mut().zip(&input[3 * n..]).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
-        });
-        kernels::tanh(arch, new);
-        arch.dispatch(|| {
-            let each = c.iter_mut().zip(&before[n..]).zip(&*forget).zip(&*take).zip(&*new);
-            each.for_each(|((((c, before), forget), take), new)| *c = forget * before + take * new);
-        });
-        inner.copy_from_slice(c);
-        kernels::tanh(arch, inner);
-        arch.dispatch(|| {
-            h.iter_mut().zip(&*output).zip(&*inner).for_each(|((h, output), inner)| *h = output * inner);
-        });
-    }
-
-    pub(crate) fn through_lstm(
-        &self,
-        arch: Arch,
-        by_state: &mut [f32],
-        by_input: &mut [f32],
-        by_gates: &mut [f32],
-    ) {
-        let n = self.n;
+    pub(crate) fn lstm(self, arch: Arch) {
+        let n = self.inner.len();
         // Slices of equal length let the compiler vectorise the loop.
-        let gate = |i: usize| &self.gates[i * n..][..n];
-        let [take, forget, new, output] = [0, 1, 2, 3].map(gate);
-        let inner = &self.inner[..n];
-        let before = &self.before[n..2 * n];
-        let (by_h, by_c) = by_state[..2 * n].split_at_mut(n);
+        let [take, forget, new, output] = self.gates.map(|gate| &gate[..n]);
+        let [by_take, by_forget, by_new, by_output] = self.by_gates.map(|by| &mut by[..n]);
+        let [by_h, by_c, ..] = self.by_state;
+        let (by_h, by_c) = (&mut by_h[..n], &mut by_c[..n]);
+        let before = &self.before[1][..n];
+        let inner = self.inner;
         arch.dispatch(|| {
-            let (left, right) = by_gates[..4 * n].split_at_mut(2 * n);
-            let (by_take, by_forget) = left.split_at_mut(n);
-            let (by_new, by_output) = right.split_at_mut(n);
             for i in 0..n {
                 let by_cell = by_c[i] + by_h[i] * output[i] * (1.0 - inner[i] * inner[i]);
                 by_take[i] = by_cell * new[i] * take[i] * (1.0 - take[i]);
@@ -290,6 +357,7 @@ impl Step<'_> {
                 by_c[i] = by_cell * forget[i];
             }
         });
-        by_input.copy_from_slice(by_gates);
+        let each = self.by_input.into_iter().zip([by_take, by_forget, by_new, by_output]);
+        each.for_each(|(to, by)| to.copy_from_slice(by));
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Tape {
     pub(crate) arch: Arch,
     pub(crate) rows: usize,
     pub(crate) stride: usize,
-    /// Whether linear layers wait for [`settle`](Self::settle), which shares them between two threads.
+    /// Whether two threads share large layers, and linear layers wait for [`settle`](Self::settle), which does so.
     pub(crate) joint: bool,
     pub(crate) nodes: RefCell<Vec<Node>>,
     /// The layers that wait, whose nodes are still empty.
@@ -105,7 +105,8 @@ impl Tape {
 
     /// What linear layers need of this tape.
     pub(crate) fn layers(&self) -> Layers<'_> {
-        Layers { arch: self.arch, rows: self.rows, stride: self.stride, spare: &self.spare, side: Side::Own }
+        let Self { arch, rows, stride, spare, joint, .. } = self;
+        Layers { arch: *arch, rows: *rows, stride: *stride, spare, side: Side::Own, shared: *joint }
     }
 
     /// Number of rows of the batch; further rows up to the stride repeat the last one.

@@ -25,8 +25,8 @@ pub(crate) enum Left<'a> {
     /// Weights `[out, in]`, and the distance between their rows in memory: the product is added to `out` features.
     Apart(&'a [f32], usize),
     /// Weights that are transposed: the product reads `out` features and writes `in`, or with `add` adds to them. The
-    /// columns of the weights are stored in panels of `panel` columns, one panel after the other; see [`panels`].
-    Transposed { weight: &'a [f32], panel: usize, add: bool },
+    /// `columns` of the weights are stored in panels of `panel` columns, one panel after the other; see [`panels`].
+    Transposed { weight: &'a [f32], columns: usize, panel: usize, add: bool },
 }
 
 /// Computes `y = W x + b`, `y += W x`, `y = W^T x` or `y += W^T x`, as `left` says; `x` is `[inputs][stride]`, `y` is
@@ -174,7 +174,7 @@ fn tile<S: Simd, const M: usize, const V: usize>(
     at: usize,
     shape: Shape,
 ) {
-    let Shape { strides: [stride, to_stride], inputs, outputs, relu } = shape;
+    let Shape { strides: [stride, to_stride], inputs, relu, .. } = shape;
     let mut sums = [[simd.splat_f32s(0.0); V]; M];
     match left {
         Left::Weight(w, bias) => {
@@ -188,15 +188,15 @@ fn tile<S: Simd, const M: usize, const V: usize>(
             let w = std::array::from_fn(|i| &w[(m + i) * apart..][..inputs]);
             add_rows::<S, M, V>(simd, w, x, at, stride, &mut sums);
         }
-        Left::Transposed { weight: w, panel, add } => {
+        Left::Transposed { weight: w, columns, panel, add } => {
             if add {
                 load(&mut sums, y, m, at, to_stride);
             }
             // A panel has `TILE` columns, which tiles of 12 or 6 fill exactly. Smaller tiles come last, in the last panel.
             let first = m / panel * panel;
-            let columns = panel.min(outputs - first);
-            let w = &w[first * inputs..][..columns * inputs];
-            for (w, x) in w.chunks_exact(columns).zip(x.chunks_exact(stride)) {
+            let w = &w[first * inputs..];
+            // The last row of weights may be cut off behind the last output.
+            for (w, x) in w.chunks(panel.min(columns - first)).zip(x.chunks_exact(stride)) {
                 let w: &[f32; M] = w[m - first..].first_chunk().expect("a tile lies in one panel");
                 let x: &[S::f32s; V] = x[at..].first_chunk().expect("whole vectors");
                 for i in 0..M {
