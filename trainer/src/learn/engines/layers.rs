@@ -124,8 +124,10 @@ impl Layers<'_> {
         let has_panels = panel < place.inputs;
         let own = self.own_part(place, place.inputs, if has_panels { panel } else { 4 });
         let compute = |first: usize, to: &mut [f32]| {
-            let weight = &weight[if has_panels { first * place.out } else { first }..];
-            let left = Left::Transposed { weight, columns: place.inputs - first, panel, add };
+            // Without panels the rows of weights keep their distance.
+            let (skipped, columns) =
+                if has_panels { (first * place.out, place.inputs - first) } else { (first, place.inputs) };
+            let left = Left::Transposed { weight: &weight[skipped..], columns, panel, add };
             kernels::product(self.arch, left, g, to, self.rows);
         };
         let (own_to, other_to) = to.split_at_mut(own * self.stride);
@@ -155,5 +157,50 @@ impl Layers<'_> {
                 Activation::Linear | Activation::Relu | Activation::Swish => {}
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bits of a layer's outputs, of its gradients, and of that of its input.
+    fn bits(inputs: usize, out: usize, activation: Activation, shared: bool) -> Vec<u32> {
+        let rows = 250;
+        let spare = Spare::default();
+        let stride = kernels::stride(rows);
+        let layers = Layers { arch: kernels::arch(), rows, stride, spare: &spare, side: Side::Own, shared };
+        let place = LayerPlace { from: 0, set: 0, learns: true, weight: 0, inputs, out, activation };
+        assert_eq!(layers.own_part(place, out, 4) < out, shared);
+        let numbers = |count: usize, scale: f32| -> Vec<f32> {
+            (0..count).map(|i| (i as f32 * scale).sin() * 0.5).collect()
+        };
+        let [x, g] = [(inputs, 0.3), (out, 0.9)].map(|(columns, scale)| numbers(columns * stride, scale));
+        let weights = numbers(inputs * out, 0.01);
+        let y = layers.forward(place, &x, &weights, &numbers(out, 0.2));
+        let mut grads = vec![0.0; inputs * out + out];
+        let mut to = x.clone();
+        layers.backward(place, &x, &weights, &g, Some((&mut to, true)), &mut grads);
+        let written = to.clone();
+        layers.backward(place, &x, &weights, &g, Some((&mut to, false)), &mut grads);
+        let parts = [&y[..], &grads, &written, &to];
+        parts.into_iter().flatten().map(|x| x.to_bits()).collect()
+    }
+
+    #[test]
+    fn two_threads_compute_the_bits_of_one() {
+        // With panels and without; the second thread has fewer features than the first.
+        for (inputs, out) in [(256, 192), (203, 301), (405, 409)] {
+            for activation in [Activation::Tanh, Activation::Relu] {
+                let alone = bits(inputs, out, activation, false);
+                assert!(alone.iter().filter(|&&bits| f32::from_bits(bits) != 0.0).count() > alone.len() / 2);
+                for _ in 0..5 {
+                    assert!(
+                        bits(inputs, out, activation, true) == alone,
+                        "{inputs} to {out}, {activation:?}"
+                    );
+                }
+            }
+        }
     }
 }
