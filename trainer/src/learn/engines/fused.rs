@@ -99,10 +99,8 @@ impl Backend for Fused {
             .map(|(&(start, len), place)| Mutex::new((batch.slice(start, len), place)))
             .collect();
         let parts = bounds[own.clone()].iter().copied();
-        // Several slots have a thread each; two threads share the layers of a single one, if they are large enough for two.
-        let joint = own.len() == 1
-            && batch.rows() * layout.size() >= 2 * JOINT_WORK
-            && rayon::current_num_threads() > 1;
+        // Several slots have a thread each; two threads share the layers of a single one.
+        let joint = own.len() == 1 && is_for_two(batch.rows(), layout);
         let before = noise.as_deref();
         on_slots(&mut slots[own.clone()], parts, 1, &mut errors[rows.clone()], |slot, part| {
             let (batch, gradient) = &mut *lock(&inputs[own.start + part.index]);
@@ -161,6 +159,7 @@ impl Backend for Fused {
             let mask = seen.mask.map(|mask| fill(tape, mask, choices, rows, f32::from));
             let of = |id| Value::new(&graph, id);
             let value = head.at(Net::new(&graph, ParamSet::Frozen), Input::new(of(obs), mask.map(of)));
+            tape.settle(&flats);
             scatter(tape, value.id(), out);
         };
         if let Some(Remembered { memory, resets, lengths }) = seen.remembered {
@@ -173,6 +172,7 @@ impl Backend for Fused {
                 let memory = &mut memory[first * width..][..count * width];
                 let len = lengths.clone().sum();
                 tape.reset(len);
+                tape.joint = is_for_two(len, layout);
                 tape.sequences.set(lengths, memory, resets[start..][..len].iter().copied());
                 look(tape, &Selection::Range(start, len), &mut out[start * columns..][..len * columns]);
                 tape.sequences.recall(memory);
@@ -180,9 +180,12 @@ impl Backend for Fused {
             }
             return Ok(());
         }
-        on_slots(&mut self.slots, slot_bounds(rows, layout), columns, out, |slot, part| {
+        let slots = slot_bounds(rows, layout);
+        let joint = slots.len() == 1 && is_for_two(rows, layout);
+        on_slots(&mut self.slots, slots, columns, out, |slot, part| {
             for (start, len) in bounds(part.len, PIECE) {
                 slot.tape.reset(len);
+                slot.tape.joint = joint;
                 let rows = Selection::Range(part.start + start, len);
                 look(&slot.tape, &rows, &mut part.out[start * columns..][..len * columns]);
             }
@@ -315,6 +318,11 @@ fn share_reports(
         errors.iter_mut().zip(of_all.into_iter().flatten()).for_each(|(error, told)| *error = told);
     }
     Ok(())
+}
+
+/// Whether the layers of so many rows are large enough for two threads, and there are two.
+fn is_for_two(rows: usize, layout: &Layout) -> bool {
+    rows * layout.size() >= 2 * JOINT_WORK && rayon::current_num_threads() > 1
 }
 
 /// Starts and lengths, in rows, of the slots of a batch without sequences. Their number depends on the rows and on the
