@@ -180,12 +180,9 @@ impl Backend for Fused {
             }
             return Ok(());
         }
-        let slots = slot_bounds(rows, layout);
-        let joint = slots.len() == 1 && is_for_two(rows, layout);
-        on_slots(&mut self.slots, slots, columns, out, |slot, part| {
+        on_slots(&mut self.slots, slot_bounds(rows, layout), columns, out, |slot, part| {
             for (start, len) in bounds(part.len, PIECE) {
                 slot.tape.reset(len);
-                slot.tape.joint = joint;
                 let rows = Selection::Range(part.start + start, len);
                 look(&slot.tape, &rows, &mut part.out[start * columns..][..len * columns]);
             }

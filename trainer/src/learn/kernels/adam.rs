@@ -1,7 +1,7 @@
 //! The update rule of Adam.
 
-use crate::learn::kernels::arch;
 use crate::learn::kernels::share::share_out;
+use crate::learn::kernels::{arch, is_helper_awake, join};
 
 /// The numbers of one step of Adam, AdamW or RAdam over flat buffers; see
 /// [`OptimizerConfig`](crate::learn::params::OptimizerConfig).
@@ -20,12 +20,28 @@ pub(crate) struct Adam {
 
 /// Least number of parameters per thread: for fewer, waking another thread costs more than it saves.
 const ADAM_PART: usize = 1 << 15;
+/// Largest number of parameters that two threads update, if the second is awake; from then on all threads share them.
+const ADAM_FOR_TWO: usize = 1 << 20;
+/// Number of multiply-adds that take at least as long as the update of one parameter.
+const ADAM_WORK: usize = 64;
 
 impl Adam {
     /// Updates the parameters `w` and both moments, each parameter independently: the number of threads changes no bit.
     pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
         if w.len() < 2 * ADAM_PART {
             return self.step_on_thread(w, first, second, grad);
+        }
+        if w.len() < ADAM_FOR_TWO && is_helper_awake() {
+            let half = w.len() / 2;
+            let (w, other_w) = w.split_at_mut(half);
+            let (first, other_first) = first.split_at_mut(half);
+            let (second, other_second) = second.split_at_mut(half);
+            let (grad, other_grad) = grad.split_at(half);
+            return join(
+                2 * half * ADAM_WORK,
+                || self.step_on_thread(w, first, second, grad),
+                || self.step_on_thread(other_w, other_first, other_second, other_grad),
+            );
         }
         let moments = first.chunks_mut(ADAM_PART).zip(second.chunks_mut(ADAM_PART));
         let parts = w.chunks_mut(ADAM_PART).zip(moments).zip(grad.chunks(ADAM_PART));

@@ -27,6 +27,8 @@ const SLOW: f64 = 4.0;
 const CROWDED: i64 = 6;
 /// See [`CROWDED`].
 const CROWDED_TIME: Duration = Duration::from_millis(25);
+/// Number of operations after which the caller looks how often its core was taken.
+const LOOK_EVERY: u32 = 16;
 /// Number of operations in a row that a helper does not begin, though it is awake, after which it counts as delayed.
 const MISSES: u32 = 8;
 /// Number of times that the caller looks whether the helper is done before it offers its own core.
@@ -42,7 +44,6 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// # Panics
 /// Panics if one of them does, when the other has ended or was not begun.
 pub(crate) fn join(work: usize, a: impl FnOnce(), b: impl FnOnce() + Send) {
-    static HELPER: OnceLock<Option<&'static Helper>> = OnceLock::new();
     match HELPER.get_or_init(Helper::start) {
         Some(helper) => helper.join(work, a, b),
         None => {
@@ -51,6 +52,14 @@ pub(crate) fn join(work: usize, a: impl FnOnce(), b: impl FnOnce() + Send) {
         }
     }
 }
+
+/// Whether the helping thread waits for work with a core of its own: then it begins at once, and no other thread need be woken.
+pub(crate) fn is_helper_awake() -> bool {
+    HELPER.get().copied().flatten().is_some_and(|helper| !helper.asleep.load(Relaxed))
+}
+
+/// The helping thread of this process, from the first operation on; `None` in it if the system refuses a thread.
+static HELPER: OnceLock<Option<&'static Helper>> = OnceLock::new();
 
 /// Where an offered operation is.
 mod stage {
@@ -90,6 +99,8 @@ struct Pace {
     usual: f64,
     /// The [`involuntary_switches`] of the thread that was in [`join`](Helper::join), and when they were counted.
     switches: (i64, Instant),
+    /// Number of operations since they were last asked for.
+    unseen: u32,
 }
 
 /// Number of times that the system has taken the core from this thread; always 0 where it does not say.
@@ -116,6 +127,7 @@ impl Pace {
             missed: (0, now),
             usual: f64::INFINITY,
             switches: (0, now),
+            unseen: 0,
         }
     }
 
@@ -131,6 +143,12 @@ impl Pace {
     /// Rests if other threads take this thread's core again and again: then there are more threads than cores, and the
     /// helper takes a core from one that needs it.
     fn look_around(&mut self) {
+        // Asking the system takes as long as a small operation.
+        self.unseen += 1;
+        if self.unseen < LOOK_EVERY {
+            return;
+        }
+        self.unseen = 0;
         let switches = involuntary_switches();
         if switches - self.switches.0 < CROWDED {
             return;

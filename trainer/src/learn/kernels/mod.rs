@@ -13,7 +13,7 @@ pub(crate) use adam::Adam;
 pub(crate) use arch::{arch, check_arch};
 pub(crate) use elementwise::{approach, exp, ln, norm, sum, tanh};
 pub(crate) use gradients::{outer, outer_room};
-pub(crate) use join::join;
+pub(crate) use join::{is_helper_awake, join};
 pub(crate) use products::{LANES, Left, panels, panels_room, product, product_relu, stride};
 pub(crate) use rmsprop::{Averages, MomentumStep};
 pub(crate) use share::share_out;
