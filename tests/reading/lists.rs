@@ -33,6 +33,7 @@ pub(crate) const RULE: &[&str] = &[
     "learn::kernels::arch",
     "learn::kernels::elementwise",
     "learn::kernels::gradients",
+    "learn::kernels::join",
     "learn::kernels::products",
     "learn::engines::load",
     "learn::engines::places",
@@ -203,8 +204,9 @@ pub(crate) const READINGS: &[Reading] = &[
         ],
         // 11,575 until `opt_type`, notices and the methods for exports came in; 11,686 until the fused engine saw images,
         // applied swish and learned noisy layers and distributions of returns; 11,815 until policies acted for several threads; 11,918
-        // until two threads shared layers that do not depend on each other.
-        most_lines: 12_371,
+        // until two threads shared layers that do not depend on each other; 12,308 until they shared recurrent and large layers,
+        // and the file of the second thread, which was read all along, was counted (393 lines).
+        most_lines: 12_832,
     },
     Reading {
         algorithm: "dqn",
@@ -242,7 +244,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::sum_tree",
             "experience::n_step",
         ],
-        most_lines: 13_176,
+        most_lines: 13_637,
     },
     // Continuous actions.
     Reading {
@@ -287,6 +289,6 @@ pub(crate) const READINGS: &[Reading] = &[
             "experience::n_step",
         ],
         // 12,580 until notices and the methods for exports came in.
-        most_lines: 13_314,
+        most_lines: 13_775,
     },
 ];
