@@ -1,7 +1,7 @@
 //! The messages between a group of workers and the process that started it.
 //!
 //! A worker's standard input is one end of a socket. Through it the worker first receives the sockets to the other workers and
-//! a [`MemberSetup`], then one [`Instruction`] for each of its [`Message`]s, one JSON object per line. On Ray sockets cannot be sent:
+//! a [`MemberSetup`], then one [`Instruction`] for each [`WorkerMessage`], one JSON object per line. On Ray sockets cannot be sent:
 //! each worker says the address on which it listens, and receives the addresses of all workers.
 
 use std::io::{IoSlice, IoSliceMut, Write};

@@ -242,12 +242,9 @@ impl Tape {
             let by_gates = &*by_gates;
             // Each thread adds to the gradients of some gates' weights, and of some units of the recurrent state.
             let gates = scan.own * place.cell.gates();
-            let learning =
-                &mut grads[place.weight..if place.learns { place.biases().end } else { place.weight }];
-            let (dw, db) = learning.split_at_mut(if place.learns { place.weights().len() } else { 0 });
-            let gates_learning = gates.min(db.len());
-            let (dw, other_dw) = dw.split_at_mut(gates_learning * place.units);
-            let (db, other_db) = db.split_at_mut(gates_learning);
+            let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
+            let (dw, other_dw) = dw.split_at_mut(gates * place.units);
+            let (db, other_db) = db.split_at_mut(gates);
             let (by_h, other_by_h) = by_state[..place.units * stride].split_at_mut(scan.own * stride);
             let [room, other_room] = &mut rooms;
             let parts = [
