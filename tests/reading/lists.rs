@@ -206,7 +206,7 @@ pub(crate) const READINGS: &[Reading] = &[
         // applied swish and learned noisy layers and distributions of returns; 11,815 until policies acted for several threads; 11,918
         // until two threads shared layers that do not depend on each other; 12,308 until they shared recurrent and large layers,
         // and the file of the second thread, which was read all along, was counted (393 lines).
-        most_lines: 12_832,
+        most_lines: 12_836,
     },
     Reading {
         algorithm: "dqn",
@@ -244,7 +244,7 @@ pub(crate) const READINGS: &[Reading] = &[
             "replay::sum_tree",
             "experience::n_step",
         ],
-        most_lines: 13_637,
+        most_lines: 13_641,
     },
     // Continuous actions.
     Reading {
@@ -289,6 +289,6 @@ pub(crate) const READINGS: &[Reading] = &[
             "experience::n_step",
         ],
         // 12,580 until notices and the methods for exports came in.
-        most_lines: 13_775,
+        most_lines: 13_779,
     },
 ];

@@ -159,7 +159,6 @@ impl Backend for Fused {
             let mask = seen.mask.map(|mask| fill(tape, mask, choices, rows, f32::from));
             let of = |id| Value::new(&graph, id);
             let value = head.at(Net::new(&graph, ParamSet::Frozen), Input::new(of(obs), mask.map(of)));
-            tape.settle(&flats);
             scatter(tape, value.id(), out);
         };
         if let Some(Remembered { memory, resets, lengths }) = seen.remembered {
@@ -172,7 +171,8 @@ impl Backend for Fused {
                 let memory = &mut memory[first * width..][..count * width];
                 let len = lengths.clone().sum();
                 tape.reset(len);
-                tape.joint = is_for_two(len, layout);
+                // Layers that wait would allocate.
+                tape.shared = is_for_two(len, layout);
                 tape.sequences.set(lengths, memory, resets[start..][..len].iter().copied());
                 look(tape, &Selection::Range(start, len), &mut out[start * columns..][..len * columns]);
                 tape.sequences.recall(memory);
@@ -255,6 +255,7 @@ impl Slot {
         let before = self.noise.clone();
         for (start, len) in pieces_of(batch) {
             self.tape.reset(len);
+            self.tape.shared = joint;
             self.tape.joint = joint;
             let piece = (len < batch.rows()).then(|| batch.slice(start, len));
             sequences(&mut self.tape, piece.as_ref().unwrap_or(batch))?;

@@ -44,7 +44,7 @@ impl<'a> Scan<'a> {
             flat,
             own: place.units,
         };
-        let is_shared = tape.joint && scan.work() >= SHARED_STEP;
+        let is_shared = tape.shared && scan.work() >= SHARED_STEP;
         // Tiles of a product have 4 features or a multiple of them.
         let own =
             if is_shared { (place.units / 2).next_multiple_of(4).min(place.units) } else { place.units };
@@ -286,7 +286,7 @@ mod tests {
         };
         let mut tape = Tape::new(kernels::arch());
         tape.reset(rows);
-        tape.joint = shared;
+        tape.shared = shared;
         let memory = numbers(lengths.len() * cell.memory(units), 0.7);
         tape.sequences.set(lengths.into_iter(), &memory, (0..rows).map(|row| row % 11 == 3));
         let mut place =

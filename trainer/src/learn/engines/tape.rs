@@ -70,7 +70,9 @@ pub(crate) struct Tape {
     pub(crate) arch: Arch,
     pub(crate) rows: usize,
     pub(crate) stride: usize,
-    /// Whether two threads share large layers, and linear layers wait for [`settle`](Self::settle), which does so.
+    /// Whether two threads may share a large layer.
+    pub(crate) shared: bool,
+    /// Whether linear layers wait for [`settle`](Self::settle), which divides them between two threads.
     pub(crate) joint: bool,
     pub(crate) nodes: RefCell<Vec<Node>>,
     /// The layers that wait, whose nodes are still empty.
@@ -87,12 +89,13 @@ impl Tape {
         let waiting = RefCell::default();
         let spare = Spare::default();
         let sequences = TapeSequences::default();
-        Self { arch, rows: 0, stride: 0, joint: false, nodes, waiting, spare, sequences }
+        Self { arch, rows: 0, stride: 0, shared: false, joint: false, nodes, waiting, spare, sequences }
     }
 
-    /// Forgets all nodes but keeps the allocations, for another batch of `rows` rows, whose layers do not wait.
+    /// Forgets all nodes but keeps the allocations, for another batch of `rows` rows, which one thread computes.
     pub(crate) fn reset(&mut self, rows: usize) {
         self.rows = rows;
+        self.shared = false;
         self.joint = false;
         self.waiting.get_mut().clear();
         self.stride = kernels::stride(rows);
@@ -105,8 +108,8 @@ impl Tape {
 
     /// What linear layers need of this tape.
     pub(crate) fn layers(&self) -> Layers<'_> {
-        let Self { arch, rows, stride, spare, joint, .. } = self;
-        Layers { arch: *arch, rows: *rows, stride: *stride, spare, side: Side::Own, shared: *joint }
+        let Self { arch, rows, stride, spare, shared, .. } = self;
+        Layers { arch: *arch, rows: *rows, stride: *stride, spare, side: Side::Own, shared: *shared }
     }
 
     /// Number of rows of the batch; further rows up to the stride repeat the last one.
