@@ -111,7 +111,7 @@ fn follow(lines: Lines<BufReader<UnixStream>>) -> Result<Receiver<()>> {
                 Some(Instruction::Meet(_)) | None => break,
             }
         }
-        // Whoever started the group has ended, so nobody waits for the current computation.
+        // The process that started the group has ended, and no other process waits for this worker's result.
         std::process::exit(0);
     };
     thread::Builder::new().spawn(listen).map_err(Error::other)?;

@@ -48,7 +48,7 @@ pub(super) enum Instruction {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerMessage<R> {
-    /// Address on which the worker waits for those of higher rank. Sent on Ray only, as the first message.
+    /// Address at which workers of higher rank connect to this worker. It is the first message on Ray, and sent nowhere else.
     Listens(SocketAddr),
     /// One report; the worker waits until all workers have reported.
     Report(R),

@@ -89,6 +89,7 @@ impl TapeSequences {
 }
 
 impl Steps {
+    /// Number of steps of the longest sequence.
     pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
@@ -227,7 +228,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) input: Parts<'a>,
     /// Contribution of the recurrent state to each gate; then the gate's value. The last gate of a GRU keeps the contribution.
     pub(crate) gates: Parts<'a>,
-    /// See [`Step::inner`].
+    /// New value of a GRU; hyperbolic tangent of an LSTM's cell.
     pub(crate) inner: &'a mut [f32],
     /// Recurrent state after the step.
     pub(crate) state: Parts<'a>,
@@ -238,7 +239,7 @@ pub(crate) struct Backward<'a> {
     /// Recurrent state before the step: the output, and the cell of an LSTM.
     pub(crate) before: [&'a [f32]; 2],
     pub(crate) gates: Parts<'a>,
-    /// See [`Step::inner`].
+    /// New value of a GRU; hyperbolic tangent of an LSTM's cell.
     pub(crate) inner: &'a [f32],
     /// Gradient of the recurrent state, after the step and then before it, but for what flows through the weights.
     pub(crate) by_state: Parts<'a>,
@@ -307,6 +308,7 @@ impl Forward<'_> {
 }
 
 impl Backward<'_> {
+    /// Computes the gradients of a GRU step.
     pub(crate) fn gru(self, arch: Arch) {
         let n = self.inner.len();
         // Slices of equal length let the compiler vectorise the loops.
@@ -337,6 +339,7 @@ impl Backward<'_> {
         });
     }
 
+    /// Computes the gradients of an LSTM step.
     pub(crate) fn lstm(self, arch: Arch) {
         let n = self.inner.len();
         // Slices of equal length let the compiler vectorise the loop.

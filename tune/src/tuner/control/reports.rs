@@ -15,12 +15,13 @@ use crate::{Error, Metrics, Result, checkpoint};
 /// What a trial's actor does once it has trained up to the last result that was decided about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
+    /// The actor trains the next iteration.
     Train,
-    /// Save, then release the resources.
+    /// The actor saves the trial, then releases its resources.
     Pause,
-    /// Release the resources without saving, because the trial takes over another trial's state.
+    /// The actor releases the trial's resources without saving, because the trial takes over another trial's state.
     Leave,
-    /// Save if required, then end.
+    /// The actor saves the trial if it must have a checkpoint at its end, then releases its resources.
     Stop,
 }
 
