@@ -1,9 +1,10 @@
 //! The methods of an algorithm that was chosen by its name.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pavlov_trainer::state::Weights;
-use pavlov_trainer::{Algorithm, Common, Evaluation, PolicyFormat, Result, Session, Trainer};
+use pavlov_trainer::state::{State, Weights};
+use pavlov_trainer::{Algorithm, Common, Evaluation, PolicyFormat, Result, Session, Snapshot, Trainer};
 use pavlov_tune::{Metrics, Trainable};
 
 /// An [`Algorithm`] whose type is erased, because it was chosen by name.
@@ -31,6 +32,36 @@ pub trait AnyAlgorithm: Trainable {
     /// # Errors
     /// Fails whenever [`Algorithm::set_weights`] does.
     fn set_weights(&mut self, weights: &Weights) -> Result<()>;
+
+    /// Returns what is needed to act by the policy as it is now: see [`Algorithm::snapshot`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::snapshot`] does.
+    fn snapshot(&self) -> Result<Snapshot>;
+
+    /// Returns the states of all policies: see [`Algorithm::get_policy_states`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::get_policy_states`] does.
+    fn get_policy_states(&self) -> Result<State>;
+
+    /// Restores the states of all policies: see [`Algorithm::set_policy_states`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::set_policy_states`] does.
+    fn set_policy_states(&mut self, states: &State) -> Result<()>;
+
+    /// Returns the replay buffers by policy id: see [`Algorithm::get_replay_buffers`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::get_replay_buffers`] does.
+    fn get_replay_buffers(&self) -> Result<BTreeMap<String, State>>;
+
+    /// Replaces replay buffers: see [`Algorithm::set_replay_buffers`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::set_replay_buffers`] does.
+    fn set_replay_buffers(&mut self, buffers: &BTreeMap<String, State>) -> Result<()>;
 
     /// Makes a session that acts in `copies` episodes of your own: see [`Algorithm::session`].
     ///
@@ -76,6 +107,26 @@ impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
 
     fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         Algorithm::set_weights(self, weights)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Algorithm::snapshot(self)
+    }
+
+    fn get_policy_states(&self) -> Result<State> {
+        Algorithm::get_policy_states(self)
+    }
+
+    fn set_policy_states(&mut self, states: &State) -> Result<()> {
+        Algorithm::set_policy_states(self, states)
+    }
+
+    fn get_replay_buffers(&self) -> Result<BTreeMap<String, State>> {
+        Algorithm::get_replay_buffers(self)
+    }
+
+    fn set_replay_buffers(&mut self, buffers: &BTreeMap<String, State>) -> Result<()> {
+        Algorithm::set_replay_buffers(self, buffers)
     }
 
     fn session(&mut self, copies: usize) -> Result<Session> {

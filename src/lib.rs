@@ -122,6 +122,7 @@ pub mod doctor;
 pub mod external;
 pub mod presets;
 pub mod registry;
+pub mod sb3;
 #[cfg(feature = "serve")]
 pub mod serve;
 

@@ -6,6 +6,7 @@ mod filters;
 mod handles;
 mod league;
 mod learning;
+mod masks;
 mod noise;
 mod replay;
 mod rows;

@@ -14,7 +14,9 @@ use pavlov::trainer::state::State;
 use pavlov::tune::{checkpoint, difference, validate_save_restore};
 use serde_json::Value;
 
-use crate::support::{going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo, with_off_policy};
+use crate::support::{
+    going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo, tiny_sac, with_off_policy,
+};
 
 /// A PPO run with two iterations behind it, and its checkpoint.
 fn saved(home: &Path) -> PathBuf {
@@ -377,6 +379,40 @@ fn a_checkpoint_says_what_was_trained_on_what() {
         assert_eq!(settings[key], value);
     }
     assert_eq!(settings["config"]["num_envs_per_worker"], 2);
+}
+
+/// Population based training copies a checkpoint into a trial with other settings.
+#[test]
+fn a_changed_setting_takes_effect_where_the_checkpoint_has_a_value_that_learning_changed() {
+    let home = tempfile::tempdir().expect("a directory");
+    let path = saved(home.path());
+    let coefficient = |kl_coeff: f64| {
+        let mut driver = quiet(Ppo { kl_coeff, ..tiny_ppo() }, "CartPole-v1").expect("a driver");
+        driver.restore(&path).expect("restored");
+        driver
+            .get_policy("default_policy", |policy| policy.current_values(0)["cur_kl_coeff"])
+            .expect("a policy")
+    };
+    let was = tiny_ppo().kl_coeff;
+    assert_ne!(coefficient(was), was, "learning has changed it");
+    assert_eq!(coefficient(0.7), 0.7);
+
+    let log_alpha = |driver: &Driver<Algorithm<Sac>>| {
+        let weights = driver.get_weights().expect("weights");
+        let name = weights.array_names().find(|name| name.ends_with("log_alpha")).expect("the temperature");
+        weights.array(name).expect("its number").to_vec::<f32>()[0]
+    };
+    let mut driver = quiet(tiny_sac(), "Pendulum-v1").expect("a driver");
+    (0..3).for_each(|_| drop(driver.train().expect("a result")));
+    let learned = log_alpha(&driver);
+    let path = driver.save_to(&home.path().join("sac")).expect("a checkpoint");
+    for (initial_alpha, expected) in [(1.0, learned), (0.2, 0.2_f64.ln() as f32)] {
+        let mut driver = quiet(Sac { initial_alpha, ..tiny_sac() }, "Pendulum-v1").expect("a driver");
+        driver.restore(&path).expect("restored");
+        assert_eq!(log_alpha(&driver), expected, "{initial_alpha}");
+        driver.train().expect("a result");
+    }
+    assert_ne!(learned, 0.0, "learning has changed it");
 }
 
 /// The checkpoints in `tests/first_layout` were saved by commit bf6727f: two iterations of PPO on two workers with fragments

@@ -27,6 +27,7 @@ mod trainable;
 mod training;
 mod translations;
 mod trust;
+mod verify;
 #[cfg(target_os = "linux")]
 mod watch;
 

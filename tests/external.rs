@@ -124,7 +124,7 @@ fn turn(episode: &str, seq: u64, obs: &[f32], reward: f64) -> Turn {
 }
 
 fn end(episode: &str, obs: &[f32]) -> Ask {
-    Ask::EndEpisode { episode: episode.into(), obs: floats(obs), reward: 1.0, truncated: false }
+    Ask::EndEpisode { episode: episode.into(), obs: floats(obs), reward: 1.0, truncated: false, mask: None }
 }
 
 #[test]

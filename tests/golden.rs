@@ -11,6 +11,7 @@ mod gradients;
 mod groups;
 mod normalised;
 mod optimizers;
+mod peers;
 mod ppo;
 mod qmix;
 mod recurrent;

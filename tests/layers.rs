@@ -27,6 +27,7 @@ const CRATES: &[&str] = &[
     "trainer/src",
     "algorithms/src",
     "src",
+    "python/src",
     "xtask/src",
 ];
 

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 #[cfg(feature = "cli")]
 use crate::cli::{pavlov, run, scratch, text, train};
 use crate::loaded::{dqn, kinds, ppo, rows, session};
-use crate::support::refused;
+use crate::support::{refused, tiny_sac};
 
 /// Number of steps that two sessions act side by side.
 const STEPS: usize = 40;
@@ -141,7 +141,10 @@ struct Forged {
 
 impl Forged {
     fn new() -> Self {
-        let bytes = small();
+        Self::of(&small())
+    }
+
+    fn of(bytes: &[u8]) -> Self {
         let length = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
         let header = serde_json::from_slice(&bytes[8..8 + length]).expect("a header");
         Self { header, numbers: bytes[8 + length..].to_vec() }
@@ -180,6 +183,21 @@ fn arrays(header: &Value) -> Vec<String> {
     let mut all: Vec<String> = all.cloned().collect();
     all.sort_by_key(|name| header[name.as_str()]["data_offsets"][0].as_u64());
     all
+}
+
+#[test]
+fn a_pack_has_the_lower_bound_of_its_deviations_and_refuses_one_above_the_upper() {
+    let sac = Sac { log_std_min: -20.0, ..tiny_sac() };
+    let mut own = session(sac, "Pendulum-v1", 1);
+    let bytes = own.pack(facts()).expect("a pack").to_bytes().expect("bytes");
+    let mut read = Forged::of(&bytes);
+    read.change("plan", |plan| assert_eq!(plan["choice"], json!({"squashed_from": -20.0})));
+    let mut packed = Pack::from_bytes(&bytes).expect("the pack").session(1).expect("a session");
+    assert_eq!(actions(&mut packed), actions(&mut own));
+    read.change("plan", |plan| plan["choice"] = json!({"squashed_from": 3.0}));
+    let refused =
+        Pack::from_bytes(&read.bytes()).and_then(|pack| pack.session(1)).expect_err("it is refused");
+    assert!(refused.to_string().contains("at most 2"), "{refused}");
 }
 
 #[track_caller]

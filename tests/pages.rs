@@ -1,6 +1,7 @@
 //! Pages hold what the sources hold: the meanings of settings, and the operations and layers of losses.
 
 mod algorithms;
+mod arguments;
 
 use std::collections::BTreeMap;
 
@@ -148,19 +149,23 @@ fn page() -> String {
     page.trim_end().to_owned() + "\n"
 }
 
-#[test]
-fn the_page_of_all_settings_says_what_the_sources_say() {
-    let path = format!("{}/docs/settings.md", env!("CARGO_MANIFEST_DIR"));
-    let wanted = page();
+/// Refuses a page that is not what a test makes of the sources. With `PAVLOV_WRITE` set it is written first.
+fn is_written(page: &str, wanted: &str) {
+    let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("PAVLOV_WRITE").is_some() {
-        std::fs::write(&path, &wanted).expect("written");
+        std::fs::write(&path, wanted).expect("written");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     let differs = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
     assert!(
         found == wanted,
-        "docs/settings.md is old, first at {differs:?}: run this test with PAVLOV_WRITE=1, which writes it"
+        "{page} is old, first at {differs:?}: run this test with PAVLOV_WRITE=1, which writes it"
     );
+}
+
+#[test]
+fn the_page_of_all_settings_says_what_the_sources_say() {
+    is_written("docs/settings.md", &page());
 }
 
 #[test]

@@ -175,15 +175,16 @@ fn shuffling_and_cutting_keep_sequences_whole() {
         Column::STATE_IN,
         Tensor::from_slice(&memory).view([10, 1]),
     );
-    // Minibatches of 7 rows have room for two sequences.
+    // Four minibatches have about 7 rows, which are two sequences or three.
     train_epochs(&three.workers, 1, 7)(batch([("a", sequences)], 29)).expect("a report");
     let (steps, all) = learned(&three.take("a"));
     assert_eq!(all, range(0, 29));
     assert_ne!(steps.concat(), all, "shuffled");
+    assert_eq!(steps.len(), 4);
     for step in steps {
-        assert!(step.len() == 6 || step.len() == 5, "{step:?}");
+        assert!((5..=9).contains(&step.len()), "{step:?}");
         let first = step.iter().filter(|row| *row % 3.0 == 0.0).count();
-        assert_eq!(first, 2, "{step:?}");
+        assert!(first == 2 || first == 3, "{step:?}");
         assert!(step.windows(2).all(|w| w[1] == w[0] + 1.0 || w[1] % 3.0 == 0.0), "{step:?}");
     }
 }
@@ -327,8 +328,9 @@ fn sac_and_td3_learn_as_often_as_training_intensity_says_with_many_copies() {
     let mut td3 = tiny_td3();
     change(&mut sac.off_policy);
     change(&mut td3.off_policy);
-    // A round is 16 copies and 3 steps; learning starts after 16 rows.
-    let wanted = [4.0 * 48.0, 4.0 * (4.0 * 48.0 - 16.0)];
+    // A round is one step of 16 copies. The last two steps of each copy wait for later rewards; learning starts after 16
+    // rows.
+    let wanted = [4.0 * 16.0, 4.0 * (4.0 * 16.0 - 2.0 * 16.0 - 16.0)];
     assert_eq!(counted(sac), wanted);
     assert_eq!(counted(td3), wanted);
 }

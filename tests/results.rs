@@ -1,5 +1,6 @@
 //! What `train` returns and what a built trainer answers.
 
+mod batches;
 mod callbacks;
 mod evaluation;
 mod inference;

@@ -128,6 +128,11 @@ cases! {
         "use_huber": true, "grad_clip": 1.0, "training_intensity": 4,
     };
     ddpg_on_libtorch: "DDPG" on "Pendulum-v1" with { "model": { "fused": false } };
+    dqn_whose_rows_wait_for_later_rewards: "DQN" on "CartPole-v1" with { "n_step": 5, "rollout_fragment_length": 2 };
+    sac_of_copies_whose_rows_wait: "SAC" on "Pendulum-v1" with {
+        "n_step": 3, "rollout_fragment_length": 1, "num_envs_per_worker": 3,
+    };
+    dqn_of_several_agents_whose_rows_wait: "DQN" on "simple_spread_v3" with { "n_step": 4, "rollout_fragment_length": 3 };
     impala: "IMPALA" on "CartPole-v1" with {};
     impala_before_its_first_broadcast: "IMPALA" on "CartPole-v1" with { "broadcast_interval": 3 };
     impala_between_two_broadcasts_with_a_filter: "IMPALA" on "CartPole-v1" with {

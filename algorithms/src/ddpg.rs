@@ -15,6 +15,7 @@
 //! Actions and noise are in [-1, 1] everywhere, and are stretched to the bounds of the action space once. (Ray 1.13
 //! stretches them twice, which changes nothing if the bounds are -1 and 1.)
 
+pub use pavlov_trainer::models::UpdateOrder;
 use pavlov_trainer::{
     own_defaults,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
@@ -37,8 +38,11 @@ pub struct Ddpg {
     pub off_policy: OffPolicy,
     /// Whether to learn two critics and use the smaller of their values in targets, against overestimation.
     pub twin_q: bool,
-    /// The actor learns in the first of every `policy_delay` learning steps; the critics learn in all of them.
+    /// The actor learns in the first of every `policy_delay` learning steps (in the last with the `update_order`
+    /// `critics_first`); the critics learn in all of them.
     pub policy_delay: usize,
+    /// When actor and critics take the steps of one update: `together`, or `critics_first` as in Stable-Baselines3.
+    pub update_order: UpdateOrder,
     /// Whether the target networks move only when the actor has learned, as in TD3's paper and most libraries;
     /// otherwise they move after every learning step, as in Ray.
     pub delay_target: bool,
@@ -60,12 +64,17 @@ pub struct Ddpg {
     pub actor_lr: f64,
     /// Step size of Adam for the critics.
     pub critic_lr: f64,
+    /// Adam's epsilon: 1e-7 as in TensorFlow and Ray, or 1e-8 as in PyTorch and Stable-Baselines3.
+    pub adam_epsilon: f64,
     /// Fraction of the way that the target networks move towards the learned ones at each update. Typical: 0.002 to 0.02.
     pub tau: f64,
     /// Whether the critics' loss is Huber's; otherwise it is half the squared error.
     pub use_huber: bool,
     /// Error above which Huber's loss is linear.
     pub huber_threshold: f64,
+    /// Factor of the critics' loss: with 2 it is the squared error, as in Stable-Baselines3. Adam's steps depend on it only
+    /// as far as `adam_epsilon` and `grad_clip` do.
+    pub critic_loss_scale: f64,
     /// Weight decay: `l2_reg / 2` times the sum of a network's squared weights is added to its loss.
     pub l2_reg: f64,
     /// Largest norm of each network's gradient; a larger gradient is scaled down to it. Null: no bound.
@@ -104,6 +113,7 @@ impl Default for Ddpg {
             },
             twin_q: false,
             policy_delay: 1,
+            update_order: UpdateOrder::Together,
             delay_target: false,
             smooth_target_policy: false,
             target_noise: 0.2,
@@ -114,9 +124,11 @@ impl Default for Ddpg {
             critic_hidden_activation: Activation::Relu,
             actor_lr: 1e-3,
             critic_lr: 1e-3,
+            adam_epsilon: 1e-7,
             tau: 0.002,
             use_huber: false,
             huber_threshold: 1.0,
+            critic_loss_scale: 1.0,
             l2_reg: 1e-6,
             grad_clip: None,
         }
@@ -152,11 +164,13 @@ impl Ddpg {
                 ("target_noise", self.target_noise),
                 ("target_noise_clip", self.target_noise_clip),
                 ("l2_reg", self.l2_reg),
+                ("adam_epsilon", self.adam_epsilon),
             ]),
             rules::above_zero([
                 ("actor_lr", self.actor_lr),
                 ("critic_lr", self.critic_lr),
                 ("huber_threshold", self.huber_threshold),
+                ("critic_loss_scale", self.critic_loss_scale),
             ]),
             rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
             rules::share([("tau", self.tau)]),
@@ -170,7 +184,6 @@ impl Ddpg {
             ),
             self.common.refuse_raw_actions(name),
         ])?;
-        self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
     }
 }
@@ -254,19 +267,40 @@ impl DdpgPolicy {
         Ok((a2 + noise).clamp(-1.0, 1.0))
     }
 
-    /// A critic's loss for `error` in each row: Huber's loss with `use_huber`, else half the squared error.
+    /// A critic's loss for `error` in each row: Huber's loss with `use_huber`, else half the squared error; times
+    /// `critic_loss_scale`.
     fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
-        let threshold = self.config.huber_threshold;
+        let Ddpg { huber_threshold: threshold, critic_loss_scale: scale, .. } = self.config;
         if self.config.use_huber {
-            (error / threshold).huber() * threshold.powi(2)
+            (error / threshold).huber() * (threshold.powi(2) * scale)
         } else {
-            error.square() * 0.5
+            error.square() * (0.5 * scale)
         }
     }
 
     /// Whether the actor learns in learning step number `step`, counted from 0.
     fn actor_learns_at(&self, step: u64) -> bool {
+        let step = match self.config.update_order {
+            UpdateOrder::Together => step,
+            UpdateOrder::CriticsFirst => step + 1,
+        };
         step.is_multiple_of(self.config.policy_delay as u64)
+    }
+
+    /// The actor's loss: how little the first critic values its actions.
+    fn actor_loss<'t>(&self, rows: &Rows<'t>) -> Result<Value<'t>> {
+        // The critic's parameters are constant here; the gradient of its value reaches the actor through the action.
+        let s = rows.obs()?;
+        let sa = s.obs().cat(self.mu(rows.online(), s));
+        Ok(-self.q.first(rows.frozen(), sa).mean())
+    }
+
+    /// Computes the gradient of the groups' losses, with weight decay and clipped.
+    fn gradient_of(&self, groups: &[Group], learner: &mut Learner, batch: &SampleBatch) -> Result<Report> {
+        let mut report = learner.gradient_of(groups, batch, |rows| self.loss(rows))?;
+        learner.add_l2(self.config.l2_reg, &report);
+        learner.clip(&mut report);
+        Ok(report)
     }
 }
 
@@ -278,7 +312,7 @@ impl NetPolicy for DdpgPolicy {
         let spec = net.spec();
         let action_width = rules::bounded_actions(Ddpg::NAME, &spec.spaces.action_space)?;
         let obs = net.obs_width();
-        let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
+        let adam = |lr: f64| Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
         net.target();
         let hidden = HiddenLayers {
             fcnet_hiddens: config.actor_hiddens.clone(),
@@ -323,9 +357,12 @@ impl NetPolicy for DdpgPolicy {
         Ok(())
     }
 
-    /// The sum of the critics' losses and, in steps in which the actor learns, of the actor's loss. Each loss has
-    /// gradients for the parameters of its own network only, so one backward pass serves all.
+    /// The sum of the losses of critics and actor, as far as these learn now. Each loss has gradients for the parameters
+    /// of its own network only, so one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
+        if !rows.learns(self.q.groups[0]) {
+            return Ok(Loss::sum([("actor_loss", self.actor_loss(rows)?)]));
+        }
         let s = rows.obs()?;
         let s2 = rows.next_obs()?;
         let discount = rows.discounts()?;
@@ -345,20 +382,23 @@ impl NetPolicy for DdpgPolicy {
         if !rows.learns(self.actor_group) {
             return Ok(loss);
         }
-
-        // The critic's parameters are constant here; the gradient of its value reaches the actor through the action.
-        let sa = s.obs().cat(self.mu(rows.online(), s));
-        Ok(loss.plus("actor_loss", -self.q.first(rows.frozen(), sa).mean()))
+        Ok(loss.plus("actor_loss", self.actor_loss(rows)?))
     }
 
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
-        let resting = (!self.actor_learns_at(learner.steps())).then_some(self.actor_group);
+        let actor_learns = self.actor_learns_at(learner.steps());
+        let apart = self.config.update_order == UpdateOrder::CriticsFirst;
+        let resting = (apart || !actor_learns).then_some(self.actor_group);
         let groups = learner.groups_but(resting);
-        let mut report = learner.gradient_of(&groups, batch, |rows| self.loss(rows))?;
-        learner.add_l2(self.config.l2_reg, &report);
-        learner.clip(&mut report);
-        learner.step(&report);
-        Ok(report.into())
+        let report = self.gradient_of(&groups, learner, batch)?;
+        if !(apart && actor_learns) {
+            learner.step(&report);
+            return Ok(report.into());
+        }
+        learner.step_part(&report);
+        let actor = self.gradient_of(&[self.actor_group], learner, batch)?;
+        learner.step(&actor);
+        Ok(report.and(actor).into())
     }
 
     fn update_target(&self, learner: &mut Learner) {

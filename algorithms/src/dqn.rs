@@ -177,7 +177,6 @@ impl Trainer for Dqn {
             ),
             rules::schedules([("lr_schedule", &self.lr_schedule)]),
         ])?;
-        self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
     }
 

@@ -48,7 +48,9 @@ pub struct Ppo {
     /// Target KL of the penalty: `kl_coeff` grows when the measured KL is above twice this, and shrinks below half of
     /// this.
     pub kl_target: f64,
-    /// Number of rows per gradient step.
+    /// Number of rows per gradient step. A pass learns from every row: where this number does not divide the batch,
+    /// minibatches have about this number and are as equal as can be; Ray leaves out rows that do not fill one. Sequences
+    /// of a recurrent network stay whole, so its minibatches have about this number, too.
     pub sgd_minibatch_size: usize,
     /// Number of passes over each batch.
     pub num_sgd_iter: usize,
@@ -91,9 +93,13 @@ pub enum OptType {
 pub enum ValueClip {
     /// The squared error (Ray 1.13): rows beyond the bound give no gradient, so raise it for large returns.
     SquaredError,
-    /// The change of the critic's value since the batch was sampled (Ray up to 1.9, baselines, CleanRL).
+    /// The change of the critic's value since the batch was sampled (Ray up to 1.9, baselines, CleanRL): the loss is the
+    /// larger of the squared errors with and without the bound.
     AroundOld,
-    /// The value loss is not bounded (Stable-Baselines3).
+    /// The change of the critic's value since the batch was sampled (`clip_range_vf` of Stable-Baselines3): the loss is
+    /// the squared error with the bound, so a value that has moved further gives no gradient.
+    Clipped,
+    /// The value loss is not bounded (Stable-Baselines3's default).
     None,
 }
 
@@ -103,8 +109,11 @@ pub enum ValueClip {
 pub enum NormalizeAdvantages {
     /// Advantages are standardised over the whole batch (Ray).
     Batch,
-    /// Advantages are standardised over each minibatch (Stable-Baselines3, CleanRL).
+    /// Advantages are standardised over each minibatch, by its population standard deviation.
     Minibatch,
+    /// Advantages are standardised over each minibatch, by its sample standard deviation plus 1e-8 (Stable-Baselines3,
+    /// CleanRL).
+    MinibatchSample,
     /// Advantages stay as they are.
     None,
 }
@@ -165,6 +174,14 @@ impl Trainer for Ppo {
         let fragments = self.common.batch_mode == BatchMode::TruncateEpisodes;
         let exploration = &self.common.exploration_config;
         let samples = matches!(exploration, ExplorationConfig::StochasticSampling { random_timesteps: 0 });
+        let (over, rows) = match self.normalize_advantages {
+            NormalizeAdvantages::None => ("", 0),
+            NormalizeAdvantages::Batch => ("train_batch_size", batch),
+            _ if batch == 1 => ("train_batch_size", batch),
+            _ => ("sgd_minibatch_size", minibatch),
+        };
+        let of_one = "it must be at least 2: advantages are normalised over these rows, and one row has nothing to be compared \
+                      with; or set `normalize_advantages` to \"none\"";
         let own = "PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so";
         rules::all([
             ActionDist::for_space(&spaces.action_space).map(|_| ()),
@@ -176,6 +193,7 @@ impl Trainer for Ppo {
                 minibatch,
                 minibatches,
             ),
+            rules::refuse_if(rows == 1, over, rows, of_one),
             rules::at_least_one([("num_sgd_iter", self.num_sgd_iter)]),
             rules::above_zero([("lr", self.lr), ("clip_param", self.clip_param)]),
             rules::above_zero([("vf_clip_param", self.vf_clip_param)]),
@@ -192,11 +210,6 @@ impl Trainer for Ppo {
             ]),
             rules::refuse_if(!samples, "exploration_config", serde_json::json!(exploration), own),
         ])
-    }
-
-    fn notices(&self, agents: &[Agent]) -> Vec<String> {
-        let left = self.common.left_out("sgd_minibatch_size", self.sgd_minibatch_size);
-        left.filter(|_| agents.len() == 1).into_iter().collect()
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
@@ -339,6 +352,10 @@ impl NetPolicy for PpoPolicy {
                 let clipped = old + (values - old).clamp(-bound, bound);
                 squared_error.maximum((clipped - targets).square())
             }
+            ValueClip::Clipped => {
+                let old = rows.get(Column::VF_PREDS)?;
+                (old + (values - old).clamp(-bound, bound) - targets).square()
+            }
         }
         .mean();
 
@@ -370,7 +387,8 @@ impl NetPolicy for PpoPolicy {
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
         let batch = match self.config.normalize_advantages {
             NormalizeAdvantages::Minibatch => &standardized(batch, Column::ADVANTAGES)?,
-            _ => batch,
+            NormalizeAdvantages::MinibatchSample => &standardized_by_sample(batch, Column::ADVANTAGES)?,
+            NormalizeAdvantages::Batch | NormalizeAdvantages::None => batch,
         };
         let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
         learner.clip(&mut report);
@@ -394,11 +412,13 @@ impl NetPolicy for PpoPolicy {
     fn state(&self) -> Result<State> {
         let mut state = State::default();
         state.set("kl_coeff", &self.kl_coeff)?;
+        state.set("initial_kl_coeff", &self.config.kl_coeff)?;
         Ok(state)
     }
 
     fn set_state(&mut self, state: &State) -> Result<()> {
-        self.kl_coeff = state.get("kl_coeff")?;
+        let is_changed = state.has_other("initial_kl_coeff", self.config.kl_coeff)?;
+        self.kl_coeff = if is_changed { self.config.kl_coeff } else { state.get("kl_coeff")? };
         Ok(())
     }
 

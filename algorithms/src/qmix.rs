@@ -179,7 +179,6 @@ impl Trainer for Qmix {
                 "values have no distribution to sample; use EpsilonGreedy, PerWorkerEpsilonGreedy, SoftQ or Random",
             ),
         ])?;
-        self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
     }
 

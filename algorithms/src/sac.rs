@@ -12,8 +12,10 @@
 //!
 //! With several quantiles per critic this is TQC (Kuznetsov et al. 2020): targets leave out the largest quantiles.
 
+mod losses;
+
 use pavlov_envs::Space;
-pub use pavlov_trainer::models::CriticLoss;
+pub use pavlov_trainer::models::{CriticLoss, UpdateOrder};
 use pavlov_trainer::{
     models::Quantiles,
     notice, own_defaults,
@@ -57,6 +59,17 @@ pub struct Sac {
     pub grad_clip: Option<f64>,
     /// How a critic's error becomes a loss: `huber` or `mse`.
     pub critic_loss: CriticLoss,
+    /// Factor of the critics' loss. Adam's steps depend on it only as far as `optimization.adam_epsilon` and `grad_clip` do.
+    /// One over the number of critics gives the loss of TQC in sb3-contrib.
+    pub critic_loss_scale: f64,
+    /// When actor and critics take the steps of one update: `together`, or `critics_first` as in Stable-Baselines3.
+    pub update_order: UpdateOrder,
+    /// Lower bound of the logarithms of the actor's standard deviations, for continuous actions: -5 as in Ray, or -20 as in
+    /// Stable-Baselines3.
+    pub log_std_min: f64,
+    /// Number that is added to tanh's slope before the logarithm of it is taken in the log-probability of a continuous
+    /// action: 0 is exact, Stable-Baselines3 has 1e-6.
+    pub log_prob_epsilon: f64,
 }
 
 /// Step sizes and weight decay of Adam.
@@ -71,12 +84,20 @@ pub struct Optimization {
     pub entropy_learning_rate: f64,
     /// Weight decay of the actor and the critics (AdamW); with 0 the optimizer is Adam.
     pub weight_decay: f64,
+    /// Adam's epsilon: 1e-7 as in TensorFlow and Ray, or 1e-8 as in PyTorch and Stable-Baselines3.
+    pub adam_epsilon: f64,
 }
 
 impl Default for Optimization {
     fn default() -> Self {
         let [actor_learning_rate, critic_learning_rate, entropy_learning_rate] = [3e-4; 3];
-        Self { actor_learning_rate, critic_learning_rate, entropy_learning_rate, weight_decay: 0.0 }
+        Self {
+            actor_learning_rate,
+            critic_learning_rate,
+            entropy_learning_rate,
+            weight_decay: 0.0,
+            adam_epsilon: 1e-7,
+        }
     }
 }
 
@@ -111,6 +132,10 @@ impl Default for Sac {
             target_entropy: None,
             grad_clip: None,
             critic_loss: CriticLoss::Huber,
+            critic_loss_scale: 1.0,
+            update_order: UpdateOrder::Together,
+            log_std_min: -5.0,
+            log_prob_epsilon: 0.0,
         }
     }
 }
@@ -134,11 +159,14 @@ impl Trainer for Sac {
                 ("optimization.actor_learning_rate", self.optimization.actor_learning_rate),
                 ("optimization.critic_learning_rate", self.optimization.critic_learning_rate),
                 ("initial_alpha", self.initial_alpha),
+                ("critic_loss_scale", self.critic_loss_scale),
             ]),
             rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
             rules::not_negative([
                 ("optimization.entropy_learning_rate", self.optimization.entropy_learning_rate),
                 ("optimization.weight_decay", self.optimization.weight_decay),
+                ("optimization.adam_epsilon", self.optimization.adam_epsilon),
+                ("log_prob_epsilon", self.log_prob_epsilon),
             ]),
             rules::refuse_if(
                 self.target_entropy.is_some() && self.optimization.entropy_learning_rate == 0.0,
@@ -147,6 +175,12 @@ impl Trainer for Sac {
                 "`optimization.entropy_learning_rate` is 0, so nothing aims at it: leave it out",
             ),
             rules::share([("tau", self.tau)]),
+            rules::refuse_if(
+                !(-1e3..2.0).contains(&self.log_std_min),
+                "log_std_min",
+                self.log_std_min,
+                "it must be from -1000 to below 2, which is the upper bound",
+            ),
             self.quantiles.validate(&spaces.action_space, self.critic_loss),
             rules::refuse_if(
                 !matches!(exploration, ExplorationConfig::StochasticSampling { .. })
@@ -163,7 +197,6 @@ impl Trainer for Sac {
             ),
             self.common.refuse_raw_actions(Self::NAME),
         ])?;
-        self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
     }
 
@@ -219,8 +252,10 @@ struct SacPolicy {
     config: Sac,
     dist: ActionDist,
     actor: Mlp,
+    actor_group: Group,
     q: Critics,
     log_alpha: Free,
+    alpha_group: Group,
     target_entropy: f64,
     /// Whether the warning about a growing temperature was given already.
     warned: bool,
@@ -233,38 +268,12 @@ const RUNAWAY: f64 = 100.0;
 /// Number of learning steps from one check of the temperature to the next.
 const STEPS_BETWEEN_LOOKS: u64 = 50;
 
-/// The actor's policy in a batch: one drawn action per row, or the probabilities of all discrete choices.
-struct Pi<'t> {
-    /// Input of the critics: the observation, followed by the drawn action if actions are continuous.
-    sa: Value<'t>,
-    logp: Value<'t>,
-    /// Probabilities of all choices; `None` for continuous actions.
-    p: Option<Value<'t>>,
-}
-
-impl<'t> Pi<'t> {
-    /// Mean of `x` over all discrete choices by their probabilities; for a drawn continuous action `x` itself.
-    fn mean(&self, x: Value<'t>) -> Value<'t> {
-        self.p.map_or(x, |p| (p * x).sum_columns())
-    }
-}
-
 /// Column of standard normal numbers, from which the loss draws actions for the observations.
 const NOISE: Column = Column::new("noise");
 /// Column of standard normal numbers, from which the loss draws actions for the next observations.
 const NEXT_NOISE: Column = Column::new("next_noise");
 
 impl SacPolicy {
-    fn pi<'t>(&self, net: Net<'t>, s: Input<'t>, rows: &Rows<'t>, noise: Column) -> Result<Pi<'t>> {
-        let head = self.action_inputs(net, s);
-        if self.dist.is_discrete() {
-            let logp = s.masked(head).log_softmax();
-            return Ok(Pi { sa: s.obs(), logp, p: Some(logp.exp()) });
-        }
-        let (a, logp) = self.dist.at(head).rsample(rows.get(noise)?);
-        Ok(Pi { sa: s.obs().cat(a), logp, p: None })
-    }
-
     /// Warns once if the temperature has grown far beyond its initial value.
     fn warn_of_runaway(&mut self, alpha: Option<f64>) {
         let initial = self.config.initial_alpha;
@@ -277,23 +286,6 @@ impl SacPolicy {
              it should be"
         ));
     }
-
-    /// The target entropy of each row, if it depends on the number of legal choices; else `None`.
-    fn target_of_rows<'t>(&self, rows: &Rows<'t>, s: Input<'t>, logp: Value<'t>) -> Option<Value<'t>> {
-        let differ = self.dist.is_discrete() && rows.has(Column::ACTION_MASK);
-        // Zeros for the legal choices: the sum of their exponentials is the number of legal choices.
-        (differ && self.config.target_entropy.is_none())
-            .then(|| s.masked(logp.detach() * 0.0).logsumexp() * SHARE_OF_ENTROPY)
-    }
-
-    /// Each critic's values of the actions that were taken.
-    fn values<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
-        if self.dist.is_discrete() {
-            self.q.on(net, s.obs()).into_iter().map(|q| q.gather(a)).collect()
-        } else {
-            self.q.on(net, s.obs().cat(a))
-        }
-    }
 }
 
 impl NetPolicy for SacPolicy {
@@ -301,7 +293,12 @@ impl NetPolicy for SacPolicy {
 
     fn build(config: &Sac, net: &mut NetBuilder<'_>) -> Result<Self> {
         net.refuse_custom_model()?;
-        let dist = action_dist(&net.spec().spaces.action_space)?;
+        let dist = match action_dist(&net.spec().spaces.action_space)? {
+            ActionDist::SquashedGaussian { dim, .. } => {
+                ActionDist::SquashedGaussian { dim, log_std_min: config.log_std_min as f32 }
+            }
+            discrete => discrete,
+        };
         let obs = net.obs_width();
         let act = dist.action_width();
         let (inputs, outputs, entropy) = match dist {
@@ -309,20 +306,30 @@ impl NetPolicy for SacPolicy {
             _ => (obs + act, config.quantiles.n_quantiles, -(act as f64)),
         };
         let rates = &config.optimization;
-        let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
+        let adam = |lr: f64| Rule::adam(lr, rates.adam_epsilon).clip(config.grad_clip);
         let adamw = |lr: f64| adam(lr).decay(rates.weight_decay);
         net.target();
-        let (_, actor) = net.group("actor", adamw(rates.actor_learning_rate), |net| {
+        let (actor_group, actor) = net.group("actor", adamw(rates.actor_learning_rate), |net| {
             Ok(Mlp::new(net, "actor", obs, &config.policy_model_config, dist.num_inputs()))
         })?;
         let critics = adamw(rates.critic_learning_rate);
         let count = config.quantiles.n_critics.unwrap_or(1 + usize::from(config.twin_q));
         let q = Critics::new(net, count, inputs, outputs, &config.q_model_config, &critics)?;
-        let (_, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
+        let (alpha_group, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
         let target_entropy = config.target_entropy.unwrap_or(entropy);
-        Ok(Self { config: config.clone(), dist, actor, q, log_alpha, target_entropy, warned: false })
+        Ok(Self {
+            config: config.clone(),
+            dist,
+            actor,
+            actor_group,
+            q,
+            log_alpha,
+            alpha_group,
+            target_entropy,
+            warned: false,
+        })
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
@@ -353,54 +360,41 @@ impl NetPolicy for SacPolicy {
         Ok(())
     }
 
-    /// The sum of the losses of critics, actor and temperature. Each loss has gradients for its own parameters only, so
-    /// one backward pass serves all.
+    /// The sum of the losses of critics, actor and temperature, as far as these learn now. Each loss has gradients for its
+    /// own parameters only, so one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
-        let online = rows.online();
-        let frozen = rows.frozen();
-        let target = rows.target();
-        let s = rows.obs()?;
-        let s2 = rows.next_obs()?;
-        let discount = rows.discounts()?;
-        let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
-        let quantiles = &self.config.quantiles;
-        let log_alpha = self.log_alpha.on(online);
-        let alpha = log_alpha.detach().exp();
-
-        // y = r + gamma (min Q'(s', a') - alpha log pi(a'|s')),  a' ~ pi(s')
-        let pi2 = self.pi(frozen, s2, rows, NEXT_NOISE)?;
-        let y = r + discount * pi2.mean(quantiles.target(self.q.on(target, pi2.sa)) - alpha * pi2.logp);
-        let q = self.values(online, s, a);
-        let weights = rows.weights()?;
-        let size = |q: Value<'t>| quantiles.loss(self.config.critic_loss, q, y);
-        let critic_loss = q.iter().map(|&q| (size(q) * weights).mean()).sum();
-
-        // The critics' parameters are constant here; the gradient of their values for a ~ pi(s) reaches the actor
-        // through a, or through its probability.
-        let pi = self.pi(online, s, rows, NOISE)?;
-        let actor_loss = pi.mean(alpha * pi.logp - quantiles.worth(self.q.on(frozen, pi.sa))).mean();
-
-        let below_target = match self.target_of_rows(rows, s, pi.logp) {
-            Some(targets) => pi.mean(pi.logp).detach() + targets,
-            None => pi.mean(pi.logp).detach() + self.target_entropy,
+        if !rows.learns(self.q.groups[0]) {
+            return Ok(Loss::sum(self.actor_losses(rows)?));
+        }
+        let (critic_loss, alpha, q, td) = self.critic_loss(rows)?;
+        let loss = if rows.learns(self.actor_group) {
+            let [actor_loss, alpha_loss] = self.actor_losses(rows)?;
+            Loss::sum([critic_loss, actor_loss, alpha_loss])
+        } else {
+            Loss::sum([critic_loss])
         };
-        let alpha_loss = -(log_alpha * below_target).mean();
-
-        let error = |q: &Value<'t>| (q.mean_columns() - y.mean_columns()).abs();
-        let td = q.iter().map(error).sum::<Value<'t>>() / q.len() as f64;
-        let losses = [("critic_loss", critic_loss), ("actor_loss", actor_loss), ("alpha_loss", alpha_loss)];
-        Ok(Loss::sum(losses)
-            .mean("alpha_value", alpha)
-            .mean("mean_q", y)
-            .min("min_q", y)
-            .max("max_q", y)
-            .td_errors(td))
+        Ok(loss.mean("alpha_value", alpha).mean("mean_q", q).min("min_q", q).max("max_q", q).td_errors(td))
     }
 
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
-        let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
-        learner.clip(&mut report);
-        learner.step(&report);
+        let report = match self.config.update_order {
+            UpdateOrder::Together => {
+                let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
+                learner.clip(&mut report);
+                learner.step(&report);
+                report
+            }
+            UpdateOrder::CriticsFirst => {
+                let mut critics = learner.gradient_of(&self.q.groups, batch, |rows| self.loss(rows))?;
+                learner.clip(&mut critics);
+                learner.step_part(&critics);
+                let others = [self.actor_group, self.alpha_group];
+                let mut report = learner.gradient_of(&others, batch, |rows| self.loss(rows))?;
+                learner.clip(&mut report);
+                learner.step(&report);
+                critics.and(report)
+            }
+        };
         // Not at every step: reading the temperature waits for the GPU.
         if !self.warned && learner.steps().is_multiple_of(STEPS_BETWEEN_LOOKS) {
             self.warn_of_runaway(report.stats.read("alpha_value"));
@@ -410,5 +404,21 @@ impl NetPolicy for SacPolicy {
 
     fn update_target(&self, learner: &mut Learner) {
         learner.update_target(self.config.tau);
+    }
+
+    fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("initial_alpha", &self.config.initial_alpha)?;
+        Ok(state)
+    }
+
+    fn set_parameters(&self, learner: &mut Learner, state: &State) -> Result<()> {
+        let initial = self.config.initial_alpha;
+        if !state.has_other("initial_alpha", initial)? {
+            return Ok(());
+        }
+        let mut weights = learner.weights();
+        weights.replace_array("log_alpha", vec![initial.ln() as f32]);
+        learner.set_weights(&weights)
     }
 }

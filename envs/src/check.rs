@@ -7,8 +7,8 @@ pub(crate) mod multi_agent;
 pub(crate) mod speed;
 mod vector;
 
-pub use multi_agent::{check_any_multi_agent_env, check_multi_agent_env};
-pub use vector::{check_vector_env, seems_endless};
+pub use multi_agent::{check_any_multi_agent_env, check_any_multi_agent_env_within, check_multi_agent_env};
+pub use vector::{check_vector_env, check_vector_env_within, seems_endless};
 
 /// Number of steps of each check: several episodes of most environments under random actions.
 const STEPS: usize = 300;

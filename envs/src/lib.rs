@@ -53,7 +53,8 @@ pub mod wrappers;
 
 pub use check::speed::{Speed, measure_multi_agent_speed, measure_speed};
 pub use check::{
-    check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env, seems_endless,
+    check_any_multi_agent_env, check_any_multi_agent_env_within, check_env, check_multi_agent_env,
+    check_vector_env, check_vector_env_within, seems_endless,
 };
 pub use contract::any_vector::AnyVectorEnv;
 pub use contract::element::{DType, Element};

@@ -116,6 +116,7 @@ macro_rules! forward_vector {
         crate::contract::forward::forward_to! {
             env:
             fn save_state(&self) -> crate::Result<Option<Vec<u8>>>;
+            fn can_load_state(&self) -> bool;
             fn load_state(&mut self, state: &[u8]) -> crate::Result<()>;
         }
     };

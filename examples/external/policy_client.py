@@ -60,11 +60,13 @@ class PolicyClient:
         """Adds a reward; it is sent with the next message of the episode."""
         self.episodes[episode_id][1] += float(reward)
 
-    def end_episode(self, episode_id, observation, truncated=False):
-        """Ends an episode with its last observation; `truncated` says that a limit cut it."""
+    def end_episode(self, episode_id, observation, truncated=False, mask=None):
+        """Ends an episode with its last observation; `truncated` says that a limit cut it, `mask` what is legal there."""
         _, reward = self.episodes.pop(episode_id)
         message = {"episode": episode_id, "obs": _numbers(observation), "reward": reward}
-        return self._ask("end_episode", message | ({"truncated": True} if truncated else {}))
+        message |= {"truncated": True} if truncated else {}
+        message |= {} if mask is None else {"mask": [bool(flag) for flag in mask]}
+        return self._ask("end_episode", message)
 
     def _turn(self, kind, episode, observation, mask, extra):
         actions, reward = self.episodes[episode]

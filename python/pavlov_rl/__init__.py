@@ -21,6 +21,7 @@ from .acting import LoadedPolicy, load_policy
 from .algorithms import A2C, DDPG, DQN, IMPALA, PPO, SAC, TD3, TQC, MaskablePPO, RecurrentPPO, load
 from .envs import Env, VectorEnv, ids, multi_agent_ids, parallel_env, register_envs
 from .errors import (
+    ArgumentError,
     BusyError,
     CheckpointError,
     ConfigError,
@@ -34,11 +35,13 @@ from .errors import (
     ResetNeededError,
     StateError,
     TrainingError,
+    UnknownArgumentError,
     UnsupportedError,
 )
 
 __all__ = [
     "A2C",
+    "ArgumentError",
     "BusyError",
     "CheckpointError",
     "ConfigError",
@@ -63,6 +66,7 @@ __all__ = [
     "TD3",
     "TQC",
     "TrainingError",
+    "UnknownArgumentError",
     "UnsupportedError",
     "VectorEnv",
     "__version__",

@@ -1,34 +1,90 @@
-"""Policies that only act: packed models, and the policies of runs of any algorithm."""
+"""Acting: observations in, actions and the state of a recurrent policy out. The caller keeps the state.
+
+The state of a long short-term memory is its output and its cell, each `[1, rows, units]`, as in sb3-contrib. That of another
+memory is one such array. Policies without memory give back the state that they get.
+"""
 
 import json
 import os
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .saved import SavedPolicy
-from .spaces import decode, rows_of
-
-
-def flags(given: Any) -> list[bool] | None:
-    """Flags as a flat list; None stays None."""
-    return None if given is None else [bool(flag) for flag in np.ravel(np.asarray(given, bool))]
+from . import _native
+from .spaces import Array, Space, decode, rows_of
 
 
-def episode_starts(count: int, state: Any, episode_start: Any) -> list[bool]:
-    """In which of `count` rows an episode begins: in all of them without a state, else as `episode_start` says."""
-    return [True] * count if state is None else flags(episode_start) or [False] * count
+class Acts(Protocol):
+    """What of the Rust half chooses actions: the policy of a run, or a saved one."""
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Numbers of memory per row, and the equal parts that they are of."""
+
+    def predict(
+        self, obs: Array, rows: int, explore: bool, masks: list[bool] | None, memory: NDArray[np.float32] | None
+    ) -> tuple[Array, NDArray[np.float32]]:
+        """Actions, and the memory after them."""
+
+
+def predict(
+    acts: Acts,
+    spaces: tuple[Space, Space],
+    observation: Any,
+    state: Any,
+    episode_start: Any,
+    deterministic: bool,
+    action_masks: Any,
+    scale: float | None = None,
+) -> tuple[Any, Any]:
+    """The action for one observation, or one for each of several, and the state for the next call. Numbers of observations
+    are divided by `scale`, if it is given."""
+    observation_space, action_space = spaces
+    rows, is_many = rows_of(observation_space, observation)
+    count = len(rows)
+    flat = np.ascontiguousarray(rows).ravel()
+    if scale is not None:
+        flat = flat.astype(np.float32) / np.float32(scale)
+    width, parts = acts.memory
+    memory = _memory(count, width, parts, state, episode_start) if width else None
+    masks = None if action_masks is None else [bool(flag) for flag in np.ravel(np.asarray(action_masks, bool))]
+    actions, after = acts.predict(flat, count, not deterministic, masks, memory)
+    shaped = actions.reshape(count, *(action_space.shape or ())).astype(action_space.dtype, copy=False)
+    # Rows of `[units]` for each part become parts of `[1, rows, units]`.
+    states = tuple(np.split(after[None], parts, axis=2)) if width else state
+    return (shaped if is_many else shaped.squeeze(axis=0)), states
+
+
+def _memory(count: int, width: int, parts: int, state: Any, episode_start: Any) -> NDArray[np.float32]:
+    """The memory of each row before the call: of the state, and zeros where an episode begins."""
+    memory = np.zeros((count, width), np.float32)
+    if state is not None:
+        shape = (1, count, width // parts)
+        given = [np.asarray(part, np.float32) for part in state]
+        if [part.shape for part in given] != [shape] * parts:
+            found = ", ".join(str(part.shape) for part in given)
+            raise ValueError(
+                f"`state` has arrays of the shapes {found}, but it must have {parts} of the shape {shape}: give what the last "
+                f"`predict` of these {count} rows returned, or None where their episodes begin"
+            )
+        memory[:] = np.concatenate(given, axis=2)[0]
+    if episode_start is not None:
+        starts = np.ravel(np.asarray(episode_start, bool))
+        if len(starts) != count:
+            raise ValueError(f"`episode_start` has {len(starts)} entries, but there are {count} rows")
+        memory[starts] = 0.0
+    return memory.ravel()
 
 
 class LoadedPolicy:
     """A saved policy that acts without an environment. It is what `load_policy` returns."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._saved = SavedPolicy(os.fspath(path), None, 1)
-        first = self._saved.policy(1)
-        self.observation_space = decode(json.loads(first.observation_space))
-        self.action_space = decode(json.loads(first.action_space))
-        self.is_recurrent = first.is_recurrent
+        self._policy = _native.NativePolicy(os.fspath(path))
+        self.observation_space = decode(json.loads(self._policy.observation_space))
+        self.action_space = decode(json.loads(self._policy.action_space))
+        self.is_recurrent = self._policy.memory[0] > 0
 
     def predict(
         self,
@@ -40,17 +96,11 @@ class LoadedPolicy:
     ) -> tuple[Any, Any]:
         """The action for one observation, or one for each of several, and the state for the next call.
 
-        `state` is None unless the policy is recurrent: then None begins an episode in every row, and `episode_start` says in
-        which rows one begins. With `deterministic=True` the best action is taken.
+        The state is None unless the policy is recurrent. Then it is a tuple of arrays, and the caller keeps it: None begins an
+        episode in every row, and `episode_start` says in which rows one begins. With `deterministic=True` the best action is taken.
         """
-        rows, is_many = rows_of(self.observation_space, observation)
-        count = len(rows)
-        starts = episode_starts(count, state, episode_start) if self.is_recurrent else None
-        flat = np.ascontiguousarray(rows).ravel()
-        actions = self._saved.predict(flat, count, not deterministic, starts, flags(action_masks))
-        space = self.action_space
-        shaped = actions.reshape(count, *(space.shape or ())).astype(space.dtype, copy=False)
-        return (shaped if is_many else shaped.squeeze(axis=0)), (("remembered",) if self.is_recurrent else None)
+        spaces = self.observation_space, self.action_space
+        return predict(self._policy, spaces, observation, state, episode_start, deterministic, action_masks)
 
 
 def load_policy(path: str | os.PathLike[str]) -> LoadedPolicy:

@@ -8,6 +8,7 @@ import pettingzoo
 
 from . import _native
 from .errors import ConfigError
+from .picklable import Picklable
 from .settings import encode
 from .spaces import Space, action_dtype, action_row, decode, one, width
 
@@ -26,7 +27,7 @@ def _newest(id: str) -> str:
     return versions[-1] if id not in known and versions else id
 
 
-class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
+class ParallelEnv(Picklable[_native.NativeAgents], pettingzoo.ParallelEnv[str, Any, Any]):
     """A native environment with several agents, equal to PettingZoo's and mpe2's where they have it.
 
     In a game of turns, `step` reads the action of the agent whose turn it is, and `infos[agent]["active_agent"]` says which
@@ -34,23 +35,30 @@ class ParallelEnv(pettingzoo.ParallelEnv[str, Any, Any]):
     there, and in the infos.
     """
 
+    _of_native = ("_obs", "_actions", "_action_rows")
+
     def __init__(self, id: str, render_mode: str | None = None, **config: Any) -> None:
-        id = _newest(id)
+        id = self._id = _newest(id)
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"`render_mode` is {render_mode!r}, but {id} has 'rgb_array'")
-        self._native = _native.NativeAgents(id, encode(id, config))
+        self._config = config
+        self._make_native()
         self.render_mode = render_mode
         self.metadata = {"name": id, "render_modes": ["rgb_array"], "render_fps": int(self._native.render_fps or 30)}
-        self.possible_agents = self._native.agents
         self.agents: list[str] = []
-        self._observation_spaces = self._spaces(self._native.observation_spaces, _BOARDS.get(id))
-        self._action_spaces = self._spaces(self._native.action_spaces, None)
+        self._acting: list[str] = []
+
+    def _make_native(self) -> None:
+        self._native = _native.NativeAgents(self._id, encode(self._id, self._config))
+        if not hasattr(self, "possible_agents"):
+            self.possible_agents = self._native.agents
+            self._observation_spaces = self._spaces(self._native.observation_spaces, _BOARDS.get(self._id))
+            self._action_spaces = self._spaces(self._native.action_spaces, None)
         self._obs = self._cut(self._native.array(), self._observation_spaces)
         widths = [width(space) for space in self._action_spaces.values()]
         dtype = action_dtype(next(iter(self._action_spaces.values())))
         self._actions = np.zeros(sum(widths), dtype)
         self._action_rows = self._cut(self._actions, self._action_spaces)
-        self._acting: list[str] = []
 
     def observation_space(self, agent: str) -> Space:
         """What an agent can see."""

@@ -1,7 +1,7 @@
 """Native environments as Gymnasium's `Env` and `VectorEnv`, and their ids."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -11,7 +11,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from . import _native
-from .errors import ConfigError, UnsupportedError
+from .errors import ConfigError, ResetNeededError, UnsupportedError
+from .picklable import Picklable
 from .settings import encode, encode_options
 from .spaces import Array, action_dtype, action_row, actions, batched, decode, many, one
 
@@ -38,6 +39,7 @@ def parallel_env(id: str, render_mode: str | None = None, **config: Any) -> "Par
     `config` are the environment's settings, as PettingZoo's own functions take them: `parallel_env("simple_spread_v3", N=5)`.
     """
     try:
+        # PettingZoo need not be installed.
         from .agents import ParallelEnv
     except ImportError as error:
         raise ImportError('`parallel_env` needs PettingZoo: pip install "pavlov-rl[pettingzoo]"') from error
@@ -57,7 +59,8 @@ def register_envs() -> None:
                 # The environment itself refuses a step before the first reset, and the tests have run the checker.
                 order_enforce=False,
                 disable_env_checker=True,
-                kwargs={"id": id},
+                # Not `id`, which is the name of `gymnasium.make`'s own argument.
+                kwargs={"env_id": id},
             )
 
 
@@ -71,7 +74,23 @@ def _check_render_mode(id: str, mode: str | None, modes: Sequence[str]) -> None:
         raise ConfigError(f"`render_mode` is {mode!r}, but {id} has {' and '.join(map(repr, modes))}")
 
 
-class Env(gymnasium.Env[Any, Any]):
+def _method_of_masks(
+    id: str, native: _native.NativeVector, chosen: Callable[[Array], Array]
+) -> Callable[[], NDArray[np.bool_]]:
+    """The method `action_masks`. Without masks there is none: whether it exists is how others find out."""
+    if not native.has_action_masks:
+        raise AttributeError(f"{id} has no action masks: all of its actions are legal")
+
+    def action_masks() -> NDArray[np.bool_]:
+        masks = native.action_masks()
+        if masks is None:
+            raise ResetNeededError(f"the action masks of {id} are those of an episode; call `reset` first")
+        return chosen(masks).astype(bool)
+
+    return action_masks
+
+
+class Env(Picklable[_native.NativeVector], gymnasium.Env[Any, Any]):
     """One copy of a native environment, equal to Gymnasium's where Gymnasium has it.
 
     `config` are the keyword arguments of the original class, such as `is_slippery` of FrozenLake. Rewards are rounded to
@@ -81,25 +100,31 @@ class Env(gymnasium.Env[Any, Any]):
     # Those of one environment are in its own `metadata`.
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 30}
 
-    def __init__(self, id: str, render_mode: str | None = None, **config: Any) -> None:
-        self._id = id
-        self._native = _native.NativeVector(id, 1, encode(id, config), "Disabled", 1, None)
-        self.metadata = _metadata(id, self._native.render_fps)
-        _check_render_mode(id, render_mode, self.metadata["render_modes"])
+    _of_native = ("_row", "_whole", "_rewards", "_terminated", "_truncated")
+
+    def __init__(self, env_id: str, render_mode: str | None = None, **config: Any) -> None:
+        self._id, self._config = env_id, config
+        self._make_native()
+        self.metadata = _metadata(env_id, self._native.render_fps)
+        _check_render_mode(env_id, render_mode, self.metadata["render_modes"])
         self.render_mode = render_mode
-        self.observation_space = decode(json.loads(self._native.observation_space))
-        self.action_space = decode(json.loads(self._native.action_space))
-        obs, _, self._rewards, self._terminated, self._truncated = self._native.arrays()
-        self._row = obs[0]
-        # Without parts and of the row's own type: a copy is all that it takes.
-        space = self.observation_space
-        whole = isinstance(space, spaces.Box) and space.dtype == obs.dtype
-        self._whole: Array | None = self._row.reshape(space.shape) if whole else None
         self._one_integer = isinstance(self.action_space, spaces.Discrete)
         shape = () if self.action_space.shape is None else self.action_space.shape
         self._action = np.zeros((1, *shape), action_dtype(self.action_space))
         self._keys: list[str] | None = None
-        self._has_masks = False
+
+    def _make_native(self) -> None:
+        self._native = _native.NativeVector(self._id, 1, encode(self._id, self._config), "Disabled", 1, None)
+        obs, _, self._rewards, self._terminated, self._truncated = self._native.arrays()
+        self._row = obs[0]
+        if not hasattr(self, "observation_space"):
+            self.observation_space = decode(json.loads(self._native.observation_space))
+            self.action_space = decode(json.loads(self._native.action_space))
+        self._has_masks = self._native.has_action_masks
+        # Without parts and of the row's own type: a copy is all that it takes.
+        space = self.observation_space
+        whole = isinstance(space, spaces.Box) and space.dtype == obs.dtype
+        self._whole: Array | None = self._row.reshape(space.shape) if whole else None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Starts an episode, with the environment's own `options`. Without a seed the random stream goes on."""
@@ -126,13 +151,11 @@ class Env(gymnasium.Env[Any, Any]):
             return None
         return self._native.render(0) if self.render_mode == "rgb_array" else self._native.render_ansi(0)
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are legal now, as sb3-contrib's `MaskablePPO` asks for it."""
-        masks = self._native.action_masks() if self._has_masks else None
-        if masks is None:
-            raise UnsupportedError(f"{self._id} has no action masks, or `reset` was not called yet")
-        legal: NDArray[np.bool_] = masks[0].astype(bool)
-        return legal
+    @property
+    def action_masks(self) -> Callable[[], NDArray[np.bool_]]:
+        """A method that says which actions are legal now, as sb3-contrib's `MaskablePPO` asks for it. Only environments with
+        masks have it."""
+        return _method_of_masks(self._id, self._native, lambda masks: masks[0])
 
     def save_state(self) -> bytes:
         """Everything that later steps depend on, random stream included. Saved after an end, it is the next episode's start."""
@@ -145,10 +168,9 @@ class Env(gymnasium.Env[Any, Any]):
         return self._observation()
 
     def _know_info(self) -> None:
-        """Which numbers and masks there are shows in a running episode."""
+        """Which numbers there are shows in a running episode."""
         if self._keys is None:
             self._keys = self._native.info_keys()
-            self._has_masks = self._native.action_masks() is not None
 
     def _observation(self) -> Any:
         return one(self.observation_space, self._row) if self._whole is None else self._whole.copy()
@@ -165,7 +187,7 @@ class Env(gymnasium.Env[Any, Any]):
         return info
 
 
-class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
+class VectorEnv(Picklable[_native.NativeVector], gymnasium.vector.VectorEnv[Any, Any, Array]):
     """Copies of a native environment, all stepped by one call without Python.
 
     * `autoreset_mode`: Gymnasium's `AutoresetMode`. With `SAME_STEP` copies are stepped together, with the others one by one.
@@ -178,9 +200,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
     Gymnasium's own vectors. `config` are the keyword arguments of the original class.
     """
 
+    _of_native = ("_rows", "_final_rows", "_whole", "_rewards", "_terminated", "_truncated")
+
     def __init__(
         self,
-        id: str,
+        env_id: str,
         num_envs: int = 1,
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
@@ -195,18 +219,29 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
         except ValueError:
             known = ", ".join(repr(mode.value) for mode in AutoresetMode)
             raise ConfigError(f"`autoreset_mode` is {autoreset_mode!r}, but it must be one of {known}") from None
-        self.id, self.config = id, config
-        settings = encode(id, config)
-        self._native = _native.NativeVector(id, num_envs, settings, self._mode.value, threads, max_episode_steps)
-        self.num_envs = num_envs
-        self.metadata = {**_metadata(id, self._native.render_fps), "autoreset_mode": self._mode}
-        _check_render_mode(id, render_mode, self.metadata["render_modes"])
+        self.id, self.config, self.num_envs = env_id, config, num_envs
+        self._threads, self._max_episode_steps = threads, max_episode_steps
+        self._make_native()
+        self.metadata = {**_metadata(env_id, self._native.render_fps), "autoreset_mode": self._mode}
+        _check_render_mode(env_id, render_mode, self.metadata["render_modes"])
         self.render_mode = render_mode
-        self.single_observation_space = decode(json.loads(self._native.observation_space))
-        self.single_action_space = decode(json.loads(self._native.action_space))
-        self.observation_space = batched(self.single_observation_space, num_envs)
-        self.action_space = batched(self.single_action_space, num_envs)
+        shape = () if self.single_action_space.shape is None else self.single_action_space.shape
+        self._actions = np.zeros((num_envs, *shape), action_dtype(self.single_action_space))
+        self._copy = copy
+        self._keys: list[str] | None = None
+
+    def _make_native(self) -> None:
+        settings, mode = encode(self.id, self.config), self._mode.value
+        self._native = _native.NativeVector(
+            self.id, self.num_envs, settings, mode, self._threads, self._max_episode_steps
+        )
         self._rows, self._final_rows, self._rewards, self._terminated, self._truncated = self._native.arrays()
+        if not hasattr(self, "single_observation_space"):
+            self.single_observation_space = decode(json.loads(self._native.observation_space))
+            self.single_action_space = decode(json.loads(self._native.action_space))
+            self.observation_space = batched(self.single_observation_space, self.num_envs)
+            self.action_space = batched(self.single_action_space, self.num_envs)
+        self._has_masks = self._native.has_action_masks
         space = self.single_observation_space
         self._whole: Array | None = None
         self._is_box = isinstance(space, spaces.Box) and space.dtype == self._rows.dtype
@@ -214,11 +249,6 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
             self._whole = self._rows.reshape(self.observation_space.shape or ())
         elif isinstance(space, spaces.Discrete):
             self._whole = self._rows[:, 0]
-        shape = () if self.single_action_space.shape is None else self.single_action_space.shape
-        self._actions = np.zeros((num_envs, *shape), action_dtype(self.single_action_space))
-        self._copy = copy
-        self._keys: list[str] | None = None
-        self._has_masks = False
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -260,18 +290,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
         render = self._native.render if self.render_mode == "rgb_array" else self._native.render_ansi
         return tuple(render(copy) for copy in range(self.num_envs))
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions are legal now, a row per copy."""
-        masks = self._native.action_masks() if self._has_masks else None
-        if masks is None:
-            raise UnsupportedError("this environment has no action masks, or `reset` was not called yet")
-        return masks.astype(bool)
-
-    def has_action_masks(self) -> bool:
-        """Whether there are action masks. Only a running episode shows it: the copies are reset if they never were."""
-        if self._keys is None:
-            self.reset()
-        return self._has_masks
+    @property
+    def action_masks(self) -> Callable[[], NDArray[np.bool_]]:
+        """A method that says which actions are legal now, a row per copy. Only environments with masks have it."""
+        return _method_of_masks(self.id, self._native, lambda masks: masks)
 
     def save_state(self) -> bytes:
         """Everything that later steps of all copies depend on, random streams included."""
@@ -286,7 +308,6 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
     def _know_info(self) -> None:
         if self._keys is None:
             self._keys = self._native.info_keys()
-            self._has_masks = self._native.action_masks() is not None
 
     def _reset_mask(self, mask: Any) -> list[bool]:
         if not (isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.num_envs,) and mask.any()):

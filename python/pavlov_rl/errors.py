@@ -1,5 +1,7 @@
 """What can go wrong. Every exception of this package is a `PavlovError` and, besides, the built-in one that fits."""
 
+from typing import Any
+
 import gymnasium
 
 
@@ -9,6 +11,14 @@ class PavlovError(Exception):
 
 class ConfigError(PavlovError, ValueError):
     """A setting, an action or an array does not fit."""
+
+
+class ArgumentError(ConfigError, TypeError):
+    """An argument is unknown, does not fit, or would be ignored."""
+
+
+class UnknownArgumentError(ArgumentError):
+    """An environment has no argument of that name."""
 
 
 class NotFoundError(PavlovError, KeyError):
@@ -60,3 +70,10 @@ class ForkError(PavlovError, RuntimeError):
 
 class InternalError(PavlovError, RuntimeError):
     """A bug of this package. Please report it."""
+
+
+def refuse_class(argument: str, value: Any) -> None:
+    """Refuses a class where an object of it is meant."""
+    if isinstance(value, type):
+        name = value.__name__
+        raise TypeError(f"`{argument}` is the class {name}, but it must be an object; add (): {name}()")

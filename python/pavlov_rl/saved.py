@@ -1,52 +1,45 @@
-"""Saved models: one zip file with the model's arguments and a checkpoint, and run directories."""
+"""Files of models: one zip file with what makes the model again and a checkpoint, run directories, and replay buffers."""
 
 import io
 import json
 import os
 import tempfile
 import zipfile
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 from . import _native
-from .errors import CheckpointError, NotFoundError
-from .schedules import Piecewise, encode, is_schedule
-from .spaces import decode
-from .spaces import encode as encode_space
+from .common.noise import SavedNoise
+from .errors import CheckpointError, ConfigError, NotFoundError
+from .parameters import Parameters, of_states
+from .schedules import Piecewise
 
-if TYPE_CHECKING:
-    from .model import BaseAlgorithm
+# What makes a model again, as JSON has it.
+About = dict[str, Any]
 
-# The file of arguments, in a zip file and in a run directory.
+# Its file, in a zip file and in a run directory.
 ABOUT = "pavlov_rl.json"
 
-Model = TypeVar("Model", bound="BaseAlgorithm")
 
+class Saved:
+    """A model that was read: what makes it again, and a checkpoint, which acts and can be put into a run later."""
 
-class SavedPolicy:
-    """The policy of a checkpoint that has no environment here: it acts, and can be put into a run later."""
-
-    def __init__(self, checkpoint: str, keeps: Any, num_envs: int) -> None:
+    def __init__(self, about: About, checkpoint: str, name: str, keeps: Any = None) -> None:
+        self.about = about
         self.checkpoint = checkpoint
-        self.num_envs = num_envs
+        # What it was read from, for errors.
+        self.name = name
         # A temporary directory lives as long as this.
         self._keeps = keeps
-        self._policies: dict[int, _native.NativePolicy] = {}
 
-    def policy(self, copies: int) -> _native.NativePolicy:
-        """The policy for that many rows: a recurrent one remembers each of them."""
-        if copies not in self._policies:
-            self._policies[copies] = _native.NativePolicy(self.checkpoint, copies)
-        return self._policies[copies]
+    @cached_property
+    def policy(self) -> _native.NativePolicy:
+        """What acts."""
+        return _native.NativePolicy(self.checkpoint)
 
-    def predict(self, obs: Any, copies: int, explore: bool, starts: Any, masks: Any) -> Any:
-        """An action for each row."""
-        return self.policy(copies).predict(obs, explore, starts, masks)
-
-    def weights(self) -> dict[str, Any]:
-        """The weights by name."""
-        saved = _native.weights_of(self.checkpoint)
-        # A checkpoint has the state of the optimizer beside them.
-        return {name.replace(".weights.", ".", 1): array for name, array in saved.items() if ".weights." in name}
+    def parameters(self) -> Parameters:
+        """The parameters by name."""
+        return of_states(*_native.states_of(self.checkpoint))
 
     def restore(self, native: _native.NativeAlgorithm, whole: bool) -> None:
         """Puts what was saved into a run: all of it, or the policy alone."""
@@ -56,164 +49,100 @@ class SavedPolicy:
             native.restore_policies(self.checkpoint)
 
 
-def _about(model: "BaseAlgorithm") -> dict[str, Any]:
-    """What makes the model again."""
-    env = model._env
-    return {
-        "class": type(model).__name__,
-        "policy": model.policy_name,
-        "arguments": {name: _plain(name, value) for name, value in model.arguments.items()},
-        "settings": model.own_settings,
-        "seed": model.seed,
-        "env": None if env is None else env.id,
-        "env_config": {} if env is None else env.config,
-        "is_native": env is not None and env.stepper is None,
-        "num_envs": getattr(model, "n_envs", 1),
-        "observation_space": encode_space(model.observation_space),
-        "action_space": encode_space(model.action_space),
-        "num_timesteps": model.num_timesteps,
-        "offset": model._offset,
-        "total_timesteps": model._total_timesteps,
-        "asked": model._asked,
-        "version": _native.__version__,
-    }
+class Snapshot:
+    """What a run knew before an iteration, for a callback that saves the model as it was when it took a step of it."""
+
+    def __init__(self, native: _native.NativeAlgorithm) -> None:
+        self._keeps = tempfile.TemporaryDirectory(prefix="pavlov-")
+        self.checkpoint = str(native.save(self._keeps.name))
+        self.timesteps = native.timesteps()
 
 
-def _plain(name: str, value: Any) -> Any:
-    """An argument as JSON has it. Functions of progress become their values, and classes their names."""
-    if isinstance(value, dict):
-        return {str(key): _plain(str(key), each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(name, each) for each in value]
-    if hasattr(value, "exploration_config"):
-        # Noise has become a setting; it is given again to change it.
-        return {"noise": value.exploration_config([], 0)}
-    if isinstance(value, type):
-        return value.__name__
-    if is_schedule(value):
-        return encode(value)
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
-
-
-def _arguments(saved: dict[str, Any]) -> dict[str, Any]:
-    from .common.noise import SavedNoise
-
+def arguments_of(about: About) -> dict[str, Any]:
+    """The arguments that were saved. Functions of progress have become lines between their values, and noise a setting."""
     found = {}
-    for name, value in saved.items():
+    for name, value in about["arguments"].items():
         if isinstance(value, dict) and set(value) == {"schedule"}:
             value = Piecewise(value["schedule"])
         elif isinstance(value, dict) and set(value) == {"noise"}:
             value = SavedNoise(value["noise"])
+        elif isinstance(value, dict) and set(value) == {"object"}:
+            value = value["object"]
         found[name] = value
     return found
 
 
-def _path(path: Any) -> str:
-    text = os.fspath(path)
-    return text if text.endswith(".zip") else f"{text}.zip"
+# Models.
 
 
-def save(model: "BaseAlgorithm", path: Any) -> None:
-    """Writes a model into a file that is whole or not there."""
+def write(path: Any, content: bytes) -> None:
+    """Writes the bytes of a model into a file, which is whole or not there."""
     if hasattr(path, "write"):
-        path.write(to_bytes(model))
-        return
-    target = _path(path)
-    folder = os.path.dirname(os.path.abspath(target))
-    os.makedirs(folder, exist_ok=True)
-    content = to_bytes(model)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".saving-")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(temporary, target)
+        path.write(content)
+    else:
+        _write(_path(path), content)
 
 
-def to_bytes(model: "BaseAlgorithm") -> bytes:
+def to_bytes(about: About, checkpoint: str) -> bytes:
     """The file of a model as bytes."""
     content = io.BytesIO()
-    with tempfile.TemporaryDirectory(prefix="pavlov-") as temporary:
-        if model._native is None and model._saved is not None:
-            checkpoint = model._saved.checkpoint
-        else:
-            checkpoint = str(model.native.save(temporary))
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(ABOUT, json.dumps(_about(model), indent=1))
-            for name in sorted(os.listdir(checkpoint)):
-                archive.write(os.path.join(checkpoint, name), f"checkpoint/{name}")
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(ABOUT, json.dumps(about, indent=1))
+        for name in sorted(os.listdir(checkpoint)):
+            archive.write(os.path.join(checkpoint, name), f"checkpoint/{name}")
     return content.getvalue()
 
 
-def load(cls: type[Model], path: Any, env: Any, changes: dict[str, Any]) -> Model:
+def read(path: Any) -> Saved:
     """Reads a model from a file, a checkpoint directory or a run directory."""
     if hasattr(path, "read"):
-        return from_bytes(cls, path.read(), env, changes)
+        return from_bytes(path.read())
     text = os.fspath(path)
     if os.path.isdir(text):
-        return _load_directory(cls, text, env, changes)
+        return _of_directory(text)
     for name in (text, _path(text)):
         if os.path.isfile(name):
             with open(name, "rb") as file:
-                return from_bytes(cls, file.read(), env, changes, name)
+                return from_bytes(file.read(), name)
     raise FileNotFoundError(f"there is no saved model {text} or {_path(text)}")
 
 
-def about_of(path: Any) -> dict[str, Any]:
-    """The arguments of a saved model, which name its class."""
+def class_of(path: Any) -> str:
+    """The class of a saved model."""
     text = os.fspath(path)
     if os.path.isdir(text):
-        return read_about(text if os.path.exists(os.path.join(text, ABOUT)) else os.path.dirname(text))
+        return str(about_run(text if os.path.exists(os.path.join(text, ABOUT)) else os.path.dirname(text))["class"])
     name = text if os.path.isfile(text) else _path(text)
     if not os.path.isfile(name):
         raise FileNotFoundError(f"there is no saved model {text} or {name}")
     try:
         with zipfile.ZipFile(name) as archive:
-            about: dict[str, Any] = json.loads(archive.read(ABOUT))
-            return about
+            return str(json.loads(archive.read(ABOUT))["class"])
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         way = f"; if it is a packed model, which only acts, use load_policy({text!r})"
         raise CheckpointError(f"{name} is no model that pavlov_rl saved: {error}{way}") from error
 
 
-def from_bytes(
-    cls: type[Model], content: bytes, env: Any = None, changes: dict[str, Any] | None = None, name: str = "the file"
-) -> Model:
+def from_bytes(content: bytes, name: str = "the file") -> Saved:
     """Reads a model from the bytes of a file."""
     keeps = tempfile.TemporaryDirectory(prefix="pavlov-")
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            about = json.loads(archive.read(ABOUT))
-            for entry in archive.namelist():
-                if entry.startswith("checkpoint/"):
-                    # Only the last part of a name: an archive says nothing about other directories.
-                    with open(os.path.join(keeps.name, os.path.basename(entry)), "wb") as file:
-                        file.write(archive.read(entry))
+        about = _unpack(content, ABOUT, "checkpoint/", keeps.name)
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         problem = f"{name} is no model that pavlov_rl saved: {error}"
         raise CheckpointError(f"{problem}; a model of Stable-Baselines3 cannot be read, train it anew") from error
-    return _make(cls, about, keeps.name, keeps, env, changes or {}, name)
+    return Saved(about, keeps.name, name, keeps)
 
 
-def _load_directory(cls: type[Model], path: str, env: Any, changes: dict[str, Any]) -> Model:
-    about = read_about(path if os.path.exists(os.path.join(path, ABOUT)) else os.path.dirname(path))
-    checkpoint = path if os.path.exists(os.path.join(path, "manifest.json")) else latest(path)
+def _of_directory(path: str) -> Saved:
+    about = about_run(path if os.path.exists(os.path.join(path, ABOUT)) else os.path.dirname(path))
+    checkpoint = path if os.path.exists(os.path.join(path, "manifest.json")) else _latest(path)
     # The file of arguments is older than the checkpoint.
-    about["num_timesteps"] = _timesteps(checkpoint) - int(about["offset"])
-    return _make(cls, about, checkpoint, None, env, changes, path)
+    about["num_timesteps"] = timesteps_of(checkpoint) - int(about["offset"])
+    return Saved(about, checkpoint, path)
 
 
-def read_about(run: str) -> dict[str, Any]:
-    """The arguments that a run directory has."""
-    try:
-        with open(os.path.join(run, ABOUT)) as file:
-            about: dict[str, Any] = json.load(file)
-            return about
-    except FileNotFoundError:
-        raise NotFoundError(f"{run} has no {ABOUT}: it is no run of `learn(.., out=..)`") from None
-
-
-def latest(run: str) -> str:
+def _latest(run: str) -> str:
     """The newest checkpoint of a run directory."""
     found = _native.latest_checkpoint(run)
     if found is None:
@@ -221,75 +150,124 @@ def latest(run: str) -> str:
     return str(found)
 
 
-def _make(
-    cls: type[Model],
-    about: dict[str, Any],
-    checkpoint: str,
-    keeps: Any,
-    env: Any,
-    changes: dict[str, Any],
-    name: str,
-) -> Model:
-    model = _bare(cls, about, changes, name)
-    model._saved = SavedPolicy(checkpoint, keeps, int(about["num_envs"]))
-    if env is None and about["is_native"]:
-        from .training_env import native_again
-
-        env = native_again(about["env"], int(about["num_envs"]), about["env_config"])
-    if env is not None:
-        model.set_env(env)
-    return model
-
-
-def _bare(cls: type[Model], about: dict[str, Any], changes: dict[str, Any], name: str) -> Model:
-    """The model without an environment."""
-    if about["class"] != cls.__name__:
-        raise CheckpointError(f"{name} was saved by {about['class']}, but is loaded by {cls.__name__}; load it by the former")
-    arguments = {**_arguments(about["arguments"]), **changes}
-    arguments["seed"] = about["seed"] if arguments.get("seed") is None else arguments["seed"]
-    model = cls(about["policy"], None, settings=about["settings"], **arguments)
-    model.observation_space, model.action_space = decode(about["observation_space"]), decode(about["action_space"])
-    model.n_envs = int(about["num_envs"])
-    model.num_timesteps, model._offset = int(about["num_timesteps"]), int(about["offset"])
-    model._total_timesteps, model._asked = int(about["total_timesteps"]), about["asked"]
-    return model
-
-
 # Run directories.
 
 
-def write_run(model: "BaseAlgorithm", out: str, total: int) -> None:
+def about_run(run: str) -> About:
+    """What makes the model of a run directory again."""
+    try:
+        with open(os.path.join(run, ABOUT)) as file:
+            about: About = json.load(file)
+            return about
+    except FileNotFoundError:
+        raise NotFoundError(f"{run} has no {ABOUT}: it is no run of `learn(.., out=..)`") from None
+
+
+def is_run(directory: str) -> bool:
+    """Whether a directory has a run in it, of this package or of the command."""
+    return any(os.path.exists(os.path.join(directory, name)) for name in (ABOUT, "run.json", "result.json"))
+
+
+def remove_rows(run: str) -> None:
+    """Removes the results of a run directory."""
+    for name in os.listdir(run):
+        if name in ("result.json", "progress.csv") or name.startswith("events.out.tfevents."):
+            os.remove(os.path.join(run, name))
+
+
+def write_run(out: str, about: About) -> None:
     """Writes what `resume` needs."""
     os.makedirs(out, exist_ok=True)
     temporary = os.path.join(out, f".{ABOUT}")
     with open(temporary, "w") as file:
-        json.dump(_about(model), file, indent=1)
+        json.dump(about, file, indent=1)
     os.replace(temporary, os.path.join(out, ABOUT))
 
 
-def load_run(cls: type[Model], out: str, env: Any) -> tuple[Model, int]:
-    """The model of a run directory at its newest checkpoint, and the steps that are left of its `learn`."""
-    about = read_about(out)
-    model = _bare(cls, about, {}, out)
-    if env is None:
-        if not about["is_native"]:
-            raise CheckpointError(f"{out} learned in {about['env']}, which was stepped in Python; give it as `env`")
-        from .training_env import native_again
-
-        env = native_again(about["env"], int(about["num_envs"]), about["env_config"])
-    from .training_env import resolve
-
-    model._set_env(resolve(env))
-    total = model._total_timesteps
-    model._prepare((model._offset, model._offset + total), out)
-    found = _native.latest_checkpoint(out)
-    if found is not None:
-        model.native.restore(str(found))
-        model._is_changed = True
-        model.num_timesteps = _timesteps(str(found)) - model._offset
-    return model, total - model.num_timesteps
-
-
-def _timesteps(checkpoint: str) -> int:
+def timesteps_of(checkpoint: str) -> int:
+    """The steps of the run up to a checkpoint."""
     with open(os.path.join(checkpoint, "metadata.json")) as file:
         return int(json.load(file)["timesteps_total"])
+
+
+# Replay buffers.
+
+# The file in a zip file that says what a replay buffer is of.
+_OF_BUFFER = "replay_buffer.json"
+
+
+class SavedBuffer:
+    """A replay buffer that was read from a file."""
+
+    def __init__(self, path: Any) -> None:
+        name = "the file" if hasattr(path, "read") else _buffer_path(path)
+        if hasattr(path, "read"):
+            content = path.read()
+        else:
+            with open(os.fspath(path) if os.path.isfile(path) else name, "rb") as file:
+                content = file.read()
+        self._name = name
+        self._folder = tempfile.TemporaryDirectory(prefix="pavlov-")
+        try:
+            self._about = _unpack(content, _OF_BUFFER, "buffer/", self._folder.name)
+        except (zipfile.BadZipFile, KeyError, ValueError) as error:
+            raise CheckpointError(f"{name} is no replay buffer that pavlov_rl saved: {error}") from error
+
+    def put_into(self, native: _native.NativeAlgorithm, own: About) -> None:
+        """Replaces the buffer of a run, and nothing else. `own` says what the run's rows are."""
+        for name in own:
+            if self._about[name] != own[name]:
+                problem = f"the replay buffer in {self._name} was saved with `{name}` {self._about[name]}"
+                raise ConfigError(f"{problem}, but this model has {own[name]}; make the model with the former")
+        names = sorted(os.listdir(self._folder.name))
+        ids = [name.removesuffix(".json") for name in names if name.endswith(".json")]
+        native.load_replay_buffers(self._folder.name, ids)
+
+
+def save_buffer(native: _native.NativeAlgorithm, own: About, path: Any) -> None:
+    """Writes the replay buffer of a run into a file that is whole or not there. A name without a suffix gets `.pkl`."""
+    content = io.BytesIO()
+    with tempfile.TemporaryDirectory(prefix="pavlov-") as folder:
+        native.save_replay_buffers(folder)
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr(_OF_BUFFER, json.dumps(own | {"version": _native.__version__}))
+            for name in sorted(os.listdir(folder)):
+                archive.write(os.path.join(folder, name), f"buffer/{name}")
+    if hasattr(path, "write"):
+        path.write(content.getvalue())
+    else:
+        _write(_buffer_path(path), content.getvalue())
+
+
+# What they share.
+
+
+def _unpack(content: bytes, about: str, prefix: str, to: str) -> About:
+    """Writes the files of an archive below a prefix into a directory; returns what the archive says of them."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        found: About = json.loads(archive.read(about))
+        for entry in archive.namelist():
+            if entry.startswith(prefix):
+                # Only the last part of a name: an archive says nothing about other directories.
+                with open(os.path.join(to, os.path.basename(entry)), "wb") as file:
+                    file.write(archive.read(entry))
+    return found
+
+
+def _write(target: str, content: bytes) -> None:
+    folder = os.path.dirname(os.path.abspath(target))
+    os.makedirs(folder, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".saving-")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.replace(temporary, target)
+
+
+def _path(path: Any) -> str:
+    text = os.fspath(path)
+    return text if text.endswith(".zip") else f"{text}.zip"
+
+
+def _buffer_path(path: Any) -> str:
+    text = os.fspath(path)
+    return text if os.path.splitext(text)[1] else f"{text}.pkl"

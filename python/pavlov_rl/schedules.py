@@ -42,6 +42,11 @@ def points(schedule: Schedule, first_step: int, last_step: int) -> list[list[flo
     return [[step, value] for step, value in at.items()]
 
 
+def constant_fn(value: float) -> Schedule:
+    """A function that always gives this number."""
+    return lambda progress_remaining: value
+
+
 def is_schedule(value: Any) -> bool:
     """Whether an argument is a function, not a number."""
     return callable(value)

@@ -1,5 +1,6 @@
-"""Settings of environments on their way to the Rust half."""
+"""Settings on their way to the Rust half."""
 
+import copy
 import importlib.util
 import json
 import math
@@ -36,6 +37,16 @@ def encode(id: str, config: dict[str, Any]) -> str:
 def encode_options(id: str, options: dict[str, Any] | None) -> str | None:
     """The `options` of `reset` as JSON; None if there are none."""
     return json.dumps({name: _plain(id, name, value) for name, value in options.items()}) if options else None
+
+
+def merge(into: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Lays settings over others, level by level."""
+    for key, value in other.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict) and "type" not in value:
+            merge(into[key], value)
+        else:
+            into[key] = copy.deepcopy(value)
+    return into
 
 
 def _has_mujoco() -> bool:

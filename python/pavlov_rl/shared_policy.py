@@ -1,6 +1,6 @@
 """PettingZoo's environments with several agents, each of which is a copy for one policy that all agents share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,10 @@ class AgentsStepper(Stepper):
                     )
         self._prepare()
 
+    def _methods(self) -> Iterator[tuple[Any, str]]:
+        of = getattr(self.env, "unwrapped", self.env)
+        return ((of, name) for name in ("reset", "step"))
+
     def reset(self, seeds: Sequence[int] | None) -> Array:
         self._start(seeds)
         return self._obs.ravel()
@@ -56,12 +60,13 @@ class AgentsStepper(Stepper):
             self._rewards[copy] = rewards[agent]
             self._terminated[copy], self._truncated[copy] = terminated[agent], truncated[agent]
         dones = self._terminated | self._truncated
+        now = obs
         if dones.all():
             self._write(obs, self._final_obs)
             for copy, agent in enumerate(self.agents):
                 cut = bool(self._truncated[copy] and not self._terminated[copy])
                 infos[copy] |= {"terminal_observation": obs[agent], "TimeLimit.truncated": cut}
-            self._start(seeds)
+            now = self._start(seeds)
         elif dones.any():
             gone = self.agents[int(np.flatnonzero(dones)[0])]
             raise ConfigError(
@@ -70,11 +75,10 @@ class AgentsStepper(Stepper):
             )
         else:
             self._write(obs, self._obs)
-        if self._steps is not None:
-            self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), dones, infos))
+        self._keep(rows, [now[agent] for agent in self.agents], infos)
         return self._told()
 
-    def _start(self, seeds: Sequence[int] | None) -> None:
+    def _start(self, seeds: Sequence[int] | None) -> Any:
         obs, infos = self.env.reset(seed=seed_of(seeds, 0))
         if any("active_agent" in info for info in infos.values()) or any("action_mask" in info for info in infos.values()):
             raise ConfigError(
@@ -82,6 +86,7 @@ class AgentsStepper(Stepper):
                 "with the command `pavlov train`, which takes PettingZoo's environments by the id `pz:module`"
             )
         self._write(obs, self._obs)
+        return obs
 
     def _write(self, obs: Any, rows: Array) -> None:
         for copy, agent in enumerate(self.agents):

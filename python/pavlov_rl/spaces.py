@@ -1,6 +1,7 @@
 """Spaces of Gymnasium from what the Rust half says, and observations and actions as they lie in rows."""
 
 import operator
+import warnings
 from typing import Any, cast
 
 import gymnasium
@@ -12,6 +13,9 @@ from .errors import ConfigError
 
 Array = NDArray[Any]
 Space = spaces.Space[Any]
+
+# The largest number up to which single precision has every integer.
+_EXACT = 2**24
 
 DTYPES: dict[str, type[np.generic]] = {"u8": np.uint8, "i64": np.int64, "f32": np.float32, "f64": np.float64}
 
@@ -133,6 +137,17 @@ def encode(space: Space) -> dict[str, Any]:
     raise ConfigError(f"the space {space} cannot be used; it must be made of {kinds}")
 
 
+def warn_of_large_integers(space: Space) -> None:
+    """Says that policies see observations in single precision, where integers may be too large for it."""
+    for leaf in _leaves(space):
+        if isinstance(leaf, spaces.Box) and leaf.dtype.kind in "iu" and max(leaf.high.max(), -int(leaf.low.min())) > _EXACT:
+            warnings.warn(
+                f"observations in {leaf} are integers beyond {_EXACT:,}, which policies see rounded to single precision; "
+                "scale them in a wrapper",
+                stacklevel=2,
+            )
+
+
 def encode_actions(space: Space) -> dict[str, Any]:
     """A space of actions as the Rust half reads it: each bit is a choice between two."""
     if isinstance(space, spaces.MultiBinary):
@@ -209,6 +224,9 @@ def rows_of(space: Space, observation: Any) -> tuple[Array, bool]:
         is_many = np.asarray(observation[name]).ndim > len(part.shape or ())
         copies = len(observation[name]) if is_many else 1
         each = [{key: observation[key][copy] for key in space} for copy in range(copies)] if is_many else [observation]
+    elif isinstance(space, spaces.Tuple):
+        is_many = np.asarray(observation[0]).ndim > len(space[0].shape or ())
+        each = list(zip(*observation)) if is_many else [observation]
     elif isinstance(observation, dict):
         raise ValueError(f"the observation is a dictionary, but it must be in {space}")
     else:

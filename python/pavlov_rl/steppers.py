@@ -3,7 +3,8 @@
 Copies are reset in the step that ends their episode, with a seed that the run gives, so that runs can be repeated.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gymnasium
@@ -11,13 +12,18 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
+from .common.vec_env.base_vec_env import stacked
 from .errors import ConfigError
+from .noticing import Notice
 from .spaces import Array, Space, member, row_dtype, width, write_row
 
 # The seeds of a run have 63 bits, of which an environment of the user's own gets 31: `np.random.seed` takes no more than 32.
 _SEED = 2**31 - 1
 # Gymnasium's own environments take whole seeds, so that their steps equal those of the native ones.
 _OF_GYMNASIUM = ("gymnasium.envs.", "pavlov_rl.envs")
+
+# Entries without flags are those of all copies.
+_ALL = defaultdict[int, bool](lambda: True)
 
 Step = tuple[Any, ...]
 
@@ -38,6 +44,14 @@ class Stepper:
         self._terminated = np.zeros(self.num_envs, bool)
         self._truncated = np.zeros(self.num_envs, bool)
         self._steps: list[Step] | None = None
+        # The infos of episodes that ended since they were last taken, in the order in which they ended.
+        self._ended: list[dict[str, Any]] = []
+        # Whether anybody else steps the environments.
+        self.notice = Notice(self._methods())
+
+    def _methods(self) -> Iterator[tuple[Any, str]]:
+        """The methods that start and step the environments, with their objects."""
+        raise NotImplementedError
 
     def record(self, is_on: bool) -> None:
         """Keeps the steps for callbacks from now on, or no longer."""
@@ -50,6 +64,28 @@ class Stepper:
             self._steps = []
         return steps
 
+    def take_ended(self) -> list[dict[str, Any]]:
+        """What monitors told of the episodes that ended since the last call: `episode` and `is_success`, if they did."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    @property
+    def changes_rewards(self) -> bool:
+        """Whether wrappers of the user's vector may have changed the rewards that the steps give."""
+        return False
+
+    def _keep(self, rows: Array, obs: list[Any], infos: list[dict[str, Any]]) -> None:
+        """Keeps a step for callbacks, with the observations as they were given, and what was told at the ends of episodes."""
+        dones = self._terminated | self._truncated
+        for info, done in zip(infos, dones):
+            # A wrapper may hide the end of an episode that a monitor inside it has told of.
+            names = [name for name in (("episode", "is_success") if done else ("episode",)) if name in info]
+            if done or names:
+                self._ended.append({name: info[name] for name in names})
+        if self._steps is not None:
+            given = stacked(self.observation_space, obs)
+            self._steps.append((rows.copy(), given, self._rewards.copy(), dones, infos))
+
     def reset(self, seeds: Sequence[int] | None) -> Array:
         """Starts an episode in every copy."""
         raise NotImplementedError
@@ -57,6 +93,15 @@ class Stepper:
     def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
         """Moves every copy; gives observations, last observations, rewards and the two flags."""
         raise NotImplementedError
+
+    def step_aside(self, actions: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """A step that is not the model's, and that no callback is told of."""
+        steps, ended = self._steps, self._ended
+        self._steps, self._ended = None, []
+        try:
+            return self.step(actions, None)
+        finally:
+            self._steps, self._ended = steps, ended
 
     def masks(self) -> list[bool]:
         """Which actions are legal, copy by copy."""
@@ -95,6 +140,9 @@ class EnvStepper(Stepper):
         self._takes_whole_seeds = type(self.envs[0].unwrapped).__module__.startswith(_OF_GYMNASIUM)
         self._prepare()
 
+    def _methods(self) -> Iterator[tuple[Any, str]]:
+        return ((env.unwrapped, name) for env in self.envs for name in ("reset", "step"))
+
     @property
     def has_masks(self) -> bool:
         return has_action_masks(self.envs[0])
@@ -111,6 +159,7 @@ class EnvStepper(Stepper):
     def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
         rows = actions.reshape(self.num_envs, -1)
         infos: list[dict[str, Any]] = []
+        observations: list[Any] = []
         for copy, env in enumerate(self.envs):
             obs, reward, terminated, truncated, info = env.step(self._action(rows[copy]))
             self._rewards[copy], self._terminated[copy], self._truncated[copy] = reward, terminated, truncated
@@ -120,9 +169,8 @@ class EnvStepper(Stepper):
                 obs, _ = env.reset(seed=self._seed(seeds, copy))
             self._write_row(obs, self._obs[copy])
             infos.append(info)
-        if self._steps is not None:
-            dones = self._terminated | self._truncated
-            self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), dones, infos))
+            observations.append(obs)
+        self._keep(rows, observations, infos)
         return self._told()
 
     def _seed(self, seeds: Sequence[int] | None, copy: int) -> int | None:
@@ -149,6 +197,9 @@ class VectorStepper(Stepper):
         self._has_reset = mode == AutoresetMode.SAME_STEP
         self._prepare()
 
+    def _methods(self) -> Iterator[tuple[Any, str]]:
+        return ((self.vector.unwrapped, name) for name in ("reset", "step"))
+
     def reset(self, seeds: Sequence[int] | None) -> Array:
         # Vectors take a list of seeds, one for each copy, though the base class names a number.
         given: Any = None if seeds is None else [seed_of(seeds, copy) for copy in range(self.num_envs)]
@@ -162,27 +213,32 @@ class VectorStepper(Stepper):
         obs, rewards, terminated, truncated, infos = self.vector.step(batched)
         self._rewards[:], self._terminated[:], self._truncated[:] = rewards, terminated, truncated
         ended = np.flatnonzero(self._terminated | self._truncated)
+        last: Any = infos.get("final_obs")
         if len(ended) and self._has_reset:
             for copy in ended:
-                write_row(self.observation_space, infos["final_obs"][copy], self._final_obs[copy])
+                write_row(self.observation_space, last[copy], self._final_obs[copy])
         elif len(ended):
-            self._write(obs, self._final_obs, ended)
+            last = self._write(obs, self._final_obs, ended)
             mask = self._terminated | self._truncated
             obs, _ = self.vector.reset(seed=None, options={"reset_mask": mask})
-        self._write(obs, self._obs, range(self.num_envs))
-        if self._steps is not None:
-            dones = self._terminated | self._truncated
-            told: list[dict[str, Any]] = [
-                {"TimeLimit.truncated": bool(self._truncated[copy] and not self._terminated[copy])} if dones[copy] else {}
-                for copy in range(self.num_envs)
-            ]
-            self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), dones, told))
+        each = self._write(obs, self._obs, range(self.num_envs))
+        self._keep(rows, each, [self._info(infos, last, copy) for copy in range(self.num_envs)])
         return self._told()
 
-    def _write(self, obs: Any, rows: Array, copies: Any) -> None:
+    def _info(self, infos: dict[str, Any], last: Any, copy: int) -> dict[str, Any]:
+        """What a vector of Gymnasium tells of one copy, and its last observation."""
+        told = _of_copy(infos, copy)
+        if self._terminated[copy] or self._truncated[copy]:
+            told |= _of_copy(infos.get("final_info", {}), copy) if self._has_reset else {}
+            told["TimeLimit.truncated"] = bool(self._truncated[copy] and not self._terminated[copy])
+            told["terminal_observation"] = last[copy]
+        return told
+
+    def _write(self, obs: Any, rows: Array, copies: Any) -> list[Any]:
         each = list(gymnasium.vector.utils.iterate(self.vector.observation_space, obs))
         for copy in copies:
             write_row(self.observation_space, each[copy], rows[copy])
+        return each
 
 
 class VecEnvStepper(Stepper):
@@ -193,6 +249,12 @@ class VecEnvStepper(Stepper):
         self.num_envs = int(vector.num_envs)
         self.observation_space, self.action_space = vector.observation_space, vector.action_space
         self._prepare()
+
+    def _methods(self) -> Iterator[tuple[Any, str]]:
+        inner = getattr(self.vector, "unwrapped", self.vector)
+        yield from ((inner, name) for name in ("reset", "step_async"))
+        for env in getattr(inner, "envs", ()):
+            yield from ((env.unwrapped, name) for name in ("reset", "step"))
 
     @property
     def has_masks(self) -> bool:
@@ -218,18 +280,32 @@ class VecEnvStepper(Stepper):
             self._truncated[copy], self._terminated[copy] = truncated, bool(dones[copy]) and not truncated
             if dones[copy]:
                 write_row(self.observation_space, info["terminal_observation"], self._final_obs[copy])
-        self._write(obs, self._obs)
-        if self._steps is not None:
-            self._steps.append((rows.copy(), self._obs.copy(), self._rewards.copy(), np.array(dones, bool), list(infos)))
+        self._keep(rows, self._write(obs, self._obs), list(infos))
         return self._told()
+
+    @property
+    def changes_rewards(self) -> bool:
+        return hasattr(self.vector, "venv")
 
     def _batched(self, rows: Array) -> NDArray[Any]:
         return np.array([self._action(row) for row in rows])
 
-    def _write(self, obs: Any, rows: Array) -> None:
+    def _write(self, obs: Any, rows: Array) -> list[Any]:
+        each = []
         for copy in range(self.num_envs):
-            one = {name: part[copy] for name, part in obs.items()} if isinstance(obs, dict) else obs[copy]
-            write_row(self.observation_space, one, rows[copy])
+            each.append({name: part[copy] for name, part in obs.items()} if isinstance(obs, dict) else obs[copy])
+            write_row(self.observation_space, each[copy], rows[copy])
+        return each
+
+
+def _of_copy(infos: dict[str, Any], copy: int) -> dict[str, Any]:
+    """The entries of one copy: `_name` says which copies have `name`."""
+    found = {}
+    for name, values in infos.items():
+        if name[0] == "_" or name in ("final_obs", "final_info") or not infos.get(f"_{name}", _ALL)[copy]:
+            continue
+        found[name] = _of_copy(values, copy) if isinstance(values, dict) else values[copy]
+    return found
 
 
 def has_action_masks(env: gymnasium.Env[Any, Any]) -> bool:

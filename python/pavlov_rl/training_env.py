@@ -7,7 +7,6 @@ from typing import Any
 
 import gymnasium
 from gymnasium import spaces
-from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from . import _native
 from .common.monitor import Monitor
@@ -17,14 +16,12 @@ from .common.vec_env.native_vec_env import NativeVecEnv
 from .common.vec_env.stepped_vec_env import SteppedVecEnv
 from .envs import Env as NativeEnv
 from .envs import VectorEnv as NativeVector
-from .errors import ConfigError, NotFoundError
+from .errors import ConfigError, NotFoundError, refuse_class
+from .natives import Twin, is_original, native_ids, twin_of
 from .settings import encode as encode_config
 from .shared_policy import AgentsStepper, is_parallel_env, refuse_aec
-from .spaces import Space, decode, encode, encode_actions
+from .spaces import Space, decode, encode, encode_actions, warn_of_large_integers
 from .steppers import EnvStepper, Stepper, VecEnvStepper, VectorStepper
-
-# Environments of these modules are those that the native ones equal.
-_ORIGINALS = ("gymnasium.envs.", "minigrid.")
 
 
 @dataclass
@@ -43,6 +40,8 @@ class TrainingEnv:
     face: VecEnv | None = None
     # A line that says who steps the copies.
     says: str = ""
+    # The objects that the user gave, one for each native copy.
+    twins: list[Twin] = field(default_factory=list)
 
     def in_python(self) -> tuple[Stepper, str, str, int, bool] | None:
         """What the Rust half needs to have the copies stepped here."""
@@ -54,18 +53,18 @@ class TrainingEnv:
     def settings(self) -> dict[str, Any]:
         """The settings that follow from the environment."""
         settings: dict[str, Any] = {"num_workers": 0, "num_envs_per_worker": self.num_envs}
+        # The native ones were checked, and with some options they leave their spaces, as Gymnasium's own do. In Python, the
+        # check resets environments more often than a run does.
+        settings["disable_env_checking"] = True
         if self.config:
             settings["env_config"] = self.config
-        if self.stepper is not None:
-            # It resets the environments more often than a run does.
-            settings["disable_env_checking"] = True
         return settings
 
     def vec_env(self) -> VecEnv:
         """The vector that callbacks and `get_env` see."""
         if self.face is None:
-            if isinstance(self.stepper, EnvStepper):
-                envs = list(self.stepper.envs)
+            envs = self.stepper.envs if isinstance(self.stepper, EnvStepper) else [twin.env for twin in self.twins]
+            if envs:
                 self.face = DummyVecEnv([lambda env=env: env for env in envs])  # type: ignore[misc]
             elif isinstance(self.stepper, VectorStepper):
                 self.face = SteppedVecEnv(self.stepper, self.stepper.vector)
@@ -74,6 +73,19 @@ class TrainingEnv:
             else:
                 self.face = NativeVecEnv(self.id, self.num_envs, self.config)
         return self.face
+
+    def now(self) -> "TrainingEnv":
+        """The same environment as it is now: objects that were changed since may need to be stepped in Python."""
+        face = self.vec_env()
+        if not isinstance(face, DummyVecEnv) or all(twin.is_unchanged() for twin in self.twins):
+            return self
+        return _of_objects(face)
+
+    def of_objects(self) -> "TrainingEnv":
+        """The objects that the user gave, stepped in Python."""
+        face = self.vec_env()
+        assert isinstance(face, DummyVecEnv)
+        return _in_python(EnvStepper(face.envs), _name(face.envs[0]), face)
 
 
 def resolve(env: Any) -> TrainingEnv:
@@ -87,17 +99,14 @@ def resolve(env: Any) -> TrainingEnv:
     if isinstance(env, gymnasium.vector.VectorEnv):
         return _in_python(VectorStepper(env), _name(env), None)
     if isinstance(env, gymnasium.Env):
-        found = native_id(env)
-        if found is not None:
-            return _native_env(found[0], 1, found[1], None)
-        return _in_python(EnvStepper([_monitored(env)]), _name(env), None)
+        monitored = _monitored(env)
+        return _of_objects(DummyVecEnv([lambda: monitored]))
     if type(env) is DummyVecEnv:
-        ids = [native_id(each) for each in env.envs]
-        if ids[0] is not None and all(found == ids[0] for found in ids):
-            return _native_env(ids[0][0], env.num_envs, ids[0][1], env)
-        return _in_python(EnvStepper(env.envs), _name(env.envs[0]), env)
+        return _of_objects(env)
     if hasattr(env, "num_envs") and hasattr(env, "step_wait"):
         return _in_python(VecEnvStepper(env), _name(env), env)
+    if hasattr(env, "step"):
+        refuse_class("env", env)
     if callable(env) and not hasattr(env, "step"):
         return resolve(env())
     refuse_aec(env)
@@ -114,19 +123,25 @@ def resolve(env: Any) -> TrainingEnv:
     )
 
 
+def _of_objects(vector: DummyVecEnv) -> TrainingEnv:
+    """Steps native copies in place of objects that they equal, and other objects themselves."""
+    twins = [twin_of(env) for env in vector.envs]
+    found = [twin for twin in twins if twin is not None]
+    if len(found) == len(twins) and all((twin.id, twin.config) == (found[0].id, found[0].config) for twin in found):
+        native = _native_env(found[0].id, vector.num_envs, found[0].config, vector)
+        native.twins = found
+        return native
+    return _in_python(EnvStepper(vector.envs), _name(vector.envs[0]), vector)
+
+
 def _by_id(id: str) -> TrainingEnv:
     short = id.removeprefix("pavlov/")
-    if short in native_ids():
+    if short in native_ids() and is_original(id):
         return _native_env(short, 1, {}, None)
     try:
         return resolve(gymnasium.make(id))
     except (gymnasium.error.NameNotFound, gymnasium.error.VersionNotFound, gymnasium.error.NamespaceNotFound) as error:
         raise NotFoundError(f"{error} `pavlov_rl.ids()` lists the native ones") from None
-
-
-def native_ids() -> set[str]:
-    """The ids of native environments with one agent."""
-    return {id for id, *_ in _native.specs()}
 
 
 def _native_env(id: str, num_envs: int, config: dict[str, Any], face: VecEnv | None) -> TrainingEnv:
@@ -140,6 +155,7 @@ def _native_env(id: str, num_envs: int, config: dict[str, Any], face: VecEnv | N
 def _in_python(stepper: Stepper, id: str, face: VecEnv | None) -> TrainingEnv:
     if isinstance(stepper.action_space, (spaces.Dict, spaces.Tuple)):
         raise ConfigError(f"actions of {stepper.action_space} are not supported; flatten them in a wrapper")
+    warn_of_large_integers(stepper.observation_space)
     says = f"{id} is stepped in Python"
     return TrainingEnv(id, stepper.num_envs, stepper.observation_space, stepper.action_space, {}, stepper, face, says)
 
@@ -159,40 +175,6 @@ def _monitored(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
             return env
         layer = layer.env
     return Monitor(env)
-
-
-def native_id(env: gymnasium.Env[Any, Any]) -> tuple[str, dict[str, Any]] | None:
-    """The id and settings of the native environment that equals this object; None if there is none.
-
-    It must be as `gymnasium.make` makes it. An object with another wrapper, another time limit or pictures for people is
-    stepped in Python.
-    """
-    spec = env.spec
-    if spec is None:
-        return None
-    short = spec.id.removeprefix("pavlov/")
-    layer: Any = env
-    plain = (TimeLimit, OrderEnforcing, PassiveEnvChecker)
-    while isinstance(layer, gymnasium.Wrapper):
-        if not (type(layer) in plain or (type(layer) is Monitor and layer.results is None)):
-            return None
-        layer = layer.env
-    if short not in native_ids() or layer.render_mode == "human":
-        return None
-    if not (isinstance(layer, NativeEnv) or type(layer).__module__.startswith(_ORIGINALS)):
-        return None
-    registered = gymnasium.registry.get(spec.id)
-    if registered is None or registered.max_episode_steps != spec.max_episode_steps:
-        return None
-    config = {name: value for name, value in spec.kwargs.items() if name not in ("render_mode", "id")}
-    defaults = {name: value for name, value in registered.kwargs.items() if name != "id"}
-    # What Gymnasium's registry itself gives is what the native id means.
-    config = {name: value for name, value in config.items() if name not in defaults or defaults[name] != value}
-    try:
-        _native.NativeVector(short, 1, encode_config(short, config), "SameStep", 1, None)
-    except ConfigError:
-        return None
-    return short, config
 
 
 def factory_of(env_id: str | Callable[..., Any], kwargs: dict[str, Any]) -> Callable[[], gymnasium.Env[Any, Any]]:

@@ -193,6 +193,12 @@ impl NativeAgents {
         self.with(py, |inner| inner.play(|env, out| env.reset(seed, out)))
     }
 
+    /// Whether an episode is running.
+    #[getter]
+    fn is_running(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |inner| Ok(inner.is_running))
+    }
+
     /// Takes the actions of the agents that act; those of others are not read.
     fn step(&self, py: Python<'_>, actions: &Bound<'_, PyAny>) -> PyResult<Told> {
         let actions = Scalars::read(actions, self.act_dtype, self.act_width, "`actions`");

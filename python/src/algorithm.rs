@@ -2,10 +2,14 @@
 
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
+use numpy::PyReadonlyArray1;
 use pavlov::registry::{self, AnyAlgorithm};
-use pavlov::trainer::Session;
+use pavlov::trainer::Snapshot;
+use pavlov::trainer::state::State as Saved;
 use pavlov::tune::config::Layer;
 use pavlov::tune::{Config, Driver, LoggerChoice, RunOptions};
 use pavlov_envs::{DType, EnvCreator, Space};
@@ -17,25 +21,29 @@ use crate::between::Between;
 use crate::command::start_workers_with_python;
 use crate::fault::{Fault, Result, guarded, raised};
 use crate::fork::{is_forked, refuse_after_fork};
-use crate::session::{Asked, act, actions_array};
+use crate::session::Actor;
 use crate::trained::{InPython, in_python, native};
 use crate::weights;
 
 type Run = Driver<Box<dyn AnyAlgorithm>>;
 
-/// Scalars of an observation, and of a step's observations and actions, which no wrapper has changed.
-type Dtypes = (DType, DType, DType);
+/// Scalars of a step's observations and actions, which no wrapper has changed.
+type Dtypes = (DType, DType);
 
 /// A run of an algorithm: it trains, acts, saves and restores.
 #[pyclass(frozen, module = "pavlov_rl._native")]
 pub(crate) struct NativeAlgorithm {
     state: Mutex<ManuallyDrop<State>>,
+    /// The policy as it was after the last update, for other threads while the run is at work. It is always locked after
+    /// `state`, or without waiting for it.
+    acting: Mutex<Acting>,
+    /// Whether `state` is locked for work that may step environments.
+    is_at_work: AtomicBool,
+    seed: u64,
     between: Arc<Between>,
     /// The environments, if they are in Python.
     told: Option<Arc<InPython>>,
     dtypes: Dtypes,
-    /// Scalars of an observation.
-    obs_width: usize,
     #[pyo3(get)]
     observation_space: String,
     #[pyo3(get)]
@@ -46,8 +54,6 @@ pub(crate) struct NativeAlgorithm {
 
 struct State {
     run: Run,
-    /// Sessions by their number of copies, since the weights changed last.
-    sessions: Vec<(usize, Session)>,
     /// Whether the last iteration failed, so that the environments are in the middle of something.
     has_failed: bool,
 }
@@ -58,23 +64,28 @@ impl State {
         if self.has_failed {
             let saved = self.run.save_to_object()?;
             self.run.restore_from_object(&saved)?;
-            self.sessions.clear();
             self.has_failed = false;
         }
         Ok(())
     }
+}
 
-    fn session(&mut self, copies: usize) -> Result<&mut Session> {
-        let at = match self.sessions.iter().position(|(number, _)| *number == copies) {
-            Some(at) => at,
-            None => {
-                let session = self.run.session(copies)?;
-                self.sessions.push((copies, session));
-                self.sessions.len() - 1
-            }
-        };
-        Ok(&mut self.sessions[at].1)
-    }
+/// The policy that `predict` acts by.
+enum Acting {
+    /// The run has another one by now.
+    Stale,
+    Taken(Box<Snapshot>),
+    Built(Arc<Actor>),
+}
+
+/// What a piece of work does with the run.
+#[derive(Clone, Copy, PartialEq)]
+enum Work {
+    Reads,
+    /// It changes the policy.
+    Changes,
+    /// It may change the policy and step environments, which may call `predict`.
+    Steps,
 }
 
 impl Drop for NativeAlgorithm {
@@ -91,25 +102,78 @@ impl Drop for NativeAlgorithm {
 impl NativeAlgorithm {
     fn lock(&self) -> Result<MutexGuard<'_, ManuallyDrop<State>>> {
         refuse_after_fork()?;
-        match self.state.try_lock() {
-            Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(Fault::busy(
-                "the model is learning; wait until `learn` returns, or use it in a callback, which is called between \
-                 iterations",
-            )),
+        loop {
+            match self.state.try_lock() {
+                Ok(state) => return Ok(state),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) if self.is_at_work.load(Ordering::Acquire) => {
+                    return Err(Fault::busy(
+                        "the model is learning; wait until `learn` returns, or use it in a callback, which is called \
+                         between iterations",
+                    ));
+                }
+                // Another thread reads or writes weights.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
         }
+    }
+
+    fn acting(&self) -> MutexGuard<'_, Acting> {
+        self.acting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The policy after the last update, which is built when it is first asked for.
+    fn actor(&self) -> Result<Arc<Actor>> {
+        refuse_after_fork()?;
+        loop {
+            let mut acting = self.acting();
+            let built = match &*acting {
+                Acting::Built(actor) => return Ok(actor.clone()),
+                Acting::Taken(snapshot) => self.build(snapshot)?,
+                Acting::Stale => match self.state.try_lock() {
+                    Ok(state) => self.build(&state.run.snapshot()?)?,
+                    Err(TryLockError::Poisoned(poisoned)) => {
+                        self.build(&poisoned.into_inner().run.snapshot()?)?
+                    }
+                    Err(TryLockError::WouldBlock) => {
+                        drop(acting);
+                        std::thread::sleep(Duration::from_millis(1));
+                        continue;
+                    }
+                },
+            };
+            *acting = Acting::Built(built.clone());
+            return Ok(built);
+        }
+    }
+
+    fn build(&self, snapshot: &Snapshot) -> Result<Arc<Actor>> {
+        Ok(Arc::new(Actor::new(snapshot.load()?, self.seed, snapshot.timestep())))
     }
 
     /// Works on the run without the interpreter's lock. An exception of an environment in Python is raised as itself.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
+        kind: Work,
         work: impl FnOnce(&mut State) -> Result<T> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| {
             let mut state = self.lock()?;
-            guarded(|| work(&mut state))
+            if kind == Work::Steps {
+                let mut acting = self.acting();
+                if matches!(*acting, Acting::Stale) {
+                    *acting = Acting::Taken(state.run.snapshot()?.into());
+                }
+                drop(acting);
+                self.is_at_work.store(true, Ordering::Release);
+            }
+            let done = guarded(|| work(&mut state));
+            if kind != Work::Reads {
+                *self.acting() = Acting::Stale;
+            }
+            self.is_at_work.store(false, Ordering::Release);
+            done
         });
         let exception = self.between.take_raised();
         done.map_err(|fault| exception.unwrap_or_else(|| raised(py, fault)))
@@ -135,7 +199,9 @@ impl NativeAlgorithm {
     /// Makes a run that is ready to train. `settings` is a list of layers, the later of which override the earlier ones.
     /// `in_python` is what steps environments in Python, with the spaces of one, their number, and whether there are
     /// action masks; without it `env` is the id of a native environment. Results are written to `logdir`, if it is given.
+    /// With `goes_on` the episodes in Python are those of another run, whose bytes are loaded next.
     #[new]
+    #[pyo3(signature = (algorithm, env, settings, in_python, logdir, goes_on = false))]
     fn new(
         py: Python<'_>,
         algorithm: &str,
@@ -143,6 +209,7 @@ impl NativeAlgorithm {
         settings: &str,
         in_python: Option<(Py<PyAny>, String, String, usize, bool)>,
         logdir: Option<PathBuf>,
+        goes_on: bool,
     ) -> PyResult<Self> {
         let between = Arc::new(Between::default());
         let told = match in_python {
@@ -157,6 +224,7 @@ impl NativeAlgorithm {
                     observation_space,
                     action_space,
                     has_masks,
+                    goes_on: goes_on.into(),
                 }))
             }
         };
@@ -172,10 +240,12 @@ impl NativeAlgorithm {
         Ok(Self {
             observation_space: crate::vector::json(py, &observations)?,
             action_space: crate::vector::json(py, &actions)?,
-            obs_width: observations.width(),
             dtypes,
             logdir: run.logdir().to_owned(),
-            state: Mutex::new(ManuallyDrop::new(State { run, sessions: Vec::new(), has_failed: false })),
+            seed: run.get_config().get("seed").and_then(Value::as_u64).unwrap_or_default(),
+            state: Mutex::new(ManuallyDrop::new(State { run, has_failed: false })),
+            acting: Acting::Stale.into(),
+            is_at_work: AtomicBool::new(false),
             between,
             told,
         })
@@ -183,14 +253,13 @@ impl NativeAlgorithm {
 
     /// All settings of the run, in JSON.
     fn config(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |state| Ok(Value::from(state.run.get_config().clone()).to_string()))
+        self.with(py, Work::Reads, |state| Ok(Value::from(state.run.get_config().clone()).to_string()))
     }
 
     /// Trains one iteration; returns its result in JSON.
     fn train(&self, py: Python<'_>) -> PyResult<String> {
-        self.with(py, |state| {
+        self.with(py, Work::Steps, |state| {
             state.recover()?;
-            state.sessions.clear();
             state.has_failed = true;
             let result = state.run.train()?;
             state.has_failed = false;
@@ -200,7 +269,7 @@ impl NativeAlgorithm {
 
     /// Environment steps of the iterations so far.
     fn timesteps(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, |state| {
+        self.with(py, Work::Reads, |state| {
             let total = state.run.last_result().and_then(|result| result.get("timesteps_total"));
             Ok(total.and_then(Value::as_u64).unwrap_or(0))
         })
@@ -213,48 +282,66 @@ impl NativeAlgorithm {
 
     /// Takes the steps that were kept: `actions, obs, rewards, terminated, truncated, ended, final_obs`, all flat.
     fn take_steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.between.take_steps(py, self.dtypes.1, self.dtypes.2)
+        self.between.take_steps(py, self.dtypes.0, self.dtypes.1)
     }
 
-    /// Chooses an action for each of `copies` rows of `obs`. A recurrent policy remembers what each copy saw, until an
-    /// episode of it `starts` or it learns.
-    #[pyo3(signature = (obs, copies, explore, starts = None, masks = None))]
+    /// The memory of a recurrent policy, as in `NativePolicy`.
+    #[getter]
+    fn memory(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
+        let actor = py.detach(|| guarded(|| self.actor())).map_err(|fault| raised(py, fault))?;
+        Ok((actor.policy.memory_width(), actor.policy.memory_parts()))
+    }
+
+    /// Chooses an action for each of the rows of `obs`; returns the actions and the memory after them. While another thread
+    /// trains, the weights are those of the last update.
     fn predict<'py>(
         &self,
         py: Python<'py>,
         obs: &Bound<'py, PyAny>,
-        copies: usize,
+        rows: usize,
         explore: bool,
-        starts: Option<Vec<bool>>,
         masks: Option<Vec<bool>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let row = (self.dtypes.0, self.obs_width);
-        let asked = Asked::new(obs, row, copies, explore, starts, masks);
-        let asked = asked.map_err(|fault| raised(py, fault))?;
-        let actions = self.with(py, |state| act(state.session(copies)?, &asked))?;
-        actions_array(py, actions)
+        memory: Option<PyReadonlyArray1<'py, f32>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let actor = py.detach(|| guarded(|| self.actor())).map_err(|fault| raised(py, fault))?;
+        actor.predict(py, obs, rows, (explore, masks, memory))
     }
 
-    /// The weights of all policies by name.
-    fn get_weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let now = self.with(py, |state| Ok(state.run.get_weights()?))?;
+    /// The states of all policies: their weights, target networks and optimizers as arrays by name, and the values beside
+    /// them in JSON.
+    fn get_states<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, String)> {
+        let now = self.with(py, Work::Reads, |state| Ok(state.run.get_policy_states()?))?;
         weights::to_python(py, &now)
     }
 
-    /// Replaces those weights that `given` has.
-    fn set_weights(&self, py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<()> {
-        let now = self.with(py, |state| Ok(state.run.get_weights()?))?;
-        let new = weights::from_python(py, &now, given)?;
-        self.with(py, |state| {
-            state.sessions.clear();
-            Ok(state.run.set_weights(&new)?)
+    /// Replaces those arrays and values of the states that are given. The rest of the run goes on.
+    fn set_states(&self, py: Python<'_>, given: &Bound<'_, PyDict>, values: &str) -> PyResult<()> {
+        let now = self.with(py, Work::Reads, |state| Ok(state.run.get_policy_states()?))?;
+        let new = weights::from_python(py, &now, given, values)?;
+        self.with(py, Work::Changes, |state| Ok(state.run.set_policy_states(&new)?))
+    }
+
+    /// Writes the replay buffers into files in the directory `to`.
+    fn save_replay_buffers(&self, py: Python<'_>, to: PathBuf) -> PyResult<()> {
+        self.with(py, Work::Reads, |state| {
+            let buffers = state.run.get_replay_buffers()?;
+            Ok(buffers.iter().try_for_each(|(id, buffer)| buffer.write(&to, id))?)
+        })
+    }
+
+    /// Takes the replay buffers of the policies `ids` from files in the directory `source`. The rest of the run goes on.
+    fn load_replay_buffers(&self, py: Python<'_>, source: PathBuf, ids: Vec<String>) -> PyResult<()> {
+        self.with(py, Work::Reads, |state| {
+            let read = ids.into_iter().map(|id| Saved::read(&source, &id).map(|buffer| (id, buffer)));
+            let buffers = read.collect::<Result<_, _>>()?;
+            Ok(state.run.set_replay_buffers(&buffers)?)
         })
     }
 
     /// Writes a checkpoint into the run's directory, or as a directory in `parent`; returns its path.
     #[pyo3(signature = (parent = None))]
     fn save(&self, py: Python<'_>, parent: Option<PathBuf>) -> PyResult<PathBuf> {
-        self.with(py, |state| {
+        self.with(py, Work::Steps, |state| {
             state.recover()?;
             Ok(match &parent {
                 None => state.run.save()?,
@@ -265,8 +352,7 @@ impl NativeAlgorithm {
 
     /// Continues from a checkpoint.
     fn restore(&self, py: Python<'_>, checkpoint: PathBuf) -> PyResult<()> {
-        self.with(py, |state| {
-            state.sessions.clear();
+        self.with(py, Work::Steps, |state| {
             state.run.restore(&checkpoint)?;
             state.has_failed = false;
             Ok(())
@@ -275,26 +361,37 @@ impl NativeAlgorithm {
 
     /// Takes the policy of a checkpoint, and nothing else.
     fn restore_policies(&self, py: Python<'_>, checkpoint: PathBuf) -> PyResult<()> {
-        self.with(py, |state| {
-            state.sessions.clear();
-            Ok(state.run.restore_policies(&checkpoint)?)
-        })
+        self.with(py, Work::Changes, |state| Ok(state.run.restore_policies(&checkpoint)?))
     }
 
-    /// A checkpoint as bytes.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.with(py, |state| {
+    /// A checkpoint as bytes. With `goes_on` another run of this process continues it in the middle of the episodes in
+    /// Python. With `new_episodes` it leaves the episodes out, and whoever loads it starts new ones.
+    #[pyo3(signature = (goes_on = false, new_episodes = false))]
+    fn to_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        goes_on: bool,
+        new_episodes: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.with(py, Work::Steps, |state| {
             state.recover()?;
-            Ok(state.run.save_to_object()?)
+            let going =
+                |is_so| self.told.iter().for_each(|told| told.goes_on.store(is_so, Ordering::Relaxed));
+            going(goes_on);
+            self.between.leave_episodes_out(new_episodes);
+            let bytes = state.run.save_to_object();
+            going(false);
+            self.between.leave_episodes_out(false);
+            Ok(bytes?)
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Continues from the bytes of a checkpoint.
     fn load_bytes(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
-        self.with(py, |state| {
-            state.sessions.clear();
+        self.with(py, Work::Steps, |state| {
             state.run.restore_from_object(bytes)?;
+            self.told.iter().for_each(|told| told.goes_on.store(false, Ordering::Relaxed));
             state.has_failed = false;
             Ok(())
         })
@@ -303,7 +400,7 @@ impl NativeAlgorithm {
     /// Steps other environments in Python from the next episode on, which are as many and have the same spaces.
     fn set_stepper(&self, py: Python<'_>, stepper: Py<PyAny>) -> PyResult<()> {
         if let Some(told) = &self.told {
-            self.with(py, |state| {
+            self.with(py, Work::Steps, |state| {
                 *told.stepper.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = stepper;
                 // Its episodes begin anew, as after a failure.
                 state.has_failed = true;
@@ -315,7 +412,7 @@ impl NativeAlgorithm {
 
     /// Closes the files of the run, and ends its workers.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |state| Ok(state.run.stop()?))
+        self.with(py, Work::Reads, |state| Ok(state.run.stop()?))
     }
 }
 
@@ -346,11 +443,10 @@ fn make(
     let wrappers = config.get("wrappers").cloned().unwrap_or_default();
     let wrappers = if wrappers.is_null() { Vec::new() } else { wrappers_of(wrappers)? };
     let bare = env.make_vec(&env_config, 1)?;
-    let (bare_obs, act) = (bare.obs_dtype(), bare.act_dtype());
+    let dtypes = (bare.obs_dtype(), bare.act_dtype());
     drop(bare);
     let copy = env.wrapped(&wrappers).make_vec(&env_config, 1)?;
     let spaces = (copy.observation_space().clone(), copy.action_space().clone());
-    let dtypes = (copy.obs_dtype(), bare_obs, act);
     drop(copy);
     let loggers = if logdir.is_some() { LoggerChoice::Default } else { LoggerChoice::None };
     let options = RunOptions { logdir, loggers, ..RunOptions::default() };

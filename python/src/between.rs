@@ -14,6 +14,8 @@ pub(crate) struct Between {
     raised: Mutex<Option<PyErr>>,
     /// Whether steps are kept. It is read at every step, so that workers take no lock unless a callback wants their steps.
     is_on: AtomicBool,
+    /// Whether a state that is saved now leaves the episodes out, so that whoever loads it starts new ones.
+    without_episodes: AtomicBool,
     steps: Mutex<Steps>,
 }
 
@@ -62,6 +64,15 @@ impl Between {
     pub(crate) fn record(&self, is_on: bool) {
         *lock(&self.steps) = Steps::default();
         self.is_on.store(is_on, Ordering::Relaxed);
+    }
+
+    /// Leaves the episodes out of the states that are saved from now on, or no longer.
+    pub(crate) fn leave_episodes_out(&self, out: bool) {
+        self.without_episodes.store(out, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_without_episodes(&self) -> bool {
+        self.without_episodes.load(Ordering::Relaxed)
     }
 
     /// Adds a step of the vector with that number, if steps are kept and it is the one that is sampled.

@@ -284,6 +284,16 @@ impl Copies {
         Some((copy, action))
     }
 
+    pub(crate) fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// Whether there are masks, also before the first reset.
+    pub(crate) fn has_action_masks(&self) -> bool {
+        let block = &self.blocks[0];
+        block.action_masks(&mut vec![false; block.num_envs() * self.action_space().flat_width()])
+    }
+
     /// Writes which actions are legal, one flag per copy and action; `false` where there are no masks.
     pub(crate) fn action_masks(&self, masks: &mut [bool]) -> bool {
         self.each_mask(masks, |block, masks| block.action_masks(masks))

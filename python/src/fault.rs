@@ -47,7 +47,7 @@ impl Fault {
 
     /// Whether the caller asked for something impossible and nothing has moved.
     pub(crate) fn is_refusal(&self) -> bool {
-        matches!(self.class, "ConfigError" | "UnsupportedError" | "ResetNeededError")
+        matches!(self.class, "ConfigError" | "UnknownArgumentError" | "UnsupportedError" | "ResetNeededError")
     }
 }
 
@@ -61,6 +61,10 @@ impl From<Error> for Fault {
                     "no native environment {id:?}{nearest}; `pavlov_rl.ids()` and `pavlov_rl.multi_agent_ids()` list all"
                 )
             }
+            // Python's own words, which programs look for that try an argument and go on without it.
+            Error::UnknownSetting { env, key, hint } => {
+                format!("{env} got an unexpected keyword argument '{key}'; {hint}")
+            }
             other => other.to_string(),
         };
         Self::of_class(class_of_env(&error), message)
@@ -71,6 +75,7 @@ impl From<Error> for Fault {
 fn class_of_env(error: &Error) -> &'static str {
     match error {
         Error::UnknownEnv { .. } => "NotFoundError",
+        Error::UnknownSetting { .. } => "UnknownArgumentError",
         Error::Config { .. } | Error::Shape { .. } | Error::InvalidAction { .. } => "ConfigError",
         Error::Unsupported { .. } => "UnsupportedError",
         Error::State { .. } => "StateError",

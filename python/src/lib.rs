@@ -5,6 +5,7 @@
 
 mod agents;
 mod algorithm;
+mod arguments;
 mod between;
 mod blocks;
 mod command;
@@ -56,12 +57,15 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<session::NativePolicy>()?;
     module.add_class::<command::NativeEvents>()?;
     module.add_function(wrap_pyfunction!(algorithm::resources, module)?)?;
+    module.add_function(wrap_pyfunction!(arguments::arguments_table, module)?)?;
+    module.add_function(wrap_pyfunction!(arguments::check_arguments, module)?)?;
+    module.add_function(wrap_pyfunction!(arguments::translate_arguments, module)?)?;
     module.add_function(wrap_pyfunction!(command::command, module)?)?;
     module.add_function(wrap_pyfunction!(command::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(command::latest_checkpoint, module)?)?;
     module.add_function(wrap_pyfunction!(command::preset, module)?)?;
     module.add_function(wrap_pyfunction!(command::rollout_worker, module)?)?;
-    module.add_function(wrap_pyfunction!(weights::weights_of, module)?)?;
+    module.add_function(wrap_pyfunction!(weights::states_of, module)?)?;
     module.add_function(wrap_pyfunction!(specs, module)?)?;
     module.add_function(wrap_pyfunction!(multi_agent_specs, module)?)
 }

@@ -1,6 +1,6 @@
 //! The copies of an environment that a run trains on: native ones whose steps are told to callbacks, and those in Python.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::PyArrayMethods;
@@ -105,7 +105,14 @@ impl AnyVectorEnv for Told {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        if self.between.is_without_episodes() {
+            return Ok(None);
+        }
         self.inner.save_state()
+    }
+
+    fn can_load_state(&self) -> bool {
+        self.inner.can_load_state()
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
@@ -135,7 +142,13 @@ pub(crate) struct InPython {
     pub(crate) action_space: Space,
     /// Whether the environments say which actions are legal.
     pub(crate) has_masks: bool,
+    /// Whether the episodes go on from one run to the next. Then a run that begins resets nothing, and one that is saved says
+    /// so.
+    pub(crate) goes_on: AtomicBool,
 }
+
+/// The state of copies in Python whose episodes go on in the next run: they are in the stepper, which both have.
+const GOES_ON: &[u8] = b"the episodes go on in the stepper";
 
 /// Makes vectors that are stepped by `told`. Only as many copies as it has can be stepped; vectors of another number
 /// can be asked for their spaces.
@@ -211,6 +224,11 @@ impl AnyVectorEnv for PythonCopies {
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
         let dtype = self.obs_dtype();
+        if self.told.goes_on.load(Ordering::Relaxed) {
+            // The observations come with the state of the run.
+            obs.fill(0);
+            return self.call(|_, stepper| self.keep_masks(stepper));
+        }
         self.call(|_, stepper| {
             let first = stepper.call_method1("reset", (seeds.map(<[u64]>::to_vec),))?;
             copy_to(&first, dtype, obs, "the observations")?;
@@ -291,10 +309,17 @@ impl AnyVectorEnv for PythonCopies {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        Ok(None)
+        Ok(self.told.goes_on.load(Ordering::Relaxed).then(|| GOES_ON.to_vec()))
+    }
+
+    fn can_load_state(&self) -> bool {
+        self.told.goes_on.load(Ordering::Relaxed)
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        if state == GOES_ON && self.told.goes_on.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let message = format!("{} bytes are given, but an environment in Python has no state", state.len());
         Err(Error::State { message })
     }

@@ -133,6 +133,19 @@ impl NativeVector {
         self.with(py, |copies| copies.reset(seeds.as_deref(), mask.as_deref(), &options))
     }
 
+    /// Whether the environment says which actions are legal.
+    #[getter]
+    fn has_action_masks(&self, py: Python<'_>) -> PyResult<bool> {
+        let width = self.mask_width;
+        self.with(py, |copies| Ok(width > 0 && copies.has_action_masks()))
+    }
+
+    /// Whether `step` and `save_state` are possible: `reset` or `load_state` came first, and no step failed.
+    #[getter]
+    fn is_running(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |copies| Ok(copies.is_running()))
+    }
+
     /// Moves all copies; says whether an episode ended.
     fn step(&self, py: Python<'_>, actions: &Bound<'_, PyAny>) -> PyResult<bool> {
         let actions = Scalars::read(actions, self.act_dtype, self.num_envs * self.act_width, "`actions`");

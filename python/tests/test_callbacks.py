@@ -201,3 +201,48 @@ def test_evaluation_gives_every_copy_its_share_of_the_episodes():
         model, make_vec_env("CartPole-v1", n_envs=4), n_eval_episodes=10, return_episode_rewards=True
     )
     assert len(returns) == len(lengths) == 10 and returns == lengths
+
+
+def weights_of(model):
+    return {name: array.tobytes() for name, array in model.get_parameters()["policy"].items()}
+
+
+@pytest.mark.parametrize("wrap", [lambda each: each, lambda each: CallbackList([each]), lambda each: EveryNTimesteps(1, each)])
+def test_a_checkpoint_has_the_steps_of_its_name_and_what_was_learned_before_them(wrap, tmp_path):
+    """Stable-Baselines3 2.9.2: files of 40, 80, 120 and 160 steps know of 0, 1, 1 and 2 rollouts of 64 steps."""
+
+    class Rollouts(BaseCallback):
+        def _on_rollout_start(self):
+            before.append(weights_of(self.model))
+
+        def _on_step(self):
+            return True
+
+    before = []
+    small = SMALL | {"n_steps": 64}
+    model = PPO("MlpPolicy", "CartPole-v1", **small)
+    model.learn(192, callback=[wrap(CheckpointCallback(40, str(tmp_path))), Rollouts()])
+    for steps, rollouts in ((40, 0), (80, 1), (120, 1), (160, 2)):
+        saved = PPO.load(tmp_path / f"rl_model_{steps}_steps")
+        assert saved.num_timesteps == steps and weights_of(saved) == before[rollouts]
+        assert saved.learn(64, reset_num_timesteps=False).num_timesteps == steps + 64
+
+
+def test_a_model_that_a_callback_saves_has_the_steps_that_it_has_learned_from(tmp_path):
+    class Saves(BaseCallback):
+        def _on_step(self):
+            if self.n_calls == 40:
+                self.model.save(tmp_path / "model")
+                kept.append(weights_of(self.model))
+            return True
+
+    kept = []
+    PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(64, callback=Saves())
+    saved = PPO.load(tmp_path / "model")
+    assert weights_of(saved) == kept[0] and saved.num_timesteps == 64
+
+
+def test_a_checkpoint_of_an_off_policy_model_has_the_steps_of_its_name(tmp_path):
+    model = SAC("MlpPolicy", "Pendulum-v1", learning_starts=20, buffer_size=500, seed=0)
+    model.learn(150, callback=CheckpointCallback(50, str(tmp_path)))
+    assert [SAC.load(tmp_path / f"rl_model_{steps}_steps").num_timesteps for steps in (50, 100, 150)] == [50, 100, 150]

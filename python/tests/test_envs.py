@@ -163,7 +163,7 @@ def test_composite_observations_are_batched_part_by_part():
 
 def test_masks_are_where_maskable_policies_look_for_them():
     env = gymnasium.make("pavlov/Taxi-v4").unwrapped
-    with pytest.raises(pavlov_rl.UnsupportedError, match="reset"):
+    with pytest.raises(pavlov_rl.ResetNeededError, match="call `reset` first"):
         env.action_masks()
     _, info = env.reset(seed=0)
     assert info["action_mask"].dtype == np.int8
@@ -219,7 +219,7 @@ def test_errors_say_what_is_wrong_and_what_to_do():
     fails(KeyError, 'no native environment "CartPol-v1"; nearest: "CartPole-v1"', lambda: vector("CartPol-v1"))
     fails(KeyError, "no native environment", lambda: vector("py:CartPole-v1"))
     fails(ValueError, "several agents.*parallel_env", lambda: vector("simple_spread_v3"))
-    fails(ValueError, "no setting `is_slipery`; nearest: `is_slippery`", lambda: vector("FrozenLake-v1", is_slipery=1))
+    fails(TypeError, "unexpected keyword argument .is_slipery.; nearest: `is_slippery`", lambda: vector("FrozenLake-v1", is_slipery=1))
     fails(ValueError, "of type object; settings are numbers", lambda: vector("FrozenLake-v1", desc=object()))
     fails(ValueError, "`num_envs` is 0", lambda: pavlov_rl.VectorEnv("CartPole-v1", 0))
     fails(ValueError, "`num_envs` is 100000000000", lambda: pavlov_rl.VectorEnv("CartPole-v1", 10**11))

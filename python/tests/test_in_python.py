@@ -67,6 +67,21 @@ def test_python_and_native_steps_give_equal_bits():
     assert weights(native) == weights(python)
 
 
+@pytest.mark.parametrize("cls", [PPO, SAC])
+def test_a_saved_model_goes_on_where_others_step_its_environment(cls, tmp_path):
+    id, small = ("CartPole-v1", SMALL) if cls is PPO else ("Pendulum-v1", {"learning_starts": 10, "batch_size": 16, "seed": 0})
+    for begins_in_python in (False, True):
+        envs = [id, gymnasium.wrappers.TransformReward(gymnasium.make(id), lambda reward: reward)]
+        first, second = reversed(envs) if begins_in_python else envs
+        model = cls("MlpPolicy", first, **small).learn(96)
+        model.save(tmp_path / "model")
+        loaded = cls.load(tmp_path / "model", env=second)
+        assert weights(loaded) == weights(model) and loaded.num_timesteps == 96
+        assert (loaded._env.stepper is None) == begins_in_python
+        assert loaded.learn(96, reset_num_timesteps=False).num_timesteps == 192
+        assert weights(loaded) != weights(model)
+
+
 def test_equal_seeds_give_equal_weights():
     one, same = (PPO("MlpPolicy", Corridor(), **SMALL).learn(320) for _ in range(2))
     assert weights(one) == weights(same)
@@ -294,3 +309,70 @@ def test_switches_are_learned_to_be_on():
     model = PPO("MlpPolicy", Lights(), n_steps=64, learning_rate=3e-3, seed=0).learn(4_000)
     action, _ = model.predict(np.zeros(2, np.float32), deterministic=True)
     assert action.dtype == np.int8 and action.tolist() == [1, 1, 1]
+
+
+class Told(BaseCallback):
+    def __init__(self):
+        super().__init__()
+        self.observations, self.last = [], []
+
+    def _on_step(self):
+        self.observations.append(self.locals["new_obs"])
+        self.last += [info["terminal_observation"] for info in self.locals["infos"] if "terminal_observation" in info]
+        return True
+
+
+class Tape(Corridor):
+    """Observations that single precision rounds: 16,777,217 is the first."""
+
+    def __init__(self, dtype=np.int64):
+        super().__init__()
+        self.observation_space = spaces.Box(0, 2**40, (1,), dtype)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.array([2**24 + 1], self.observation_space.dtype), {}
+
+    def step(self, action):
+        _, reward, terminated, truncated, info = super().step(action)
+        return np.array([2**24 + 1 + 2 * self.at], self.observation_space.dtype), reward, terminated, truncated, info
+
+
+def of_gymnasium(mode):
+    return lambda make: gymnasium.vector.SyncVectorEnv([make], autoreset_mode=mode)
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        lambda make: make(),
+        lambda make: SubprocVecEnv([make]),
+        of_gymnasium(gymnasium.vector.AutoresetMode.SAME_STEP),
+        of_gymnasium(gymnasium.vector.AutoresetMode.NEXT_STEP),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_callbacks_see_the_observations_that_the_environment_gave(vector, dtype):
+    make = lambda: Tape(dtype)  # noqa: E731
+    envs = vector(make)
+    told = Told()
+    PPO("MlpPolicy", envs, **SMALL).learn(128, callback=told)
+    assert all(obs.dtype == dtype and obs.shape == (1, 1) and obs[0, 0] % 2 == 1 for obs in told.observations)
+    assert {float(obs[0, 0]) for obs in told.observations} <= {2.0**24 + 1 + 2 * at for at in range(6)}
+    assert told.last and all(obs[0] % 2 == 1 for obs in told.last)
+
+
+def test_integers_that_policies_see_rounded_are_told_of():
+    with pytest.warns(UserWarning, match="integers beyond 16,777,216"):
+        PPO("MlpPolicy", Tape(), **SMALL)
+
+
+def test_callbacks_see_the_parts_of_an_observation():
+    for env in (Parts(), "MiniGrid-Empty-5x5-v0"):
+        told = Told()
+        model = PPO("MultiInputPolicy", env, **SMALL).learn(32, callback=told)
+        space = model.observation_space
+        for obs in told.observations:
+            assert obs.keys() == space.keys()
+            assert all(obs[name].shape == (1, *part.shape) for name, part in space.items())
+        assert all(space.contains(obs) for obs in told.last)

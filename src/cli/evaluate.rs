@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::exit::usage;
-use super::output::{print, print_json, say};
+use super::output::{print, print_json, say, visible};
 use super::returns::{self, Summary};
 use super::run_dir::find_checkpoint;
 use super::trust::{self, TrustArgs};
@@ -174,10 +174,11 @@ fn tell(args: &EvaluateArgs, env: &str, played: &Evaluation, mut about: Value) -
     }
     let Summary { mean, std, min, max } = summary;
     print(&format!(
-        "{} on {env}, iteration {}: {} {} episodes\n\
+        "{} on {}, iteration {}: {} {} episodes\n\
          return  mean {mean:.2}  std {std:.2}  min {min:.2}  max {max:.2}\n\
          length  mean {:.1}{}",
-        about["algorithm"].as_str().unwrap_or("a policy"),
+        visible(about["algorithm"].as_str().unwrap_or("a policy")),
+        visible(env),
         about["training_iteration"],
         of_episodes.len(),
         if args.explore { "exploring" } else { "greedy" },

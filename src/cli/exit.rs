@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::process::ExitCode;
 
-use super::output::say;
+use super::output::{say, visible};
 use crate::{envs, registry, trainer, tune};
 
 /// Error of bad usage or input; the message says what is wrong and how to correct it.
@@ -19,7 +19,8 @@ pub(super) fn usage(message: impl Into<String>) -> anyhow::Error {
 /// Prints the error, if there is one, and returns the exit code.
 pub(super) fn code(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else { return ExitCode::SUCCESS };
-    say(&format!("error: {}", tune::in_words(error.as_ref())));
+    // Names in it may come from a run or a model of somebody else.
+    say(&format!("error: {}", visible(&tune::in_words(error.as_ref()))));
     if error.chain().any(is_usage) { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -51,7 +52,12 @@ fn is_usage(error: &(dyn StdError + 'static)) -> bool {
             _ => false,
         };
     }
-    matches!(error.downcast_ref(), Some(envs::Error::UnknownEnv { .. } | envs::Error::Config { .. }))
+    matches!(
+        error.downcast_ref(),
+        Some(
+            envs::Error::UnknownEnv { .. } | envs::Error::Config { .. } | envs::Error::UnknownSetting { .. }
+        )
+    )
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::exit::usage;
 use super::output::print;
 use super::run_dir::find_policy;
+use super::trust::{self, TrustArgs};
 use crate::envs::{AnyVectorEnv, EnvCreator};
 use crate::load::is_pack;
 use crate::load_policy;
@@ -40,6 +41,8 @@ pub(super) struct ExportArgs {
     /// Bits of a weight in a C or Rust file: 32, or 8 for a smaller file that acts nearly as the policy does
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = bits)]
     bits: u32,
+    #[command(flatten)]
+    trust: TrustArgs,
 }
 
 fn bits(text: &str) -> Result<u32, String> {
@@ -76,7 +79,7 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
     let signature = if args.sample {
         policy.export_drawing(&args.out)?
     } else if args.bits == 8 {
-        let mut env = native_env(&checkpoint);
+        let mut env = native_env(&checkpoint, &args.trust)?;
         let env = env.as_mut().map(|env| env.as_mut() as &mut dyn AnyVectorEnv);
         let (signature, agrees) = policy.export_in_8_bits(&args.out, env)?;
         agreement = Some(agrees);
@@ -99,18 +102,19 @@ pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
 
 /// One copy of the environment that the policy was trained in, to see what it visits there; `None` if a Python interpreter
 /// makes the environment, or it cannot be made from what lies with the policy.
-fn native_env(path: &Path) -> Option<Box<dyn AnyVectorEnv>> {
+fn native_env(path: &Path, trust: &TrustArgs) -> anyhow::Result<Option<Box<dyn AnyVectorEnv>>> {
     let settings = if is_pack(path) {
-        Pack::read(path).ok()?.facts().settings.clone()
+        Pack::read(path)?.facts().settings.clone()
     } else {
-        checkpoint::metadata(path).ok()?.config
+        checkpoint::metadata(path)?.config
     };
-    let env = settings.get("env").and_then(Value::as_str)?;
+    let Some(env) = settings.get("env").and_then(Value::as_str) else { return Ok(None) };
     if env.starts_with("py:") || env.starts_with("pz:") {
-        return None;
+        return Ok(None);
     }
     let kept = ["env_config", "wrappers"].into_iter();
-    let kept = kept.filter_map(|key| Some((key.to_owned(), settings.get(key)?.clone())));
-    let common: Common = decode(&kept.collect::<Config>()).ok()?;
-    common.wrap_env(&EnvCreator::from(env)).make_vec(&common.env_config, 1).ok()
+    let kept: Config = kept.filter_map(|key| Some((key.to_owned(), settings.get(key)?.clone()))).collect();
+    trust.check(path, &trust::named(&kept))?;
+    let Ok(common) = decode::<Common>(&kept) else { return Ok(None) };
+    Ok(common.wrap_env(&EnvCreator::from(env)).make_vec(&common.env_config, 1).ok())
 }

@@ -111,6 +111,7 @@ pub fn main_from(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     output::set_program(arguments.first());
     output::log_to_stderr();
+    signals::ignore_file_size_limit();
     #[cfg(feature = "storage")]
     pavlov_storage::register();
     crate::external::register();

@@ -126,6 +126,22 @@ pub(super) fn quoted(word: impl AsRef<OsStr>) -> String {
     }
 }
 
+/// Whether a terminal takes the character for a command, or writes what follows it in another direction.
+pub(super) fn is_unsafe(c: char) -> bool {
+    let is_direction = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    is_direction || (c.is_control() && c != '\n' && c != '\t')
+}
+
+/// Text that may come from a stranger, with escapes such as `\u{202e}` for characters that command a terminal or change the
+/// direction of the text.
+pub(super) fn visible(text: &str) -> String {
+    let shown = |c: char| if is_unsafe(c) { c.escape_unicode().to_string() } else { c.into() };
+    text.chars().map(shown).collect()
+}
+
 /// Prints a line to standard error.
 pub(super) fn say(line: &str) {
     write_stderr(format!("{line}\n").as_bytes());
@@ -198,6 +214,12 @@ impl Write for Stderr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_a_stranger_neither_commands_the_terminal_nor_reorders_its_text() {
+        assert_eq!(visible("a\u{1b}[31mred\u{9b}2J\n\tb"), "a\\u{1b}[31mred\\u{9b}2J\n\tb");
+        assert_eq!(visible("score \u{202e}001\u{2069} é ü"), "score \\u{202e}001\\u{2069} é ü");
+    }
 
     #[test]
     fn a_shell_reads_a_quoted_word_as_it_was() {

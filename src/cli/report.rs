@@ -99,7 +99,7 @@ pub(super) fn write(places: &[PathBuf], out: &Path) -> anyhow::Result<usize> {
 }
 
 /// Makes the page about what lies in the directories.
-fn page(places: &[PathBuf]) -> anyhow::Result<String> {
+pub(super) fn page(places: &[PathBuf]) -> anyhow::Result<String> {
     for place in places {
         refuse_no_dir(place)?;
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::loggers::{LoggerArgs, choice};
+use super::loggers::{LoggerArgs, choice, in_the_form_of_before};
 use super::progress::timesteps;
 use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, TrainingRun};
@@ -58,14 +58,11 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     RunFile::adopt_trial(&run_dir)?;
     let lock = Lock::of_run(&run_dir)?;
     let newest = checkpoint::latest(&run_dir)?;
-    let mut is_new_logger = false;
     let mut run = RunFile::read(&run_dir, newest.as_deref())?;
-    for name in args.loggers.loggers {
-        if !run.loggers.contains(&name) {
-            run.loggers.push(name);
-            is_new_logger = true;
-        }
-    }
+    let named = run.loggers.iter().chain(&args.loggers.loggers).copied().collect();
+    let loggers = in_the_form_of_before(named, std::slice::from_ref(&run_dir), |line| report.say(line));
+    let is_new_logger = loggers != run.loggers;
+    run.loggers = loggers;
     let mut stop = stop_criteria(&run.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
     let entry = registry::algorithm(&run.algorithm)?;

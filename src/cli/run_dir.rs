@@ -17,7 +17,7 @@ use crate::tune::{
     Config, Error, Objective, Standings, SweepFile, checkpoint, read_file, replace_file, storage,
 };
 
-const RUN: &str = "run.json";
+pub(super) const RUN: &str = "run.json";
 /// Name of the sweep file in the experiment's directory.
 pub(super) const SWEEP: &str = "sweep.toml";
 /// New name of a [`RUN`] that could not be read.
@@ -149,7 +149,12 @@ impl RunFile {
 
     /// Writes `run.json` atomically: after a power failure the file is either the old one or the new one.
     pub(super) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
-        Ok(replace_file(&run_dir.join(RUN), &serde_json::to_vec_pretty(self)?)?)
+        Ok(replace_file(&run_dir.join(RUN), &self.content()?)?)
+    }
+
+    /// Content of `run.json`.
+    pub(super) fn content(&self) -> anyhow::Result<Vec<u8>> {
+        Ok(serde_json::to_vec_pretty(self)?)
     }
 }
 

@@ -1,16 +1,18 @@
 //! The training loop of `train` and `resume`: reports results, saves checkpoints, and says how to continue.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use super::output::{print_json, program, quoted, say};
 use super::profile::Profile;
 use super::progress::{Progress, timesteps};
-use super::run_dir::{self, Lock, RunFile};
+use super::run_dir::{self, Lock, RUN, RunFile};
 use super::{stretch, terminal, trust};
 use crate::doctor::{self, Records, Saved};
 use crate::registry::AnyAlgorithm;
@@ -46,6 +48,9 @@ impl ReportArgs {
         }
     }
 }
+
+/// Hundredths of a second for which a deletion that has begun is waited for.
+const DELETION: usize = 100;
 
 /// A run that is being trained.
 pub(super) struct TrainingRun {
@@ -107,6 +112,7 @@ impl TrainingRun {
             );
         }
         self.driver.check_run_dir()?;
+        self.driver.keep_file(RUN, self.run.content()?);
         if begin == Begin::Resumed
             && let Ok(before) = doctor::read(self.driver.logdir())
         {
@@ -127,6 +133,10 @@ impl TrainingRun {
             say(&self.profile.to_string());
         }
         let ended = end.and_then(|end| self.end(&end));
+        let ended = ended.map_err(|error| match error.downcast::<Error>() {
+            Ok(error) => self.rescue(error).into(),
+            Err(error) => error,
+        });
         ended.inspect_err(|error| self.hint_after_failure(error))
     }
 
@@ -208,7 +218,8 @@ impl TrainingRun {
     }
 
     fn save(&mut self) -> anyhow::Result<()> {
-        if self.saved.is_none() {
+        // A checkpoint of this iteration that was deleted since is written again.
+        if !self.saved.as_deref().is_some_and(checkpoint::has_all_files) {
             self.saved = Some(self.driver.save()?);
         }
         Ok(())
@@ -234,6 +245,7 @@ impl TrainingRun {
             self.driver.check_run_dir()?;
             self.run.stop = criteria;
             self.run.write(self.driver.logdir())?;
+            self.driver.keep_file(RUN, self.run.content()?);
         }
         Ok(())
     }
@@ -304,8 +316,30 @@ impl TrainingRun {
         trust::flag(&settings)
     }
 
+    /// Saves the run beside its directory if that was moved or removed. A file that is suddenly missing is the first sign of it,
+    /// while the directory is being deleted.
+    fn rescue(&mut self, error: Error) -> Error {
+        let is_missing = matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+        if !is_missing {
+            return self.driver.rescue(error);
+        }
+        let path = self.driver.logdir().to_path_buf();
+        let mut gone = Error::RunDirectory { path, moved_to: None, rescued: None };
+        for _ in 0..DELETION {
+            match self.driver.check_run_dir() {
+                Err(error @ Error::RunDirectory { .. }) => {
+                    gone = error;
+                    break;
+                }
+                _ => thread::sleep(Duration::from_millis(10)),
+            }
+        }
+        self.driver.rescue(gone)
+    }
+
     fn hint_after_failure(&self, error: &anyhow::Error) {
         let dir = match error.downcast_ref() {
+            Some(Error::RunDirectory { rescued: Some(place), .. }) => place.as_path(),
             Some(Error::RunDirectory { moved_to: Some(place), .. }) => place.as_path(),
             _ => self.driver.logdir(),
         };

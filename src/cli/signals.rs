@@ -18,6 +18,20 @@ const QUIT: i32 = 130;
 unsafe extern "C" {
     /// Ends the process without destructors (POSIX). Destructors of libtorch would free memory that the trainer still uses.
     safe fn _exit(status: i32) -> !;
+
+    /// Sets what a signal does (POSIX), here to [`IGNORE`].
+    safe fn signal(number: i32, action: usize) -> usize;
+}
+
+/// Number of the signal that the kernel sends at a write beyond `ulimit -f`, on Linux and macOS.
+const SIGXFSZ: i32 = 25;
+/// `SIG_IGN`: the signal does nothing.
+const IGNORE: usize = 1;
+
+/// Has a write beyond the limit on the size of files (`ulimit -f`) fail as a write to a full disk does, so that the run says
+/// so. By default a signal ends the process without a word.
+pub(super) fn ignore_file_size_limit() {
+    signal(SIGXFSZ, IGNORE);
 }
 
 /// What a signal does.

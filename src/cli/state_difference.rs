@@ -41,7 +41,7 @@ pub(super) fn difference(saved: &Path, again: &Path) -> anyhow::Result<Option<St
         let within = match stem {
             Some(stem) => arrays(&State::read(saved, stem)?, &State::read(again, stem)?),
             None => match (serde_json::from_slice(&a), serde_json::from_slice(&b)) {
-                (Ok(a), Ok(b)) => json("", &a, &b),
+                (Ok(a), Ok(b)) => json(&a, &b),
                 _ => None,
             },
         };
@@ -76,24 +76,35 @@ fn arrays(saved: &State, again: &State) -> Option<String> {
 }
 
 /// The first path of two JSON values at which they differ, and both values there.
-fn json(path: &str, saved: &Value, again: &Value) -> Option<String> {
+fn json(saved: &Value, again: &Value) -> Option<String> {
+    let mut first = None;
+    walk("", saved, again, &mut |path, saved, again| {
+        first.get_or_insert_with(|| format!("{path} is {}, trained again {}", short(saved), short(again)));
+    });
+    first
+}
+
+/// Calls `visit` for each path of two JSON values at which they differ, with both values there; one that is absent is null.
+pub(super) fn walk(path: &str, a: &Value, b: &Value, visit: &mut impl FnMut(&str, &Value, &Value)) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    match (saved, again) {
+    match (a, b) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            let value = |of: &serde_json::Map<String, Value>, key| of.get(key).cloned().unwrap_or_default();
-            keys.into_iter().find_map(|key| json(&below(key), &value(a, key), &value(b, key)))
+            for key in keys {
+                let value = |of: &serde_json::Map<String, Value>| of.get(key).cloned().unwrap_or_default();
+                walk(&below(key), &value(a), &value(b), visit);
+            }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().find_map(|(i, (a, b))| json(&below(&i.to_string()), a, b))
+            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| walk(&below(&i.to_string()), a, b, visit));
         }
-        _ if saved == again => None,
-        _ => Some(format!("{path} is {}, trained again {}", short(saved), short(again))),
+        _ if a == b => {}
+        _ => visit(path, a, b),
     }
 }
 
 /// A value as JSON, cut after sixty characters.
-fn short(value: &Value) -> String {
+pub(super) fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -112,7 +123,7 @@ mod tests {
             json!({"lr": 0.1, "model": {"units": [64, 64]}}),
             json!({"lr": 0.1, "model": {"units": [64, 32]}}),
         ];
-        assert_eq!(json("", &a, &b).as_deref(), Some("model.units.1 is 64, trained again 32"));
-        assert_eq!(json("", &a, &a), None);
+        assert_eq!(json(&a, &b).as_deref(), Some("model.units.1 is 64, trained again 32"));
+        assert_eq!(json(&a, &a), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Translates settings of other libraries, and reports what became of each.
 
+mod python;
 mod rllib;
 mod translation;
 mod zoo;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use pavlov_processes::experiment_of_trial;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::choice::{Choice, environment};
 use super::exit::usage;
@@ -117,11 +117,15 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         let place = |error| lines.within(SPACE).place(error);
         entry.resolve_in(layers(&base, &path, first), &env).map_err(place)?;
     }
+    refuse_mutations_without_effect(&sweep.scheduler)?;
     let settings: Config = serde_json::from_value(serde_json::to_value(&sweep)?)?;
     let named = trust::named(&settings);
     let flag = if named.is_empty() { "" } else { " --trust" };
+    // The experiment's copy of the sweep file, which a trial reads, lists the loggers of the command.
+    let of_command = if experiment_of_trial().is_some() { &[][..] } else { &args.loggers.loggers };
+    let resumed = args.resume.as_deref().filter(|_| experiment_of_trial().is_none());
     let trainable =
-        loggers::of_trials(entry.as_trainable(env, base), &args.loggers.loggers, &mut sweep.loggers)?;
+        loggers::of_trials(entry.as_trainable(env, base), of_command, &mut sweep.loggers, resumed)?;
     // In the process of a trial this call trains the trial and does not return.
     child_main(&[&trainable]);
     if args.sweep.is_none() {
@@ -204,6 +208,29 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
     .map(drop)
 }
 
+/// Settings that a trial cannot change when it goes on from the checkpoint of another one: its parts depend on them.
+const FIXED: [&str; 6] = [
+    "batch_mode",
+    "create_env_on_driver",
+    "num_envs_per_worker",
+    "num_workers",
+    "observation_filter",
+    "seed",
+];
+
+/// Refuses mutations of population based training that would be undone, or would fail, at the first exploit.
+fn refuse_mutations_without_effect(scheduler: &Config) -> anyhow::Result<()> {
+    let mutated = scheduler.get("hyperparam_mutations").and_then(Value::as_object);
+    let fixed = |key: &&String| FIXED.contains(&key.as_str());
+    match mutated.and_then(|mutated| mutated.keys().find(fixed)) {
+        None => Ok(()),
+        Some(key) => Err(usage(format!(
+            "`scheduler.hyperparam_mutations.{key}`: a trial that copies another one goes on from its checkpoint, which fixes \
+             `{key}`; leave it out there, and draw it once for each trial in `space`"
+        ))),
+    }
+}
+
 /// Downloads the sweep file of the experiment at `url` to the local work directory and returns its path.
 fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
     let path = storage::work_dir(url)?.join(SWEEP);
@@ -278,7 +305,7 @@ impl ResolvedSweep {
     }
 }
 
-fn as_json(trial: &TrialResult) -> serde_json::Value {
+fn as_json(trial: &TrialResult) -> Value {
     json!({
         "trial_id": trial.trial_id,
         "experiment_tag": trial.experiment_tag,
@@ -357,7 +384,7 @@ mod tests {
 
     #[test]
     fn trials_that_differ_in_their_seed_have_a_mean_and_a_deviation() {
-        let object = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
         let trials: Vec<(Config, Metrics)> = [(0, 0.1, 1.0), (1, 0.1, 3.0), (2, 0.1, 5.0), (0, 0.2, 9.0)]
             .map(|(seed, lr, value)| {
                 (object(json!({"seed": seed, "lr": lr})), object(json!({"a": {"b": value}})).into())

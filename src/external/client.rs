@@ -14,8 +14,19 @@ pub struct PolicyClient {
     token: Option<String>,
     name: String,
     stream: Option<BufReader<TcpStream>>,
-    /// Number of actions, and the sum of rewards since the last one, of each running episode.
-    episodes: HashMap<String, (u64, f64)>,
+    /// What was said, and is to be said next, of each running episode.
+    episodes: HashMap<String, Spoken>,
+}
+
+/// The messages of a running episode.
+#[derive(Clone, Debug, Default)]
+struct Spoken {
+    /// Number of actions.
+    seq: u64,
+    /// Sum of the rewards since the last action.
+    reward: f64,
+    /// Legal actions at the observation of the next message.
+    mask: Option<Vec<bool>>,
 }
 
 /// How an episode ended.
@@ -81,7 +92,7 @@ impl PolicyClient {
     pub fn start_episode(&mut self) -> Result<String, ClientError> {
         let answer = self.ask("start_episode", json!({}))?;
         let episode = answer["episode"].as_str().unwrap_or_default().to_owned();
-        self.episodes.insert(episode.clone(), (0, 0.0));
+        self.episodes.insert(episode.clone(), Spoken::default());
         Ok(episode)
     }
 
@@ -117,8 +128,16 @@ impl PolicyClient {
 
     /// Adds a reward; it is sent with the next message of the episode.
     pub fn log_returns(&mut self, episode: &str, reward: f64) {
-        if let Some((_, since)) = self.episodes.get_mut(episode) {
-            *since += reward;
+        if let Some(spoken) = self.episodes.get_mut(episode) {
+            spoken.reward += reward;
+        }
+    }
+
+    /// Says which actions are legal at the observation of the episode's next message, for a run with `mask_actions`. The
+    /// message that ends the episode takes a mask, too: if the episode was truncated, its last observation has a value.
+    pub fn set_mask(&mut self, episode: &str, mask: &[bool]) {
+        if let Some(spoken) = self.episodes.get_mut(episode) {
+            spoken.mask = Some(mask.to_vec());
         }
     }
 
@@ -127,19 +146,25 @@ impl PolicyClient {
     /// # Errors
     /// Returns [`ClientError`] if the run cannot be reached, or refuses the message.
     pub fn end_episode(&mut self, episode: &str, obs: &[f32], truncated: bool) -> Result<Ended, ClientError> {
-        let (_, reward) = self.episodes.remove(episode).unwrap_or_default();
-        let message = json!({"episode": episode, "obs": obs, "reward": reward, "truncated": truncated});
+        let Spoken { reward, mask, .. } = self.episodes.remove(episode).unwrap_or_default();
+        let mut message = json!({"episode": episode, "obs": obs, "reward": reward, "truncated": truncated});
+        if let Some(mask) = mask {
+            message["mask"] = mask.into();
+        }
         let answer = self.ask("end_episode", message)?;
         serde_json::from_value(answer).map_err(|error| IoError::new(ErrorKind::InvalidData, error).into())
     }
 
     fn turn(&mut self, kind: &str, episode: &str, mut message: Value) -> Result<Value, ClientError> {
-        let (seq, reward) = self.episodes.get(episode).copied().unwrap_or_default();
+        let Spoken { seq, reward, mask } = self.episodes.get(episode).cloned().unwrap_or_default();
         message["episode"] = episode.into();
         message["seq"] = seq.into();
         message["reward"] = reward.into();
+        if let Some(mask) = mask {
+            message["mask"] = mask.into();
+        }
         let answer = self.ask(kind, message)?;
-        self.episodes.insert(episode.to_owned(), (seq + 1, 0.0));
+        self.episodes.insert(episode.to_owned(), Spoken { seq: seq + 1, ..Spoken::default() });
         Ok(answer)
     }
 

@@ -3,7 +3,7 @@
 use super::wire::{KINDS, Message, Spaces, answer, refusal};
 use crate::envs::external::{Answer, Ask, Call, Refused, Reply};
 use crate::serve::answer::{Answer as Sent, JSON, answer as response, body};
-use crate::serve::guard::{Token, check_host};
+use crate::serve::guard::{Token, check_host, check_target};
 use crate::serve::limits::Limits;
 use crate::serve::listen::{HttpRequest, Site};
 use crate::serve::memory::Budget;
@@ -152,6 +152,7 @@ impl Front {
     }
 
     async fn route(self: &Arc<Self>, request: HttpRequest, visit: &Visit) -> Result<Response<Sent>, Refusal> {
+        check_target(request.uri(), request.headers())?;
         if self.checks_host {
             check_host(request.headers())?;
         }

@@ -98,7 +98,7 @@ impl Message {
             "start_episode" => &[],
             "get_action" => &["seq", "obs", "mask", "reward"],
             "log_action" => &["seq", "obs", "mask", "reward", "action", "logp", "version"],
-            "end_episode" => &["obs", "reward", "truncated"],
+            "end_episode" => &["obs", "mask", "reward", "truncated"],
             other => {
                 let message = format!("there is no message {other:?}, but {}", KINDS.join(", "));
                 return Err(Refusal::bad("message", message));
@@ -124,7 +124,7 @@ impl Message {
         let episode = episode.ok_or_else(|| missing("episode"))?;
         let obs = obs.ok_or_else(|| missing("obs"))?.bytes(spaces.observation_space.dtype())?;
         if kind == "end_episode" {
-            return Ok(Ask::EndEpisode { episode, obs, reward, truncated });
+            return Ok(Ask::EndEpisode { episode, obs, reward, truncated, mask: mask.map(|mask| mask.0) });
         }
         let turn = Turn { episode, seq, obs, mask: mask.map(|mask| mask.0), reward };
         if kind == "get_action" {

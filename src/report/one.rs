@@ -107,7 +107,7 @@ fn place_of(rule: &str) -> Place {
         | "exploration_never_ended"
         | "exploration_never_began"
         | "learning_never_began" => Place::Learning,
-        "workers" | "minibatch" | "updates" | "step_size_ended" | "observation_scales" => Place::Settings,
+        "workers" | "updates" | "step_size_ended" | "observation_scales" => Place::Settings,
         _ => Place::Inside,
     }
 }

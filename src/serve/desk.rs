@@ -1,7 +1,7 @@
 //! The desk: answers every request.
 
 use super::answer::{Answer, JSON, answer, body};
-use super::guard::{Token, check_host};
+use super::guard::{Token, check_host, check_target};
 use super::limits::Limits;
 use super::listen::{HttpRequest, Site};
 use super::memory::Budget;
@@ -74,6 +74,7 @@ impl Site for Desk {
 
 impl Desk {
     async fn route(self: &Arc<Self>, request: HttpRequest) -> Result<Response<Answer>, Refusal> {
+        check_target(request.uri(), request.headers())?;
         if self.checks_host {
             check_host(request.headers())?;
         }
@@ -159,6 +160,13 @@ impl Desk {
         let model = sessions.first().map_or(model, |session| Arc::clone(&session.model));
         if sessions.iter().any(|session| session.model.version != model.version) {
             let message = "these sessions began with different versions of the policy: ask for them in requests of their own";
+            return Err(Refusal::new(StatusCode::CONFLICT, "model_changed", message));
+        }
+        if let Some(wanted) = asked.version.filter(|wanted| *wanted != model.version) {
+            let message = format!(
+                "the request is for version {wanted} of the policy, but version {} answers: ask for version 0, which is any",
+                model.version
+            );
             return Err(Refusal::new(StatusCode::CONFLICT, "model_changed", message));
         }
         let streams = asked.explores.then(|| match sessions.as_slice() {

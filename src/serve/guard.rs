@@ -1,11 +1,12 @@
 //! Who may ask: tokens, and the names under which the server may be called.
 
 use super::refusal::Refusal;
+use crate::tune::read_file;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap};
-use hyper::{StatusCode, http::uri::Authority};
+use hyper::{StatusCode, Uri, http::uri::Authority};
+use std::fmt;
 use std::hint::black_box;
 use std::path::Path;
-use std::{fmt, fs};
 
 /// Smallest number of bytes of a token.
 pub(super) const LEAST: usize = 16;
@@ -24,11 +25,12 @@ impl Token {
     /// Reads a token from a file; spaces and line ends around it do not count.
     ///
     /// # Errors
-    /// Fails with a sentence if the file cannot be read, or the token is shorter than 16 bytes or has spaces inside.
+    /// Fails with a sentence if the file cannot be read or is no plain file (a pipe or a device may never end), or if the
+    /// token is shorter than 16 bytes or has spaces inside.
     pub fn read(file: &Path) -> Result<Self, String> {
         let shown = file.display();
-        let text =
-            fs::read_to_string(file).map_err(|error| format!("cannot read the token in {shown}: {error}"))?;
+        let text = read_file(file).map_err(|error| format!("cannot read the token in {shown}: {error}"))?;
+        let text = String::from_utf8(text).map_err(|_| format!("the token in {shown} is no text"))?;
         let token = text.trim();
         if token.len() < LEAST || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!(
@@ -55,6 +57,36 @@ impl Token {
         let message = "the request must come with the header `Authorization: Bearer TOKEN`, with the token of this server";
         Err(Refusal::new(StatusCode::UNAUTHORIZED, "token", message))
     }
+}
+
+/// Refuses a request whose address is ambiguous: more than one `Host`, or an absolute target with another name than `Host`.
+/// A program in front of the server may have decided by the other one.
+pub(crate) fn check_target(target: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    match ambiguity(target, headers) {
+        Some(message) => Err(Refusal::bad("host", message)),
+        None => Ok(()),
+    }
+}
+
+/// What is ambiguous about the address of a request, as a sentence.
+pub(super) fn ambiguity(target: &Uri, headers: &HeaderMap) -> Option<String> {
+    let hosts: Vec<&[u8]> = headers.get_all(HOST).iter().map(|host| host.as_bytes()).collect();
+    let shown = |host: &[u8]| format!("{:?}", String::from_utf8_lossy(host));
+    if let [first, second, ..] = hosts.as_slice() {
+        return Some(format!(
+            "the request has several `Host` headers, {} and {}: send one",
+            shown(first),
+            shown(second)
+        ));
+    }
+    let target = target.authority()?.as_str();
+    let host = hosts.first().copied().unwrap_or_default();
+    (!target.as_bytes().eq_ignore_ascii_case(host)).then(|| {
+        format!(
+            "the request is for {target:?}, but its `Host` header says {}: send the path alone, or the same name twice",
+            shown(host)
+        )
+    })
 }
 
 /// Refuses a request that calls a server on loopback by another name than one of loopback. A web page that makes its own
@@ -102,6 +134,37 @@ mod tests {
             assert_eq!(host(name).expect_err(name).code, "host");
         }
         assert!(check_host(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_request_has_one_host_and_its_target_no_other() {
+        let ambiguity = |target: &str, hosts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(HOST, host.parse().expect("a header"));
+            }
+            super::ambiguity(&target.parse().expect("a target"), &headers)
+        };
+        assert_eq!(ambiguity("/v1/act", &["localhost"]), None);
+        assert_eq!(ambiguity("http://LOCALHOST:1/v1/act", &["localhost:1"]), None);
+        let two = ambiguity("/v1/act", &["localhost", "example.org"]).expect("two hosts");
+        assert_eq!(two, r#"the request has several `Host` headers, "localhost" and "example.org": send one"#);
+        assert!(ambiguity("/v1/act", &["localhost", "localhost"]).is_some());
+        let other = ambiguity("http://example.org/v1/act", &["localhost"]).expect("another host");
+        assert!(other.contains(r#"is for "example.org", but its `Host` header says "localhost""#), "{other}");
+        assert!(ambiguity("http://localhost/", &[]).is_some());
+    }
+
+    #[test]
+    fn a_token_in_a_pipe_or_a_device_is_refused_and_not_waited_for() {
+        let home = tempfile::tempdir().expect("a directory");
+        let pipe = home.path().join("token");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("the program mkfifo");
+        assert!(made.success());
+        for path in [&*pipe, Path::new("/dev/zero")] {
+            let refused = Token::read(path).expect_err("no plain file");
+            assert!(refused.ends_with("it is no plain file; put a plain file there"), "{refused}");
+        }
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl<'de> Visitor<'de> for Ask<'_> {
             sessions: session.map(|session| session.of_rows(rows)).unwrap_or_default(),
             begins: begin.map(|begin| begin.of_rows(rows)).unwrap_or_default(),
             explores,
+            version: None,
         })
     }
 }

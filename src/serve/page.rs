@@ -1,7 +1,7 @@
 //! One page that is made anew when what it shows has changed: `pavlov report --serve`.
 
 use super::answer::{Answer, answer};
-use super::guard::other_name;
+use super::guard::{ambiguity, other_name};
 use super::limits::Limits;
 use super::listen::{HttpRequest, Site, answer_all};
 use super::memory::Budget;
@@ -176,6 +176,9 @@ impl Site for Desk {
     async fn answer(self: Arc<Self>, request: HttpRequest, (): &()) -> Response<Answer> {
         let sentence =
             |status, text: &str| answer(status, "text/plain; charset=utf-8", format!("{text}\n"), None);
+        if let Some(text) = ambiguity(request.uri(), request.headers()) {
+            return sentence(StatusCode::BAD_REQUEST, &text);
+        }
         if let Some(called) = other_name(request.headers()) {
             let text = format!(
                 "this server listens on loopback and was called by {called}: call it by localhost or 127.0.0.1"

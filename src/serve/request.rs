@@ -20,6 +20,8 @@ pub(super) struct Request {
     pub(super) begins: Vec<bool>,
     /// Whether actions are drawn.
     pub(super) explores: bool,
+    /// The version of the policy that is to answer; `None` for any.
+    pub(super) version: Option<u64>,
 }
 
 impl Request {

@@ -2,7 +2,8 @@
 //!
 //! 24 bytes, little endian: `pvr1`; the kind of the numbers; flags; two zeros; rows and columns as u32; a version as u64.
 //! Then the rows, then for each flag what it announces: a byte per option that says whether the action is legal; a u64 per row,
-//! whose decimal text names the row's session; a byte per row that says whether the row begins its episode.
+//! whose decimal text names the row's session; a byte per row that says whether the row begins its episode. In a request the
+//! version is that of the policy that is to answer, and 0 stands for any.
 
 use super::numbers::{Actions, Numbers};
 use super::refusal::Refusal;
@@ -37,6 +38,10 @@ pub(super) fn read(body: &[u8], policy: &Loaded) -> Result<Request, Refusal> {
     let dtype = policy.observation_dtype();
     let width = policy.observation_width();
     let refuse = |message: String| Err(Refusal::bad("rows", message));
+    if body.len() >= HEADER && body[..3] == MAGIC[..3] && body[3] != MAGIC[3] {
+        let (sent, read) = (String::from_utf8_lossy(&body[..4]), String::from_utf8_lossy(MAGIC));
+        return refuse(format!("the rows are of version {sent:?}, but this server reads version {read:?}"));
+    }
     if body.len() < HEADER || !body.starts_with(MAGIC) || body[6..8] != [0, 0] {
         return refuse(format!(
             "the body does not begin with a header of rows: {HEADER} bytes, the first of them `pvr1`, bytes 6 and 7 zero"
@@ -89,7 +94,10 @@ pub(super) fn read(body: &[u8], policy: &Loaded) -> Result<Request, Refusal> {
     let mask = (flags & MASKS != 0).then(|| next(options).iter().map(|&flag| flag != 0).collect());
     let sessions = next(named).as_chunks().0.iter().map(|&b| u64::from_le_bytes(b).to_string()).collect();
     let begins = next(begun).iter().map(|&flag| flag != 0).collect();
-    Ok(Request { obs, rows, is_single: false, mask, sessions, begins, explores: flags & EXPLORE != 0 })
+    let version = u64::from_le_bytes(body[16..HEADER].try_into().unwrap_or_default());
+    let version = Some(version).filter(|version| *version != 0);
+    let explores = flags & EXPLORE != 0;
+    Ok(Request { obs, rows, is_single: false, mask, sessions, begins, explores, version })
 }
 
 /// Writes the answer: the same header, then the actions as i64 or f32.

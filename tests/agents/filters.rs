@@ -308,3 +308,87 @@ fn a_policy_that_is_added_begins_a_filter_and_those_that_stay_keep_theirs() {
         assert_eq!(filters(&driver), FilterStats::from([("first".into(), first)]));
     }
 }
+
+/// `long` is there for ten steps, `short` for the first only; both see 4, 6, 4, ...
+#[derive(Default)]
+struct Fading {
+    t: u64,
+}
+
+impl Fading {
+    fn write(&self, out: MultiAgentOut<'_, f32>) {
+        for (agent, end) in [10, 1].into_iter().enumerate() {
+            out.obs[agent] = if self.t <= end { 4.0 + 2.0 * (self.t % 2) as f32 } else { 0.0 };
+            out.terminated[agent] = self.t == end;
+            out.alive[agent] = self.t < end;
+            out.acting[agent] = self.t < end;
+        }
+        out.truncated.fill(false);
+        out.rewards.fill(0.0);
+    }
+}
+
+impl MultiAgentEnv for Fading {
+    type Obs = f32;
+    type Act = i64;
+
+    fn agents(&self) -> Vec<String> {
+        vec!["long".into(), "short".into()]
+    }
+    fn observation_space(&self, _agent: usize) -> Space {
+        Space::real(&[1])
+    }
+    fn action_space(&self, _agent: usize) -> Space {
+        Space::discrete(2)
+    }
+    fn reset(&mut self, _seed: Option<u64>, out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
+        self.t = 0;
+        self.write(out);
+        Ok(())
+    }
+    fn step(&mut self, actions: &[i64], out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
+        let acting = if self.t < 1 { 2 } else { 1 };
+        (0..acting).try_for_each(|agent| self.check_action(agent, &actions[agent..=agent]))?;
+        self.t += 1;
+        self.write(out);
+        Ok(())
+    }
+}
+
+#[test]
+fn filters_of_teams_and_of_states_do_not_count_the_zeros_of_those_who_are_not_there() {
+    // Three episodes, and the first observation of the fourth. `long` is seen at t = 0 to 9: 4 and 6 in turn; `short` acts
+    // at t = 0 only, and a team sees its last observation at t = 1.
+    let plain = EnvCreator::multi_agent(Fading::default);
+    let team = plain.with_agent_groups(|_| Some("team".into()));
+    let state = plain.with_global_state();
+    let of_long = [4.0, 6.0].repeat(15).into_iter().chain([4.0]).collect::<Vec<f64>>();
+    let of_team = [4.0, 6.0].repeat(3).into_iter().chain([4.0]).collect::<Vec<f64>>();
+    let cases = [
+        // Components: `long`, then `short`.
+        (team, vec![of_long.clone(), of_team]),
+        // `long` and `short` have one policy: its own observation, then the state. Whoever sees, `short` is in it at t = 0.
+        (
+            state,
+            vec![[of_long.clone(), vec![4.0; 4]].concat(), [of_long, vec![4.0; 4]].concat(), vec![4.0; 8]],
+        ),
+    ];
+    for (env, components) in cases {
+        let mut common = tiny_ppo().common;
+        common.num_envs_per_worker = 1;
+        common.rollout_fragment_length = 30;
+        common.observation_filter = ObservationFilter::MeanStdFilter;
+        let policies = Policies::new([("all", AtRandom::class(2))], |_| "all");
+        let workers = workers(&common, policies, &env).expect("workers");
+        workers.sample().expect("a fragment");
+        workers.sync_filters().expect("filters of one width");
+        let filters = workers.filters();
+        let filter = &filters["all"];
+        for (i, seen) in components.iter().enumerate() {
+            let n = seen.len() as f64;
+            let mean = seen.iter().sum::<f64>() / n;
+            let variance = seen.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            assert_close(&[filter.mean()[i], filter.variance(i)], &[mean, variance], 1e-9);
+        }
+    }
+}

@@ -36,7 +36,9 @@ fn behind_an_agents_observation_stand_those_of_all_and_zeros_for_one_that_has_en
             let agent = own[1] as usize;
             assert_eq!(&row[3 + 3 * agent..][..3], own);
             for (other, end) in [3.0, 5.0, 5.0].into_iter().enumerate() {
-                let seen = if t <= end { vec![own[0], other as f64, t] } else { vec![0.0; 3] };
+                // `b` alone is truncated, at 5, where `c` terminates: an agent that has ended is absent for the others.
+                let seen =
+                    if t < end || other == agent { vec![own[0], other as f64, t] } else { vec![0.0; 3] };
                 assert_eq!(row[3 + 3 * other..][..3], seen, "{other} at {t}");
             }
         }

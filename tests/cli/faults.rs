@@ -1,11 +1,13 @@
 //! Runs of the command whose files were damaged, removed or moved, and runs that two processes want.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::BufRead;
 use std::path::Path;
 use std::process::Stdio;
 
 use crate::cli::{
-    after_three_results, checkpoints, command, finish, iterations, logged, pavlov, run, scratch, text, train,
+    after_three_results, checkpoints, command, finish, iterations, logged, pavlov, run, scratch, signal,
+    start_endless, text, train,
 };
 
 const FOUR: &[&str] = &["--stop", "training_iteration=4", "--checkpoint-freq", "1", "--quiet"];
@@ -176,17 +178,67 @@ fn a_run_whose_directory_is_moved_or_removed_stops_with_one_sentence_and_exit_co
             ran.stderr
         );
         assert!(!out.exists(), "nothing is written where the run is no more");
-        if moves {
-            let newest = elsewhere.join("checkpoint_000001");
-            let hint = format!(
-                "the newest checkpoint is {}; go on from it with `pavlov resume {}`",
-                newest.display(),
-                elsewhere.display()
-            );
-            assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
-            let iteration = logged(&elsewhere).len() + 1;
-            let stop = format!("training_iteration={iteration}");
-            pavlov(&["resume", text(&elsewhere), "--quiet", "--stop", &stop]).ok();
+        // Beside it lies the run with its last state.
+        let place = dir.path().join("run.rescued");
+        assert!(
+            ran.stderr.contains(&format!("its last state was saved in {}", place.display())),
+            "{}",
+            ran.stderr
+        );
+        let last = logged(&place).len();
+        assert_eq!(iterations(&logged(&place)), (1..=last as u64).collect::<Vec<_>>());
+        let hint = format!(
+            "the newest checkpoint is {}; go on from it with `pavlov resume {}`",
+            place.join(format!("checkpoint_{last:06}")).display(),
+            place.display()
+        );
+        assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
+        let stop = format!("training_iteration={}", last + 1);
+        pavlov(&["resume", text(&place), "--quiet", "--stop", &stop]).ok();
+        assert_eq!(logged(&place).len(), last + 1);
+    }
+}
+
+#[test]
+fn a_run_whose_files_are_deleted_writes_them_again_with_one_warning_and_can_be_resumed() {
+    let (_dir, out) = scratch();
+    let every = ["--checkpoint-freq", "50"];
+    let (child, mut stdout) = start_endless(&out, &every);
+    let empty = || {
+        for entry in fs::read_dir(&out).expect("a directory").flatten() {
+            let path = entry.path();
+            // Some of it may be gone by itself.
+            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        }
+    };
+    let mut line = String::new();
+    // run.json is written after the first iteration.
+    for _ in 0..2 {
+        stdout.read_line(&mut line).expect("a line of JSON");
+    }
+    for _ in 0..2 {
+        // So that the program does not write while half of the files are gone, which may end it with what it rescued.
+        signal(&child, "STOP");
+        empty();
+        signal(&child, "CONT");
+        for _ in 0..3 {
+            line.clear();
+            stdout.read_line(&mut line).expect("a line of JSON");
         }
     }
+    signal(&child, "INT");
+    std::thread::spawn(move || std::io::copy(&mut { stdout }, &mut std::io::sink()));
+    let ran = finish(child);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("files were deleted in").count(), 1, "{}", ran.stderr);
+    for part in ["result.json", "progress.csv", "params.json", "run.json", "with all results so far"] {
+        assert!(ran.stderr.contains(part), "no {part:?} in: {}", ran.stderr);
+    }
+    let last = logged(&out).len();
+    assert_eq!(iterations(&logged(&out)), (1..=last as u64).collect::<Vec<_>>());
+    let table = fs::read_to_string(out.join("progress.csv")).expect("a table");
+    assert_eq!(table.lines().count(), 1 + last);
+    let stop = format!("training_iteration={}", last + 1);
+    pavlov(&["resume", text(&out), "--quiet", "--stop", &stop]).ok();
+    assert_eq!(logged(&out).len(), last + 1);
 }

@@ -152,8 +152,8 @@ fn a_reader_that_goes_away_ends_the_run_with_a_checkpoint_and_no_panic() {
 #[test]
 fn a_run_whose_disk_is_full_fails_with_1_and_names_the_file_and_the_checkpoint_to_go_on_from() {
     let (_dir, out) = scratch();
-    // No file may grow beyond 64 blocks; ignoring the signal turns that into an error of `write`.
-    let limited = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+    // No file may grow beyond 64 blocks; the command has the signal turned into an error of `write`.
+    let limited = "ulimit -f 64; exec \"$0\" \"$@\"";
     let train = train(&out, &["--checkpoint-freq", "1"]);
     let mut shell = Command::new("sh");
     shell.args(["-c", limited]).arg(train.get_program()).args(train.get_args()).env_remove("RUST_LOG");
@@ -161,7 +161,8 @@ fn a_run_whose_disk_is_full_fails_with_1_and_names_the_file_and_the_checkpoint_t
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let error = ran.stderr.lines().last().expect("an error");
     assert!(error.starts_with("error: cannot write ") && error.contains(text(&out)), "{error}");
-    assert!(error.ends_with("File too large (os error 27)"), "{error}");
+    let told = "File too large (os error 27); raise the limit on the size of files (`ulimit -f`)";
+    assert!(error.ends_with(told), "{error}");
     assert!(
         ran.stderr.contains(&format!("go on from it with `pavlov resume {}`", out.display())),
         "{}",
@@ -189,4 +190,40 @@ fn a_second_ctrl_c_quits_at_once() {
     }
     signal(&child, "INT");
     assert_eq!(child.wait().expect("a child").code(), Some(130));
+}
+
+#[test]
+fn a_run_with_workers_in_processes_that_is_suspended_and_continued_is_as_an_undisturbed_one() {
+    let (home, _) = scratch();
+    let start = |name: &str| {
+        let mut train =
+            command(["train", "PPO", "--env", "CartPole-v1", "--seed", "0", "--num-workers", "2", "--json"]);
+        for setting in [
+            "workers=procs",
+            "num_envs_per_worker=1",
+            "train_batch_size=64",
+            "sgd_minibatch_size=32",
+            "num_sgd_iter=1",
+            "model.fcnet_hiddens=[8]",
+        ] {
+            train.args(["--set", setting]);
+        }
+        train.args(["--stop", "training_iteration=60", "--out"]).arg(home.path().join(name));
+        train
+    };
+    let (child, stdout) = after_three_results(&mut start("suspended"));
+    std::thread::spawn(move || std::io::copy(&mut { stdout }, &mut std::io::sink()));
+    for _ in 0..2 {
+        signal(&child, "STOP");
+        std::thread::sleep(Duration::from_millis(200));
+        signal(&child, "CONT");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    finish(child).ok();
+    run(&mut start("undisturbed")).ok();
+    let state = |name: &str| {
+        let path = home.path().join(name).join("checkpoint_000060");
+        pavlov::tune::checkpoint::state_hash(&path).expect("a whole checkpoint")
+    };
+    assert_eq!(state("suspended"), state("undisturbed"));
 }

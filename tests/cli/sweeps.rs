@@ -105,6 +105,20 @@ fn a_sweep_from_a_file_names_a_best_trial_that_evaluates_and_its_trials_train_al
 }
 
 #[test]
+fn a_mutation_of_a_setting_that_a_checkpoint_fixes_is_refused() {
+    let dir = folder("");
+    let dir = dir.path();
+    let mutated = "\n[scheduler]\ntype = \"PBT\"\nperturbation_interval = 2\n[scheduler.hyperparam_mutations]\nseed = [1, 2]\n";
+    fs::write(dir.join("pbt.toml"), format!("{SWEEP}{mutated}")).expect("written");
+    let output = pavlov(["tune", "pbt.toml", "--out", "swept"], dir).output().expect("run");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told = "`scheduler.hyperparam_mutations.seed`: a trial that copies another one goes on from its checkpoint, which fixes";
+    assert!(said.contains(told) && said.contains("draw it once for each trial in `space`"), "{said}");
+    assert!(!dir.join("swept").exists());
+}
+
+#[test]
 fn a_trial_of_a_sweep_that_goes_on_is_not_resumed_alone() {
     let dir = folder("");
     let dir = dir.path();

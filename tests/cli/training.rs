@@ -142,9 +142,17 @@ fn a_run_is_exported_to_a_file_that_acts_and_other_places_are_refused() {
     let logits = module.forward_ts(&[pavlov::torch::Tensor::from_slice(&[0.1_f32; 8]).view([2, 4])]);
     assert_eq!(logits.expect("logits").size(), [2, 2]);
     let onnx = dir.path().join("pole.onnx");
+    // Nothing is written through links that wait beside it.
+    let mine = dir.path().join("mine");
+    std::fs::write(&mine, "mine").expect("a file");
+    for link in ["pole.onnx.unfinished", ".pole.onnx.tmp", "pole.onnx.json"] {
+        std::os::unix::fs::symlink(&mine, dir.path().join(link)).expect("a link");
+    }
     let ran = pavlov(&["export", text(&out), "--out", text(&onnx), "--sample"]).ok();
     assert!(ran.stdout.contains("written down in "), "{}", ran.stdout);
-    assert!(onnx.exists() && dir.path().join("pole.onnx.json").exists());
+    let description = std::fs::symlink_metadata(dir.path().join("pole.onnx.json")).expect("a description");
+    assert!(onnx.exists() && description.is_file());
+    assert_eq!(std::fs::read_to_string(&mine).expect("the file"), "mine");
     let other = dir.path().join("pole.x");
     pavlov(&["export", text(&out), "--out", text(&other)])
         .refused("`.onnx` is ONNX, `.c` is C, `.rs` is Rust, `.pt` (or `.pth`, `.ts`) is TorchScript");

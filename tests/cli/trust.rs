@@ -110,3 +110,34 @@ fn a_pipe_in_the_place_of_a_file_of_a_run_is_refused_and_not_waited_for() {
         fs::write(&path, kept).unwrap();
     }
 }
+
+#[test]
+fn export_takes_trust_and_asks_for_it_where_it_makes_the_environment() {
+    let home = TempDir::new().unwrap();
+    let dir = home.path().join("run");
+    run(&mut train(&dir, &["--stop", "training_iteration=1"])).ok();
+    let file = home.path().join("pole.c");
+    let export = |of: &Path, more: &[&str]| {
+        let args = ["export", of.to_str().unwrap(), "--out", file.to_str().unwrap()];
+        pavlov(&[&args[..], more].concat())
+    };
+    export(&dir, &["--trust"]).ok();
+    // The agreement of 8 bits is measured in the environment.
+    export(&dir, &["--bits", "8"]).ok();
+    let saved = dir.join("checkpoint_000001");
+    let mut metadata: Value =
+        serde_json::from_slice(&fs::read(saved.join("metadata.json")).unwrap()).unwrap();
+    metadata["config"]["env_config"] = json!({"file": "/etc/passwd"});
+    let theirs = checkpoint::write(&home.path().join("checkpoint_000001"), "PPO", |to| {
+        for entry in
+            fs::read_dir(&saved).unwrap().flatten().filter(|entry| entry.file_name() != "manifest.json")
+        {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+        fs::write(to.join("metadata.json"), metadata.to_string()).unwrap();
+        Ok(())
+    });
+    let theirs = theirs.unwrap();
+    export(&theirs, &["--bits", "8"]).refused("would open \"/etc/passwd\" (`env_config.file`)");
+    export(&theirs, &[]).ok();
+}

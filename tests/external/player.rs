@@ -98,7 +98,7 @@ fn play(
             played.closed.insert(before, (second, action, reward, id as f64, is_last));
         }
         if is_last {
-            let ask = Ask::EndEpisode { episode, obs: floats(&obs), reward, truncated: false };
+            let ask = Ask::EndEpisode { episode, obs: floats(&obs), reward, truncated: false, mask: None };
             return send(to, client, ask)?.recv().ok()?.ok().map(drop);
         }
         let turn = Turn { episode: episode.clone(), seq: Some(t), obs: floats(&obs), mask: None, reward };
@@ -149,7 +149,11 @@ pub(super) fn played(to: &Sender<Call>, together: bool) -> [Vec<f64>; 2] {
     // The rows of the last actions are closed by the ends.
     for name in names {
         let obs = floats(&[0.0, 0.0]);
-        drop(send(to, 1, Ask::EndEpisode { episode: name.into(), obs, reward: 0.0, truncated: true }));
+        drop(send(
+            to,
+            1,
+            Ask::EndEpisode { episode: name.into(), obs, reward: 0.0, truncated: true, mask: None },
+        ));
     }
     all
 }

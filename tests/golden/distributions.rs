@@ -71,7 +71,7 @@ fn components_of_a_gaussian_add_up() {
 #[test]
 fn squashed_gaussian_matches_the_golden_values() {
     // Before squashing 0.3: the action is tanh(0.3) = 0.291313.
-    let dist = ActionDist::SquashedGaussian { dim: 1 };
+    let dist = ActionDist::SquashedGaussian { dim: 1, log_std_min: -5.0 };
     let inputs = rows(&[&[0.1, -1.0]]);
     assert_close(&logp(&dist, &inputs, &rows(&[&[0.3_f32.tanh()]])), &[0.021961], 2e-6);
 }
@@ -79,7 +79,7 @@ fn squashed_gaussian_matches_the_golden_values() {
 #[test]
 fn squashed_gaussian_bounds_its_log_standard_deviation() {
     // 9 counts as 2 and -9 as -5; the entropy before squashing is ln std + 1.418939.
-    let dist = ActionDist::SquashedGaussian { dim: 1 };
+    let dist = ActionDist::SquashedGaussian { dim: 1, log_std_min: -5.0 };
     let inputs = rows(&[&[0.0, 9.0], &[0.0, -9.0]]);
     assert_close(&entropy(&dist, &inputs), &[3.418939, -3.581061], 1e-5);
 }
@@ -138,7 +138,7 @@ fn families() -> Vec<(ActionDist, Vec<f32>)> {
         (ActionDist::Categorical { n: 3 }, sixths().to_vec()),
         (ActionDist::MultiCategorical { nvec: vec![2, 3] }, [&[0.0, 3.0_f32.ln()], &sixths()[..]].concat()),
         (ActionDist::DiagGaussian { dim: 2 }, vec![0.5, -1.0, -0.3, 0.4]),
-        (ActionDist::SquashedGaussian { dim: 2 }, vec![0.1, -0.4, -1.0, -0.5]),
+        (ActionDist::SquashedGaussian { dim: 2, log_std_min: -5.0 }, vec![0.1, -0.4, -1.0, -0.5]),
     ]
 }
 
@@ -210,7 +210,7 @@ fn draws_of_gaussians_have_their_mean_and_deviation() {
 fn squashed_draws_are_tanh_of_gaussian_draws() {
     let row = [0.1, -0.4, -1.0, -0.5];
     let (plain, _, _) = draw(&ActionDist::DiagGaussian { dim: 2 }, &row, true);
-    let (squashed, _, _) = draw(&ActionDist::SquashedGaussian { dim: 2 }, &row, true);
+    let (squashed, _, _) = draw(&ActionDist::SquashedGaussian { dim: 2, log_std_min: -5.0 }, &row, true);
     assert_close(&[(plain.tanh() - squashed).abs().max().double_value(&[])], &[0.0], 1e-6);
 }
 

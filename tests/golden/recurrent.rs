@@ -2,12 +2,16 @@
 
 use pavlov::prelude::*;
 use pavlov::torch::{Device, Kind, Tensor};
+use pavlov::trainer::Callbacks;
 use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
-use pavlov::trainer::learner::{Learner, Loss};
+use pavlov::trainer::learner::{Learner, Loss, Rows};
 use pavlov::trainer::models::{NetBuilder, PolicySpec, Recurrent, Rule};
+use pavlov::trainer::plan::minibatches;
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::state::State;
 use pulp::Arch;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use crate::support::{
     assert_close, bytes, discrete_spaces, floats, number, numbers, on_threads, quiet, spec, tiny_ppo,
@@ -71,6 +75,115 @@ fn batch(lengths: &[usize], width: usize, begin: &[usize]) -> SampleBatch {
 fn outputs(layer: Recurrent, learner: &mut Learner, batch: &SampleBatch) -> Vec<f64> {
     let first = learner.per_row(batch, |rows| Ok(layer.on(rows.online(), rows.obs()?.obs()).narrow(0, 1)));
     first.expect("numbers").iter().map(|&x| f64::from(x)).collect()
+}
+
+#[test]
+fn every_row_has_its_share_of_the_gradient_whatever_its_minibatch() {
+    // The mean over minibatches of their gradients is the gradient of the whole batch: no row is left out, and none
+    // weighs more because its minibatch is short.
+    let layouts: [&[usize]; 5] = [
+        &[20, 20, 10, 20, 20, 10],
+        &[20, 20, 20, 20, 20, 20, 8],
+        &[6, 6, 6, 2, 6, 6, 6, 2],
+        &[20, 1],
+        &[7, 1, 1, 20, 3],
+    ];
+    for (lengths, kind) in layouts.into_iter().flat_map(|lengths| KINDS.map(|kind| (lengths, kind))) {
+        let (layer, mut learner) = recurrent(kind);
+        let all = batch(lengths, if kind.0 { 2 * UNITS } else { UNITS }, &[3, 11]);
+        let mut gradient_of = |rows: &SampleBatch| {
+            let squares = learner.gradient(rows, |rows: &Rows<'_>| {
+                Ok(Loss::new(layer.on(rows.online(), rows.obs()?.obs()).narrow(0, 1).square().mean()))
+            });
+            squares.expect("a gradient");
+            learner.last_gradient().iter().map(|&x| f64::from(x)).collect::<Vec<_>>()
+        };
+        let whole = gradient_of(&all);
+        for size in [1, 6, 13, 20, 32, 1000] {
+            let parts = minibatches(&all, size);
+            let gradients: Vec<Vec<f64>> = parts.iter().map(&mut gradient_of).collect();
+            let mean: Vec<f64> = (0..whole.len())
+                .map(|i| gradients.iter().map(|gradient| gradient[i]).sum::<f64>() / parts.len() as f64)
+                .collect();
+            assert_close(&mean, &whole, 1e-6);
+        }
+    }
+}
+
+/// The rows that a policy learned from, by the bits of what it observed: how often each.
+#[derive(Clone, Default)]
+struct Learned(Arc<Mutex<BTreeMap<Vec<u32>, usize>>>);
+
+impl Callbacks for Learned {
+    fn on_learn_on_batch(
+        &mut self,
+        _: &str,
+        batch: &SampleBatch,
+        _: &mut BTreeMap<String, f64>,
+    ) -> Result<()> {
+        let obs = batch.array::<f32>(Column::OBS)?;
+        let mut seen = self.0.lock().expect("rows");
+        for row in obs.outer_iter() {
+            *seen.entry(row.iter().map(|x| x.to_bits()).collect()).or_default() += 1;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn ppo_and_impala_learn_from_every_row_once_a_pass_whatever_the_sizes() {
+    // Copies, steps of a fragment, longest sequence, rows of a minibatch. Before, the rows learned from in a pass were 420
+    // of 500 (IMPALA's defaults), 120 of 128 (RecurrentPPO's), 936 of 1024, 32 of 40, 828 of 1024 and 70 of 100.
+    let ppo = [
+        (1, 128, 20, 128),
+        (8, 128, 20, 1024),
+        (2, 20, 6, 40),
+        (1, 21, 20, 21),
+        (16, 64, 20, 1024),
+        (4, 25, 20, 100),
+    ];
+    let more = [(4, 25, 20, 30), (3, 50, 7, 64), (1, 128, 128, 64), (2, 64, 20, 128)];
+    for (copies, steps, max_seq_len, minibatch) in ppo.into_iter().chain(more) {
+        let mut ppo = Ppo { sgd_minibatch_size: minibatch, num_sgd_iter: 3, ..tiny_ppo() };
+        let common = &mut ppo.common;
+        common.train_batch_size = copies * steps;
+        common.num_workers = 0;
+        assert_learns_from_all(ppo, (copies, steps, max_seq_len), 3);
+    }
+    for (copies, steps, max_seq_len) in [(1, 50, 20), (3, 50, 20), (2, 21, 20), (5, 10, 20), (4, 25, 20)] {
+        let mut impala = Impala { num_sgd_iter: 2, ..Impala::default() };
+        let common = &mut impala.common;
+        common.train_batch_size = 10 / copies.min(10) * copies * steps;
+        common.num_workers = 0;
+        assert_learns_from_all(impala, (copies, steps, max_seq_len), 2);
+    }
+}
+
+#[track_caller]
+fn assert_learns_from_all<T: Trainer>(
+    mut settings: T,
+    (copies, steps, max_seq_len): (usize, usize, usize),
+    passes: usize,
+) {
+    let learned = Learned::default();
+    let common = settings.common_mut();
+    common.num_envs_per_worker = copies;
+    common.rollout_fragment_length = steps;
+    common.min_sample_timesteps_per_reporting = None;
+    common.model.fcnet_hiddens = vec![4];
+    common.model.use_lstm = true;
+    common.model.lstm_cell_size = 3;
+    common.model.max_seq_len = max_seq_len;
+    let rows = common.train_batch_size;
+    let hook = learned.clone();
+    let builder = settings.builder("CartPole-v1").loggers(LoggerChoice::None).callbacks(move || hook.clone());
+    let mut driver = builder.build().expect("a driver");
+    let result = driver.train().expect("a result");
+    let seen = learned.0.lock().expect("rows");
+    let sizes = format!("{copies} copies x {steps} steps, sequences of {max_seq_len}");
+    assert_eq!(seen.len(), rows, "{sizes}");
+    assert!(seen.values().all(|&times| times == passes), "{sizes}");
+    assert_eq!(number(&result, "num_agent_steps_trained"), rows as f64, "{sizes}");
 }
 
 #[test]

@@ -1,14 +1,21 @@
 //! Advantages, returns and n-step transitions, with terminated, truncated and the fragment's border kept apart.
 
 use pavlov::algorithms::Ppo;
+use pavlov::envs::{Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
-use pavlov::trainer::batch::Column;
-use pavlov::trainer::policy::Fragment;
+use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::policy::{Fragment, FragmentMasks, WaitingRows};
+use pavlov::trainer::replay::ReplayKind;
 use pavlov::trainer::returns::{Trajectories, advantages, discount_cumsum};
 use pavlov::trainer::{Array, Kind};
 
-use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, weights};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::support::{
+    assert_close, discrete_spaces, number, numbers, policy, quiet, rows, scripted, weights, with_off_policy,
+};
 
 /// gamma 0.9, lambda 0.8, as f64.
 fn gae(f: Trajectories<'_>) -> Vec<f64> {
@@ -130,6 +137,8 @@ fn postprocess(change: impl FnOnce(&mut Ppo)) -> (Vec<f64>, Vec<f64>) {
             final_obs: one_hot.lend().rows(3..4),
             masks: None,
             memory: None,
+            abandoned: &[],
+            waiting: None,
         })
         .expect("a batch");
     (numbers(&batch, Column::ADVANTAGES), numbers(&batch, Column::VALUE_TARGETS))
@@ -188,6 +197,8 @@ fn three_step(terminated: [bool; 5], truncated: [bool; 5]) -> NStep {
         final_obs: final_obs.lend(),
         masks: None,
         memory: None,
+        abandoned: &[],
+        waiting: None,
     };
     let batch = fragment.transitions(3, 0.9);
     assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 2.0, 3.0, 4.0], 0.0);
@@ -237,6 +248,133 @@ fn n_step_rows_of_a_truncated_episode_keep_bootstrapping_from_where_it_was_cut()
 }
 
 #[test]
+fn n_step_rows_are_those_of_one_long_fragment_however_it_is_cut() {
+    // 40 steps of three copies with masks; episodes terminate (2 of 5) or are truncated (every seventh step of copy 1).
+    const STEPS: usize = 40;
+    const COPIES: usize = 3;
+    let ends = |t: usize, copy: usize| match copy {
+        0 => (t % 5 == 1, t % 5 == 4),
+        1 => (false, t % 7 == 6),
+        _ => (false, false),
+    };
+    // Rows of columns from `from` to `to`, as a fragment that lends them.
+    let sampled = |from: usize, to: usize, waiting: Option<&RefCell<WaitingRows>>| {
+        let places = || (from..to).flat_map(|t| (0..COPIES).map(move |copy| (t, copy)));
+        let number = |(t, copy): (usize, usize)| (100 * copy + t) as f32;
+        let obs: Vec<f32> =
+            (from..=to).flat_map(|t| (0..COPIES).map(move |copy| number((t, copy)))).collect();
+        let flags: Vec<bool> = (from..=to).flat_map(|t| [t % 2 == 0, true].repeat(COPIES)).collect();
+        let ended: Vec<usize> = places()
+            .enumerate()
+            .filter(|(_, (t, copy))| ends(*t, *copy).0 || ends(*t, *copy).1)
+            .map(|(i, _)| i)
+            .collect();
+        let finals: Vec<f32> = ended.iter().map(|&i| 1000.0 + obs[i]).collect();
+        let (terminated, truncated): (Vec<bool>, Vec<bool>) = places().map(|(t, copy)| ends(t, copy)).unzip();
+        let steps = (to - from) as i64;
+        let copies = COPIES as i64;
+        let count = ended.len() as i64;
+        let obs = Array::from_vec(obs, &[steps + 1, copies, 1]);
+        let actions: Vec<i64> = places().map(|(t, copy)| (t + copy) as i64).collect();
+        let actions = Array::from_vec(actions, &[steps, copies]);
+        let rewards: Vec<f32> = places().map(|(t, copy)| ((t * t + 3 * copy) % 11) as f32).collect();
+        let final_obs = Array::from_vec(finals, &[count, 1]);
+        let masks = Array::from_vec(flags, &[steps + 1, copies, 2]);
+        let behind = Array::from_vec([true, false].repeat(ended.len()), &[count, 2]);
+        let fragment = Fragment {
+            steps: to - from,
+            num_envs: COPIES,
+            lengths: None,
+            gamma: 0.9,
+            obs: obs.lend(),
+            actions: actions.lend(),
+            rewards: &rewards,
+            terminated: &terminated,
+            truncated: &truncated,
+            columns: vec![],
+            ended: &ended,
+            final_obs: final_obs.lend(),
+            masks: Some(FragmentMasks { rows: masks.lend(), behind: behind.lend() }),
+            memory: None,
+            abandoned: &[],
+            waiting,
+        };
+        fragment.transitions(3, 0.9)
+    };
+    let columns = [Column::ACTIONS, Column::REWARDS, Column::NEW_OBS, Column::TERMINATED, Column::DISCOUNTS];
+    let rows_of = |batch: &SampleBatch| -> Vec<(u64, Vec<f64>)> {
+        let all = columns.map(|column| numbers(batch, column));
+        let masks = [Column::ACTION_MASK, Column::NEW_ACTION_MASK].map(|column| numbers(batch, column));
+        let row = |(i, obs): (usize, &f64)| {
+            let flags = masks.iter().flat_map(|mask| [mask[2 * i], mask[2 * i + 1]]);
+            (*obs as u64, all.iter().map(|column| column[i]).chain(flags).collect())
+        };
+        numbers(batch, Column::OBS).iter().enumerate().map(row).collect()
+    };
+    let mut whole: BTreeMap<u64, Vec<f64>> = rows_of(&sampled(0, STEPS, None)).into_iter().collect();
+    // The last two steps of the copies whose episodes go on are not complete: steps 38 and 39 of copy 2, and of copy 1,
+    // whose last episode began at 35.
+    for row in [138, 139, 238, 239] {
+        whole.remove(&row).expect("a row");
+    }
+    for lengths in [vec![1], vec![2], vec![3], vec![4], vec![5], vec![7], vec![40], vec![1, 4, 2]] {
+        let waiting = RefCell::new(WaitingRows::default());
+        let mut found = BTreeMap::new();
+        let mut from = 0;
+        for length in lengths.iter().cycle() {
+            let to = (from + length).min(STEPS);
+            for (row, numbers) in rows_of(&sampled(from, to, Some(&waiting))) {
+                assert!(found.insert(row, numbers).is_none(), "row {row} twice, fragments of {lengths:?}");
+            }
+            from = to;
+            if from == STEPS {
+                break;
+            }
+        }
+        assert_eq!(found, whole, "fragments of {lengths:?}");
+    }
+}
+
+/// One observation, one action, reward 1, and episodes of five steps that end.
+fn q_of_fragments(steps: usize, num_workers: usize) -> f64 {
+    let mut dqn = with_off_policy(|off| {
+        off.n_step = 3;
+        off.target_network_update_freq = 50;
+        off.replay_buffer_config.kind = ReplayKind::ReplayBuffer;
+        off.replay_buffer_config.learning_starts = 64;
+        off.training_intensity = Some(64.0);
+    });
+    dqn.lr = 5e-3;
+    let common = &mut dqn.common;
+    common.gamma = 0.9;
+    common.seed = Some(1);
+    common.num_workers = num_workers;
+    common.num_envs_per_worker = 1;
+    common.rollout_fragment_length = steps;
+    common.train_batch_size = 64;
+    common.min_sample_timesteps_per_reporting = Some(2500);
+    let env = || {
+        scripted::<i64, _>(Space::discrete(1), |_, t, _, obs| {
+            obs[0] = 0.0;
+            Ok(Step { reward: 1.0, terminated: t == 5, truncated: false })
+        })
+    };
+    let mut driver = quiet(dqn, env).expect("a driver");
+    let result = driver.train().expect("a result");
+    number(&result, "info.learner.default_policy.learner_stats.mean_q")
+}
+
+#[test]
+fn the_value_of_n_step_targets_does_not_depend_on_the_length_of_fragments() {
+    // Targets of the five steps: twice 2.71 + 0.729 Q, then 2.71, 1.9 and 1. Huber's loss counts errors above 1 as 1, so at
+    // its fixed point 2 * 1 - (Q - 2.71) - (Q - 1.9) - 1 = 0: Q = 2.805.
+    for (steps, num_workers) in [(1, 0), (2, 0), (4, 0), (5, 0), (1, 2)] {
+        let q = q_of_fragments(steps, num_workers);
+        assert!((q - 2.805).abs() < 0.1, "{steps} steps a fragment, {num_workers} workers: {q}");
+    }
+}
+
+#[test]
 fn n_step_rows_of_several_copies_stay_apart() {
     // Copy 0 has rewards 1, 2 and terminates at once; copy 1 has rewards 10, 20 and goes on.
     let obs = Array::from_vec([0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0], &[3, 2, 1]);
@@ -257,6 +395,8 @@ fn n_step_rows_of_several_copies_stay_apart() {
         final_obs: final_obs.lend(),
         masks: None,
         memory: None,
+        abandoned: &[],
+        waiting: None,
     };
     let batch = fragment.transitions(2, 0.5);
     assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 10.0, 11.0], 0.0);

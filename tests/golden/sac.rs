@@ -60,7 +60,8 @@ fn the_losses_of_choices_are_means_over_all_of_them() {
         policy.update_target();
         set(policy.as_mut(), logits, [0.0, 3.0], [7.0, 0.0]);
         let learned = policy.learn_on_batch(&row(terminated)).expect("a learning step");
-        assert_close(&[stat(&learned, "mean_q")], &[y], 1e-5);
+        // The first critic's value of the action that was taken, as in Ray.
+        assert_close(&[stat(&learned, "mean_q")], &[3.0], 1e-5);
         let e1 = 3.0 - y;
         let e2 = -y;
         assert_close(&[stat(&learned, "critic_loss")], &[0.5 * (e1 * e1 + e2 * e2)], 1e-4);
@@ -126,7 +127,8 @@ fn illegal_choices_count_for_nothing() {
     let mask = || Tensor::from_slice(&[true, false]).view([1, 2]);
     let batch = row(0.0).with(Column::ACTION_MASK, mask()).with(Column::NEW_ACTION_MASK, mask());
     let learned = policy.learn_on_batch(&batch).expect("a learning step");
-    assert_close(&[stat(&learned, "mean_q"), stat(&learned, "actor_loss")], &[2.8, -2.0], 1e-5);
+    // The critics say 5 and 1 of the choice that was taken: (2.2^2 + 1.8^2) / 2.
+    assert_close(&[stat(&learned, "critic_loss"), stat(&learned, "actor_loss")], &[4.04, -2.0], 1e-5);
 }
 
 #[test]

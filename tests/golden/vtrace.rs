@@ -157,6 +157,8 @@ fn a_fragment_knows_what_is_behind_each_of_its_cuts() {
         final_obs: final_obs.lend(),
         masks: Some(FragmentMasks { rows: masks.lend(), behind: behind.lend() }),
         memory: None,
+        abandoned: &[],
+        waiting: None,
     };
     let batch = fragment.rows_with_trajectories();
     let found: Vec<_> =

@@ -31,7 +31,9 @@ fn assert_equal_rollouts_of<T: Trainer>(settings: &T, env: &str, copies: usize, 
     for num_workers in [1, 2, 4] {
         let spread = rollouts(settings.clone(), env, copies, num_workers);
         for (i, (wanted, found)) in alone.iter().zip(&spread).enumerate() {
-            assert_eq!(found.rows(), copies * 32);
+            // Up to two steps of each copy wait for later rewards, in the first fragment of three-step rows.
+            assert_eq!(found.rows(), wanted.rows());
+            assert!(found.rows() >= copies * 30, "{} rows", found.rows());
             for (column, _) in wanted.columns().filter(|(column, _)| !but.contains(column)) {
                 let equal = bytes(found, column) == bytes(wanted, column);
                 assert!(equal, "{} of fragment {i} differs on {num_workers} workers", column.name());

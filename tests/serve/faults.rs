@@ -71,7 +71,42 @@ fn wrong_binary_rows_are_refused() {
     ] {
         is(&client.rows(&body), 400, code);
     }
-    assert_eq!(client.rows(&packed(0, 0, 1, 4, &[numbers])).status, 200);
+    let whole = packed(0, 0, 1, 4, &[numbers]);
+    assert_eq!(client.rows(&whole).status, 200);
+    let mut other = whole.clone();
+    other[3] = b'2';
+    let refused = client.rows(&other);
+    is(&refused, 400, "rows");
+    assert!(
+        refused.text.contains(r#"are of version \"pvr2\", but this server reads version \"pvr1\""#),
+        "{refused:?}"
+    );
+    // The version of the policy, too: that which is served is taken, another one is named beside it.
+    let of_version = |version: u64| {
+        let mut body = whole.clone();
+        body[16..24].copy_from_slice(&version.to_le_bytes());
+        body
+    };
+    assert_eq!(client.rows(&of_version(1)).status, 200);
+    let refused = client.rows(&of_version(7));
+    is(&refused, 409, "model_changed");
+    assert!(refused.text.contains("for version 7 of the policy, but version 1 answers"), "{refused:?}");
+}
+
+#[test]
+fn a_request_whose_address_is_ambiguous_is_refused() {
+    let server = Running::of(&pole(), Limits::default());
+    let mut client = server.client();
+    let mut ask = |start: &str, hosts: &[&str]| {
+        let hosts: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
+        client.send(format!("{start} HTTP/1.1\r\n{hosts}\r\n").as_bytes()).expect("a header");
+        client.read()
+    };
+    assert_eq!(ask("GET /healthz", &["localhost"]).status, 200);
+    is(&ask("GET /healthz", &["localhost", "example.org"]), 400, "host");
+    is(&ask("GET http://example.org/healthz", &["localhost"]), 400, "host");
+    is(&ask("GET http://example.org/healthz", &["example.org"]), 421, "host");
+    assert_eq!(ask("GET http://localhost/healthz", &["localhost"]).status, 200);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn the_batch_is_told_in_words() {
 }
 
 #[test]
-fn dqn_fragments_are_at_least_n_step_long() {
-    assert_eq!(dqn(json!({"n_step": 7})).expect("settings").common.rollout_fragment_length, 7);
+fn n_step_does_not_change_the_length_of_fragments() {
+    assert_eq!(dqn(json!({"n_step": 7})).expect("settings").common.rollout_fragment_length, 4);
     assert_eq!(dqn(json!({"n_step": 3})).expect("settings").common.rollout_fragment_length, 4);
 }

@@ -122,6 +122,18 @@ fn ppo_rules_name_field_value_and_rule() {
             json!({"sgd_minibatch_size": 0}),
             "`sgd_minibatch_size` is 0, but it must be in 1..=4000 (`train_batch_size`)",
         ),
+        (
+            json!({"sgd_minibatch_size": 1, "normalize_advantages": "minibatch"}),
+            "`sgd_minibatch_size` is 1, but it must be at least 2: advantages are normalised over these rows, and one row has nothing to be compared with; or set `normalize_advantages` to \"none\"",
+        ),
+        (
+            json!({"sgd_minibatch_size": 1, "normalize_advantages": "minibatch_sample"}),
+            "`sgd_minibatch_size` is 1, but it must be at least 2: advantages are normalised over these rows, and one row has nothing to be compared with; or set `normalize_advantages` to \"none\"",
+        ),
+        (
+            json!({"num_workers": 0, "train_batch_size": 1, "rollout_fragment_length": 1, "sgd_minibatch_size": 1}),
+            "`train_batch_size` is 1, but it must be at least 2: advantages are normalised over these rows, and one row has nothing to be compared with; or set `normalize_advantages` to \"none\"",
+        ),
         (json!({"num_sgd_iter": 0}), "`num_sgd_iter` is 0, but it must be at least 1"),
         (json!({"lr": 0}), "`lr` is 0, but it must be above 0"),
         (json!({"clip_param": -0.1}), "`clip_param` is -0.1, but it must be above 0"),
@@ -258,7 +270,7 @@ fn sac_rules_name_field_value_and_rule() {
         ),
         (
             json!({"n_quantiles": 25, "critic_loss": "mse"}),
-            "`critic_loss` is mse, but quantiles learn by the quantile Huber loss: leave it out",
+            "`critic_loss` is mse, but quantiles learn by the quantile Huber loss: set it to \"huber\"",
         ),
         (
             json!({"exploration_config": {"type": "EpsilonGreedy"}}),

@@ -41,8 +41,9 @@ pub use base::{Episode, Error, Result, SamplerPerf, notice};
 pub use export::{Agreement, Pack, PackFacts, PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
-    Algorithm, Builder, Ending, Memory, Run, Trainer, TrainerExt, load_session, notices, overlay_known,
-    overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config, validate, write_gif,
+    Algorithm, Builder, Ending, Memory, Run, Snapshot, Trainer, TrainerExt, load_session, notices,
+    overlay_known, overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config, validate,
+    write_gif,
 };
 pub use sample::{
     Action, Callbacks, Evaluation, Loaded, Observations, RunHandle, Session, StepView, normalize, unsquash,

@@ -20,7 +20,7 @@ pub use crate::learn::nets::{
 pub use crate::learn::params::{Encoding, Group, OptimizerConfig, Rule};
 pub use crate::plan::{
     LearnerInfo, Plan, PlanExt, after_training, broadcast_weights, learner_thread, standardize, standardized,
-    sync_weights, train_epochs, train_in_turn, when,
+    standardized_by_sample, sync_weights, train_epochs, train_in_turn, when,
 };
 pub use crate::policy::{Act, Learned, NetPolicy, Policy, PolicyClass};
 pub use crate::run::{Memory, Trainer, TrainerExt};

@@ -87,7 +87,7 @@ pub enum Error {
         reason: String,
     },
     /// An error of the file system.
-    #[error("cannot {action} {}: {source}{}", path.display(), room(source.kind()))]
+    #[error("cannot {action} {}: {source}{}", path.display(), room(source))]
     Io {
         /// Path of the file or directory.
         path: PathBuf,
@@ -199,12 +199,14 @@ pub enum Error {
     #[error("the trial was told to end")]
     TrialStopped,
     /// A run directory that was moved or removed during training.
-    #[error("the run directory {} {} during training, so nothing more is saved; {}", path.display(), fate(moved_to), next(moved_to))]
+    #[error("the run directory {} {} during training, so nothing more is saved there; {}", path.display(), fate(moved_to), next(moved_to, rescued))]
     RunDirectory {
         /// Path of the directory when training began.
         path: PathBuf,
         /// Current path of the directory; `None` if it was removed.
         moved_to: Option<PathBuf>,
+        /// Directory beside it in which the last state was saved (see [`rescue`](crate::Driver::rescue)).
+        rescued: Option<PathBuf>,
     },
     /// An error of the trainable or of another crate.
     #[error(transparent)]
@@ -272,6 +274,19 @@ impl Error {
         }
     }
 
+    /// Whether a file or a directory was missing: the error, or a cause of it, is one of the file system that says so.
+    pub(crate) fn is_of_missing_file(&self) -> bool {
+        let mut cause: Option<&(dyn StdError + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+            {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
     /// Returns a function for `map_err` that makes an [`Error::Io`] for the operation `action` (a verb) at `path`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
@@ -303,12 +318,16 @@ impl From<pavlov_processes::Error> for Error {
     }
 }
 
-/// Returns advice to append to a message if the file system is full or read-only; else an empty text.
-pub(crate) fn room(kind: io::ErrorKind) -> &'static str {
-    match kind {
+/// Returns advice to append to a message if the file system is full or read-only, or a file is as large as it may be; else
+/// an empty text.
+pub(crate) fn room(error: &io::Error) -> &'static str {
+    match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => "; give a directory on a file system that can be written to",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; make room there, or give a directory on another disk"
+        }
+        _ if error.raw_os_error() == Some(rustix::io::Errno::FBIG.raw_os_error()) => {
+            "; raise the limit on the size of files (`ulimit -f`)"
         }
         _ => "",
     }
@@ -323,10 +342,11 @@ fn fate(moved_to: &Option<PathBuf>) -> String {
 }
 
 /// Says how to continue after the run directory was moved or removed.
-fn next(moved_to: &Option<PathBuf>) -> &'static str {
-    match moved_to {
-        Some(_) => "go on from its newest checkpoint there",
-        None => "begin the run again in a directory that stays",
+fn next(moved_to: &Option<PathBuf>, rescued: &Option<PathBuf>) -> String {
+    match (rescued, moved_to) {
+        (Some(place), _) => format!("its last state was saved in {}: go on from there", place.display()),
+        (None, Some(_)) => "go on from its newest checkpoint".into(),
+        (None, None) => "begin the run again in a directory that stays".into(),
     }
 }
 

@@ -175,7 +175,7 @@ pub use error::{Error, Result, in_words};
 pub use executor::{child_main, rollout_main};
 pub use export::ExportFormat;
 pub use factory::TrainableFactory;
-pub use files::{LARGEST_FILE, read_file, replace_file, write_file};
+pub use files::{LARGEST_FILE, read_file, replace_file, write_file, write_output, write_whole};
 pub use function::{Function, IntoReport};
 pub use metric::Objective;
 pub use metrics::Metrics;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::checkpoint::Metadata;
 use crate::loggers::{
-    CsvLogger, JsonLogger, Logger, RESULTS_FILE, TensorBoardLogger, last_result, write_params,
+    CsvLogger, JsonLogger, Logger, PARAMS_FILE, RESULTS_FILE, TensorBoardLogger, last_result, write_params,
 };
 use crate::{Config, Error, LoggerChoice, Metrics, Result, TrialContext, files};
 
@@ -23,6 +23,10 @@ pub(crate) struct RunLog {
     standard: bool,
     rewind_to: Option<u64>,
     hparams: Option<Config>,
+    /// Names and contents of other files of the run, which are written again if they are deleted.
+    kept: Vec<(String, Vec<u8>)>,
+    /// Whether the user was told that files were deleted.
+    told: bool,
 }
 
 impl RunLog {
@@ -35,7 +39,9 @@ impl RunLog {
         };
         let dir = trial.logdir.clone();
         let loggers = Vec::new();
-        RunLog { dir, trial, loggers, own, is_open: false, standard, rewind_to: None, hparams }
+        let rewind_to = None;
+        let kept = Vec::new();
+        RunLog { dir, trial, loggers, own, is_open: false, standard, rewind_to, hparams, kept, told: false }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -88,11 +94,72 @@ impl RunLog {
     /// Passes a result to every logger, after rewinding them if that is due.
     pub(crate) fn on_result(&mut self, result: &Metrics, config: &Config) -> Result<()> {
         self.open(config)?;
+        self.write_missing(config)?;
         if let Some(iteration) = self.rewind_to {
             self.loggers.iter_mut().try_for_each(|logger| logger.rewind(iteration))?;
             self.rewind_to = None;
         }
         self.loggers.iter_mut().try_for_each(|logger| logger.on_result(result))
+    }
+
+    /// Tells the loggers that the trainable failed.
+    pub(crate) fn failed(&mut self) {
+        self.loggers.iter_mut().for_each(|logger| logger.failed());
+    }
+
+    /// Has a file of the run directory, which exists already, written again if it is deleted.
+    pub(crate) fn keep(&mut self, name: &str, content: Vec<u8>) {
+        self.kept.retain(|(known, _)| known != name);
+        self.kept.push((name.into(), content));
+    }
+
+    /// Writes the files of the run again that were deleted or replaced while it trains. The user is told the first time.
+    pub(crate) fn write_missing(&mut self, config: &Config) -> Result<()> {
+        let dir = self.dir.clone();
+        let again = self.write_into(&dir, config)?;
+        if !again.is_empty() && !std::mem::replace(&mut self.told, true) {
+            tracing::warn!(
+                "files were deleted in {} during training: {}. They are written again, with all results so far. Deleted \
+                 checkpoints stay lost",
+                dir.display(),
+                again.join(", ")
+            );
+        }
+        Ok(())
+    }
+
+    /// Goes on in another directory, which exists: all files are written there again.
+    pub(crate) fn move_to(&mut self, dir: &Path, config: &Config) -> Result<()> {
+        self.write_into(dir, config)?;
+        self.dir = dir.into();
+        Ok(())
+    }
+
+    /// Writes what `dir` lacks of the run's files, and returns the names.
+    fn write_into(&mut self, dir: &Path, config: &Config) -> Result<Vec<String>> {
+        let mut again: Vec<String> = Vec::new();
+        // Who deletes the files meanwhile may have taken the new one; then it is written the next time.
+        let mut note = |name: &str, written: Result<()>| match written {
+            Ok(()) => {
+                again.push(name.into());
+                Ok(())
+            }
+            Err(error) if error.is_of_missing_file() => Ok(()),
+            failed => failed,
+        };
+        if self.is_open && self.standard && !dir.join(PARAMS_FILE).exists() {
+            note(PARAMS_FILE, write_params(dir, config))?;
+        }
+        for (name, content) in &self.kept {
+            let path = dir.join(name);
+            if !path.exists() {
+                note(name, files::replace_file(&path, content))?;
+            }
+        }
+        for logger in &mut self.loggers {
+            again.extend(logger.keep_in(dir)?);
+        }
+        Ok(again)
     }
 
     /// Makes all results so far durable, so that they survive a power cut.

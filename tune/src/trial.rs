@@ -44,6 +44,15 @@ pub struct Trial {
     pub resources: Resources,
     /// Last result of the trial; `None` before the first.
     pub last_result: Option<Metrics>,
+    /// Settings with which the last result was trained, if a scheduler has changed them since.
+    pub earlier_config: Option<Config>,
+}
+
+impl Trial {
+    /// Settings with which the last result was trained; before the first result, those of the trial.
+    pub fn trained_config(&self) -> &Config {
+        self.earlier_config.as_ref().unwrap_or(&self.config)
+    }
 }
 
 /// Whether lower or higher values of a metric are better.

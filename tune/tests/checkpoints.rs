@@ -392,18 +392,18 @@ fn a_save_into_a_run_directory_that_was_moved_or_removed_is_refused_and_one_else
         } else {
             fs::remove_dir_all(&run).unwrap();
         }
-        driver.train().unwrap();
-        let message = driver.save().unwrap_err().to_string();
+        let message = driver.train().unwrap_err().to_string();
+        assert_eq!(driver.save().unwrap_err().to_string(), message);
         let (fate, way_out) = if moves {
             (
                 format!("moved to {}", elsewhere.canonicalize().unwrap().display()),
-                "go on from its newest checkpoint there",
+                "go on from its newest checkpoint",
             )
         } else {
             ("removed".into(), "begin the run again in a directory that stays")
         };
         let start = format!("the run directory {} was {fate} during training", run.display());
-        assert_eq!(message, format!("{start}, so nothing more is saved; {way_out}"));
+        assert_eq!(message, format!("{start}, so nothing more is saved there; {way_out}"));
         assert!(!run.exists(), "nothing is written where the run is no more");
         let kept = driver.save_to(&home.path().join("kept")).unwrap();
         assert_eq!(checkpoint::metadata(&kept).unwrap().iteration, 2);

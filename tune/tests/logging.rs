@@ -219,6 +219,9 @@ impl Logger for Told {
     fn rewind(&mut self, iteration: u64) -> Result<()> {
         self.write(format!("rewind to {iteration}"))
     }
+    fn failed(&mut self) {
+        self.write("failed".into()).unwrap();
+    }
     fn close(&mut self) -> Result<()> {
         self.write("close".into())
     }
@@ -239,10 +242,12 @@ fn a_logger_is_told_directory_and_settings_and_stands_beside_the_default_ones() 
     driver.train().unwrap();
     driver.restore(&checkpoint).unwrap();
     driver.train().unwrap();
+    driver.fail_next = true;
+    driver.train().unwrap_err();
     assert!(driver.reset(object(json!({"by": 5})), None).unwrap());
     driver.train().unwrap();
     driver.stop().unwrap();
-    let expected = ["setup by 2 of default", "result 2", "result 4", "rewind to 1", "result 4"];
+    let expected = ["setup by 2 of default", "result 2", "result 4", "rewind to 1", "result 4", "failed"];
     let after_reset = ["setup by 5 of default", "result 5", "close"];
     assert_eq!(told(&home.path().join("run")), [&expected[..], &after_reset].concat());
     assert_eq!(iterations(&home.path().join("run")), [1, 2, 1]);

@@ -44,6 +44,7 @@ impl<S: TrialScheduler> Sweep<S> {
             stopped_early: false,
             resources: Resources::cpus_gpus(1.0, 0.0)?,
             last_result: None,
+            earlier_config: None,
         };
         self.scheduler.on_trial_add(&mut trial)?;
         self.trials.push(trial);
@@ -314,7 +315,7 @@ fn numbers_are_multiplied_by_a_factor_whole_ones_stay_whole_and_lists_go_to_a_ne
     let mut layers = Vec::new();
     for seed in 0..40 {
         let mutations = json!({
-            "lr": {"uniform": [0.0, 1.0]},
+            "lr": {"uniform": [0.0, 20.0]},
             "size": {"randint": [1, 100]},
             "layers": [1, 2.0, 3, 4],
         });
@@ -380,7 +381,7 @@ fn a_setting_that_no_factor_applies_to_is_refused_with_the_way_out() {
     assert!(message.starts_with("`lr` is \"high\"") && message.contains("as a list"), "{message}");
     let mutations = |value: Value| json!({"type": "PBT", "hyperparam_mutations": {"act": value}});
     for (value, rule) in [
-        (json!({"choice": ["relu", "tanh"]}), "a list of the values"),
+        (json!({"choice": ["relu", {"uniform": [0, 1]}]}), "a list of the values"),
         (json!({"grid_search": [1, 2]}), "nothing is searched here"),
         (json!({"loguniform": [0, 1]}), "above 0"),
         (json!([]), "at least one value"),

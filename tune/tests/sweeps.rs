@@ -353,7 +353,7 @@ fn a_trial_that_fails_too_often_is_given_up_alone_and_can_be_taken_up_again() {
 }
 
 #[test]
-fn fail_fast_stops_the_others_or_is_the_error_of_fit() {
+fn fail_fast_leaves_the_others_to_a_restore_or_is_the_error_of_fit() {
     let home = tempfile::tempdir().unwrap();
     let sweep = |name: &str, fail_fast| {
         let mut tuner = tuner(fragile(1, false), home.path(), 3);
@@ -363,8 +363,24 @@ fn fail_fast_stops_the_others_or_is_the_error_of_fit() {
         tuner
     };
     let grid = sweep("stop", FailFast::Stop).fit().unwrap();
-    assert_eq!((grid.num_errors(), grid.num_terminated()), (1, 5));
+    assert!(grid.interrupted());
+    assert_eq!((grid.num_errors(), grid.num_terminated()), (1, 0));
     assert!(grid.iter().skip(1).all(|trial| trial.metrics.is_none()));
+    // What had not run runs now; what failed needs to be asked for.
+    let mut again = sweep("stop", FailFast::Stop);
+    again.trainable = fragile(0, false);
+    let restored = again.restore(grid.experiment_path(), Restore::default()).unwrap();
+    assert_eq!((restored.num_errors(), restored.num_terminated()), (1, 5));
+    for (written, meant) in [
+        ("true", FailFast::Stop),
+        ("false", FailFast::Never),
+        ("\"raise\"", FailFast::Raise),
+        ("\"stop\"", FailFast::Stop),
+    ] {
+        assert_eq!(serde_json::from_str::<FailFast>(written).unwrap(), meant);
+    }
+    let rule = serde_json::from_str::<FailFast>("\"halt\"").unwrap_err().to_string();
+    assert!(rule.starts_with("it must be \"never\", \"stop\", \"raise\", true or false"), "{rule}");
     let message = sweep("raise", FailFast::Raise).fit().unwrap_err().to_string();
     assert!(message.ends_with("_00000 failed: the simulator is gone"), "{message}");
     let mut both = sweep("both", FailFast::Stop);

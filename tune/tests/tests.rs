@@ -2,13 +2,14 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `orders`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
+//! `deleted`: files that are deleted meanwhile. `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
 //! trainable that most of them use.
 
 mod apart;
 mod checkpoints;
 mod child;
 mod counter;
+mod deleted;
 mod faulty;
 mod foreign;
 mod functions;
@@ -16,6 +17,7 @@ mod lifecycle;
 mod logging;
 mod mlflow;
 mod orders;
+mod populations;
 mod processes;
 mod remote;
 mod restores;

@@ -120,6 +120,22 @@ fn an_id_that_a_stranger_wrote_names_no_other_folder() {
 }
 
 #[test]
+fn a_run_that_failed_ends_with_exit_code_1() {
+    // Record 18 { 1 exit_code, 2 runtime }, at the end of the file.
+    for (has_failed, end) in [(true, &[0x92, 1, 4, 8, 1, 0x10][..]), (false, &[0x92, 1, 2, 0x10])] {
+        let home = tempfile::tempdir().unwrap();
+        let mut logger = logger(home.path());
+        log(&mut logger, 1);
+        if has_failed {
+            logger.failed();
+        }
+        logger.close().unwrap();
+        let written = fs::read(file(home.path())).unwrap();
+        assert!(written[..written.len() - 1].ends_with(end), "{:?}", &written[written.len() - 10..]);
+    }
+}
+
+#[test]
 #[ignore = "needs wandb: PAVLOV_TEST_WANDB names a Python with it"]
 fn wandb_reads_the_run() {
     let python = std::env::var_os("PAVLOV_TEST_WANDB").expect("a Python with wandb");

@@ -70,7 +70,9 @@ fn main() -> ExitCode {
         ["test", "--without", "ray"] => test::test(root, false),
         ["test", "--quick"] => test::quick(root),
         ["book"] => book::book(root),
-        ["wheel"] => python::wheel_python(root).and_then(|python| wheel::wheel(root, &python)),
+        ["wheel"] => python::wheel_python(root)
+            .and_then(|python| wheel::wheel(root, &python))
+            .and_then(|()| wheel::wheel_in_every_python(root, python::promised_pythons(root))),
         ["outside"] => outside::outside(root, &mut steps::Steps::default()),
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
         ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),

@@ -16,7 +16,7 @@ use crate::python::{Making, Pythons};
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command};
 use crate::vector_code::no_masked_stores;
-use crate::wheel::{wheel, wheel_in_ray};
+use crate::wheel::{wheel, wheel_in_every_python, wheel_in_ray};
 
 /// What is off by default, with every backend of `storage`, for a machine without libtorch.
 const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure,doc-only";
@@ -52,6 +52,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     steps.run("tests of the build without libtorch", &mut without_libtorch(root, tests))?;
     let python = steps.step("Python for the package", || pythons.wheel.made())?;
     steps.step("Python package", || wheel(root, &python))?;
+    steps.step("Python package in every Python", || wheel_in_every_python(root, pythons.promised))?;
 
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
     let python = steps.step("Python", || pythons.test.made())?;

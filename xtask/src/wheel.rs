@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
+use crate::python::Making;
 use crate::steps;
 
 /// Builds the wheel, installs it for that Python, checks its types and runs its tests.
@@ -28,6 +29,26 @@ pub(crate) fn wheel(root: &Path, python: &Path) -> Result<()> {
     // Beside the checkout, so that the installed package is meant and not its sources.
     steps::run(program("stubtest").arg("pavlov_rl._native").current_dir(&wheels))?;
     steps::run(program("pytest").args(["-q", "-p", "no:cacheprovider"]).arg(package.join("tests")))
+}
+
+/// Installs the wheel, which was built, for every version of Python that it promises to run on, and trains a few steps there.
+pub(crate) fn wheel_in_every_python(root: &Path, pythons: Vec<(&str, Option<Making>)>) -> Result<()> {
+    let wheels = steps::built("wheels", "")?;
+    for (version, python) in pythons {
+        let Some(python) = python else {
+            println!(
+                "== LEFT OUT: Python {version} is not on this machine; nothing says that the package runs there"
+            );
+            continue;
+        };
+        let python = python.made()?;
+        install(&python, &wheels)?;
+        // Beside the checkout, so that the installed package is meant and not its sources.
+        let mut program = Command::new(&python);
+        program.current_dir(&wheels).arg(root.join("python/tests/every_python.py"));
+        steps::run(&mut program).map_err(|error| format!("Python {version}: {error}"))?;
+    }
+    Ok(())
 }
 
 /// Lets Ray Tune train the trainable of the package, whose wheel was built.

@@ -1,6 +1,11 @@
 //! Checks of the contract of multi-agent environments.
 
-use super::{STEPS, broken, check_space};
+use std::time::{Duration, Instant};
+
+use super::{
+    STEPS, broken, check_space,
+    vector::{FEWEST, RUNS},
+};
 use crate::{
     AnyMultiAgentEnv, Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space,
     TypedMultiAgentEnv, contract::element::with_scalar,
@@ -20,7 +25,7 @@ use crate::{
 /// | `finite_reward` | an infinite or NaN reward |
 /// | `ends_once` | an agent that ends without being alive, is alive after its end, or disappears without an end |
 /// | `turn` | an acting agent that is not alive, or no acting agent while one is alive |
-/// | `action_mask` | an acting agent without a legal action, or a legal action of an agent that is not acting |
+/// | `action_mask` | an acting agent without a legal action, or a legal action of an agent that is neither acting nor at its end |
 /// | `refuses_invalid_actions` | a discrete action outside the space that is accepted |
 /// | `state` | a step after `load_state` that differs from the same step after `save_state` |
 ///
@@ -28,6 +33,13 @@ use crate::{
 /// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken. Errors of the environment are
 /// passed on unchanged.
 pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
+    check_within(env, Duration::MAX)
+}
+
+/// Checks a multi-agent environment for about this time: a slow one is played for fewer steps, and what has not begun by then
+/// is left out.
+fn check_within<E: MultiAgentEnv>(env: &mut E, at_most: Duration) -> Result<()> {
+    let started = Instant::now();
     let names = env.agents();
     let repeated = (1..names.len()).find(|&i| names[..i].contains(&names[i]));
     match (names.iter().position(String::is_empty), repeated) {
@@ -42,9 +54,17 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
         check_space(&format!("action of {name}:"), action_space, E::Act::DTYPE)?;
     }
 
-    let mut player = Player { names: &names, spaces: &spaces, poison: 0x55, waiting: 0 };
-    let first = player.play(env)?;
+    let mut player = Player { names: &names, spaces: &spaces, poison: 0x55, waiting: 0, steps: STEPS };
+    let first = player.play_within(env, at_most / RUNS)?;
+    player.steps = first.len();
+    let is_late = || started.elapsed() > at_most;
+    if is_late() {
+        return player.check_rows(&first);
+    }
     player.compare("deterministic", &first, &player.play(env)?, "when it was played again")?;
+    if is_late() {
+        return player.check_rows(&first);
+    }
     player.poison = 0xaa;
     player.compare(
         "writes_every_element",
@@ -52,10 +72,16 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
         &player.play(env)?,
         "when `out` held other values before",
     )?;
+    if is_late() {
+        return player.check_rows(&first);
+    }
     player.waiting = 1;
     let waiting = "when agents that were not acting had other actions";
     player.compare("reads_acting_agents_only", &first, &player.play(env)?, waiting)?;
     player.check_rows(&first)?;
+    if is_late() {
+        return Ok(());
+    }
     player.check_invalid_actions(env)?;
     player.check_state(env)?;
 
@@ -74,8 +100,17 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
 /// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken. Errors of the environment are
 /// passed on unchanged.
 pub fn check_any_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
+    check_any_multi_agent_env_within(env, Duration::MAX)
+}
+
+/// Checks a multi-agent environment as [`check_any_multi_agent_env`] does, for about this time: a slow one is played for fewer
+/// steps, and what has not begun by then is left out.
+///
+/// # Errors
+/// Fails whenever [`check_any_multi_agent_env`] does.
+pub fn check_any_multi_agent_env_within(env: Box<dyn AnyMultiAgentEnv>, at_most: Duration) -> Result<()> {
     with_scalar!(env.obs_dtype(), O => with_scalar!(env.act_dtype(), A => {
-        check_multi_agent_env(&mut TypedMultiAgentEnv::<O, A>::new(env)?)
+        check_within(&mut TypedMultiAgentEnv::<O, A>::new(env)?, at_most)
     }))
 }
 
@@ -91,6 +126,8 @@ struct Player<'a> {
     poison: u8,
     /// Byte that fills the actions of agents that are not acting, which the environment must not read.
     waiting: u8,
+    /// Number of resets and steps of a run.
+    steps: usize,
 }
 
 /// Result of one `reset` or `step`.
@@ -112,9 +149,15 @@ impl<O: Element> Moment<O> {
 
 impl Player<'_> {
     fn play<E: MultiAgentEnv>(&self, env: &mut E) -> Result<Vec<Moment<E::Obs>>> {
+        self.play_within(env, Duration::MAX)
+    }
+
+    /// Plays a run, and ends it early when `at_most` has passed.
+    fn play_within<E: MultiAgentEnv>(&self, env: &mut E, at_most: Duration) -> Result<Vec<Moment<E::Obs>>> {
+        let started = Instant::now();
         let mut random = NpRandom::new(0);
         let mut moments = vec![self.reset(env, 0)?];
-        while moments.len() < STEPS {
+        while moments.len() < self.steps && (moments.len() <= FEWEST || started.elapsed() <= at_most) {
             let next = self.next(env, &moments[moments.len() - 1], &mut random)?;
             moments.push(next);
         }
@@ -252,7 +295,7 @@ impl Player<'_> {
                     return fault("turn", "is acting, but not alive".into());
                 }
                 let mask = &moment.masks[agent];
-                if !mask.is_empty() && mask.contains(&true) != rows.acting[agent] {
+                if !mask.is_empty() && !ends && mask.contains(&true) != rows.acting[agent] {
                     let text = if rows.acting[agent] {
                         "is acting, but its action mask leaves nothing"
                     } else {
@@ -310,7 +353,7 @@ impl Player<'_> {
         let ahead = |env: &mut E| {
             let mut random = NpRandom::new(2);
             let mut moments = vec![last.clone()];
-            for _ in 0..AHEAD {
+            for _ in 0..AHEAD.min(self.steps) {
                 let next = self.next(env, &moments[moments.len() - 1], &mut random)?;
                 moments.push(next);
             }

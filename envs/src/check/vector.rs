@@ -1,5 +1,7 @@
 //! Checks of the contract of vector environments, written for [`AnyVectorEnv`].
 
+use std::time::{Duration, Instant};
+
 use super::{
     STEPS, broken, check_space,
     inputs::{AlignedRows, Inputs, action_masks, invalid_action, legal, read, write},
@@ -23,16 +25,38 @@ use crate::{AnyVectorEnv, Result, StepOut};
 /// Returns [`Error::Contract`](crate::Error::Contract) with the rule, the copy and the step if a rule is broken. Errors of
 /// the environment are passed on unchanged.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
+    check_vector_env_within(env, Duration::MAX).map(drop)
+}
+
+/// Checks a vector environment as [`check_vector_env`] does, for about this time: a slow one is played for fewer steps, and
+/// what has not begun by then is left out. Returns the number of steps of each run, 300 if there was time.
+///
+/// # Errors
+/// Fails whenever [`check_vector_env`] does.
+pub fn check_vector_env_within(env: &mut dyn AnyVectorEnv, at_most: Duration) -> Result<usize> {
+    let started = Instant::now();
     check_spaces(env)?;
     let inputs = Inputs::draw(env);
     let mut player = Player::new(env);
-    let first = player.play(&inputs)?;
+    let first = player.play_within(&inputs, at_most / RUNS)?;
+    player.steps = first.len() - 1;
+    let steps = player.steps;
+    let is_late = || started.elapsed() > at_most;
+    if is_late() {
+        return player.check_rows(&first).map(|()| steps);
+    }
     compare("deterministic", &first, &player.play(&inputs)?, 0, "when it was played again")?;
+    if is_late() {
+        return player.check_rows(&first).map(|()| steps);
+    }
     player.poison = 0xaa;
     let other = player.play(&inputs)?;
     check_written(&first, &other)?;
     player.poison = 0x55;
     player.check_rows(&first)?;
+    if is_late() {
+        return Ok(steps);
+    }
     let turned = player.play(&inputs.turned())?;
     compare(
         "independent_copies",
@@ -42,10 +66,19 @@ pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
         "after every copy's seeds and actions went to the next copy",
     )?;
     player.check_autoreset(&inputs, &first)?;
+    if is_late() {
+        return Ok(steps);
+    }
     player.check_state(&inputs, &first)?;
     player.check_invalid_actions(&inputs, &first)?;
-    player.check_lengths(&inputs)
+    player.check_lengths(&inputs)?;
+    Ok(steps)
 }
+
+/// Duration of the whole check, in durations of one run.
+pub(super) const RUNS: u32 = 6;
+/// Least number of steps of a run, however slow they are.
+pub(super) const FEWEST: usize = 2;
 
 /// Whether episodes may never end: the environment names no limit, and none of 300 steps with random actions ended one.
 /// Training then has no returns, and an evaluation does not end.
@@ -85,18 +118,29 @@ struct Player<'e> {
     n: usize,
     obs_row: usize,
     poison: u8,
+    /// Number of steps of a run.
+    steps: usize,
 }
 
 impl<'e> Player<'e> {
     fn new(env: &'e mut dyn AnyVectorEnv) -> Self {
         let obs_row = env.observation_space().width() * env.obs_dtype().size();
-        Self { n: env.num_envs(), obs_row, poison: 0x55, env }
+        Self { n: env.num_envs(), obs_row, poison: 0x55, steps: STEPS, env }
     }
 
     /// Plays the whole run and returns its results by step and copy.
     fn play(&mut self, inputs: &Inputs) -> Result<Vec<Vec<Moment>>> {
+        self.play_within(inputs, Duration::MAX)
+    }
+
+    /// Plays a run, and ends it early when `at_most` has passed.
+    fn play_within(&mut self, inputs: &Inputs, at_most: Duration) -> Result<Vec<Vec<Moment>>> {
+        let started = Instant::now();
         let mut moments = vec![self.reset(&inputs.seeds)?];
-        for step in 0..STEPS {
+        for step in 0..self.steps {
+            if step >= FEWEST && started.elapsed() > at_most {
+                break;
+            }
             moments.push(self.step(inputs.actions[step].bytes(), &inputs.reset_seeds[step])?);
         }
         Ok(moments)
@@ -210,16 +254,16 @@ impl<'e> Player<'e> {
 
     /// Saves the state in mid-run, plays something else, loads the state, and compares the rest of the run.
     fn check_state(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
-        const MIDDLE: usize = 7;
+        let middle = 7.min(self.steps / 2);
         self.reset(&inputs.seeds)?;
-        for step in 0..MIDDLE {
+        for step in 0..middle {
             self.step(inputs.actions[step].bytes(), &inputs.reset_seeds[step])?;
         }
         let Some(state) = self.env.save_state()? else { return Ok(()) };
         self.reset(&inputs.reset_seeds[0])?;
         self.step(inputs.actions[0].bytes(), &inputs.reset_seeds[1])?;
         self.env.load_state(&state)?;
-        for step in MIDDLE..STEPS {
+        for step in middle..self.steps {
             let again = self.step(inputs.actions[step].bytes(), &inputs.reset_seeds[step])?;
             let when = "after `load_state`";
             compare_step("state", step + 1, &moments[step + 1], &again, 0, when)?;

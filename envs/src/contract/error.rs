@@ -42,6 +42,16 @@ pub enum Error {
         /// The key, its value, the rule and a hint.
         message: String,
     },
+    /// The `env_config` has a setting that the environment does not have.
+    #[error("env_config of {env}: no setting `{key}`; {hint}")]
+    UnknownSetting {
+        /// Id or name of the environment.
+        env: String,
+        /// The unknown key.
+        key: String,
+        /// The nearest key, or all that there are.
+        hint: String,
+    },
     /// An action lies outside the action space.
     #[error("action {action} is not in {space} of {env}")]
     InvalidAction {

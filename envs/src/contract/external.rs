@@ -158,6 +158,8 @@ pub enum Ask {
         reward: f64,
         /// Whether the episode was cut by a limit, and could have gone on.
         truncated: bool,
+        /// Which actions are legal at the last observation, for its value if the episode was cut.
+        mask: Option<Vec<bool>>,
     },
     /// The program wants a copy of the policy, as ONNX, to choose actions itself.
     GetPolicy {

@@ -57,6 +57,7 @@ macro_rules! vector_methods {
             fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()>;
             fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()>;
             fn save_state(&self) -> crate::Result<Option<Vec<u8>>>;
+            fn can_load_state(&self) -> bool;
             fn load_state(&mut self, state: &[u8]) -> crate::Result<()>;
             fn render(&mut self, copy: usize) -> crate::Result<Option<crate::Frame>>;
             fn render_fps(&self) -> Option<f64>;

@@ -126,8 +126,9 @@ pub trait MultiAgentEnv: Send + 'static {
     /// agent is invalid, and any error of the environment. Fails if the episode is over.
     fn step(&mut self, actions: &[Self::Act], out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
 
-    /// Writes for each discrete action of an agent whether it is legal now; all `false` if the agent is not acting.
-    /// Returns `false` and writes nothing if the environment has no masks or `mask` has the wrong length.
+    /// Writes for each discrete action of an agent whether it is legal now; all `false` if the agent is not acting. For an
+    /// agent whose episode has just ended it writes which actions would be legal at its last observation, or all `false` if
+    /// that is not known: values behind a truncated episode are those of legal actions. Returns `false` and writes nothing if the environment has no masks or `mask` has the wrong length.
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
         let _ = (agent, mask);
         false

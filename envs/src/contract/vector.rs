@@ -141,6 +141,11 @@ pub trait VectorEnv: Send {
         Ok(None)
     }
 
+    /// Whether [`load_state`](Self::load_state) can be called. If not, whoever restores the copies starts new episodes.
+    fn can_load_state(&self) -> bool {
+        true
+    }
+
     /// Restores the copies from a state of [`save_state`](Self::save_state).
     ///
     /// # Errors

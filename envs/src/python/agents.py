@@ -66,9 +66,10 @@ class Agents(Slabs):
         observation = observations[agent]
         check_shapes(self.views[row], observation)
         self.writers[row](0, observation)
-        if masks is not None and self.alive[row] and self.num_actions[row]:
+        if masks is not None and self.num_actions[row]:
             mask = (observation if shows_mask(self.observation_space[row]) else info).get("action_mask")
-            masks[row, : self.num_actions[row]] = 1 if mask is None else mask
+            # An agent that has just ended and has no mask keeps zeros: what would be legal is not known.
+            masks[row, : self.num_actions[row]] = bool(self.alive[row]) if mask is None else mask
 
     def render(self, row, mode):
         return self.env.render() if getattr(self.env, "render_mode", None) == mode else None

@@ -220,8 +220,14 @@ class Loop(Slabs):
         return env.render() if env.render_mode == mode else None
 
     def close(self):
+        raised = None
         for env in self.envs:
-            env.close()
+            try:
+                env.close()
+            except Exception as error:
+                raised = raised or error
+        if raised is not None:
+            raise raised
 
 
 class Hosted(Slabs):

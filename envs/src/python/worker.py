@@ -212,7 +212,7 @@ class Worker:
         else:
             info = env.reset(seed=0)[1]
             step_us = step_time(env, info) if measure else None
-        env.close()
+        self.close_of(env)
         spec = getattr(env, "spec", None)
         return line(
             **spaces,
@@ -227,7 +227,7 @@ class Worker:
         env = self.make(1)
         agents, observation_space, action_space = joint_spaces(env)
         infos = env.reset()[1]
-        env.close()
+        self.close_of(env)
         in_info = any("action_mask" in info for info in infos.values())
         return line(
             agents=[str(agent) for agent in agents],
@@ -295,7 +295,18 @@ class Worker:
 
     def close(self):
         if self.host is not None:
-            self.host.close()
+            self.close_of(self.host)
+
+    def close_of(self, env):
+        """Closes what is not needed any more. What `close` raises is told once, and ends nothing."""
+        try:
+            env.close()
+        except Exception:
+            text = f"pavlov: the environment's close() raised, and training goes on:\n{traceback.format_exc()}"
+            said = open_of_parent(self.first_message["parent"], self.first_message["warned"])
+            if first_to_say(said, text):
+                sys.stderr.write(text)
+            os.close(said)
 
     def registered(self):
         """The environment's entry in Gymnasium's registry; a class that has none gets one of its own."""

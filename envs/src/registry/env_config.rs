@@ -21,7 +21,13 @@ where
     for (key, value) in config {
         match settings.get_mut(key) {
             Some(slot) => *slot = value.clone(),
-            None => return Err(refuse(unknown_key(key, &settings))),
+            None => {
+                return Err(Error::UnknownSetting {
+                    env: env.into(),
+                    key: key.clone(),
+                    hint: known_keys(key, &settings),
+                });
+            }
         }
     }
     serde_json::from_value(Value::Object(settings)).map_err(|error| {
@@ -30,11 +36,11 @@ where
     })
 }
 
-fn unknown_key(key: &str, settings: &EnvConfig) -> String {
+fn known_keys(key: &str, settings: &EnvConfig) -> String {
     let known: Vec<&str> = settings.keys().map(String::as_str).collect();
     match crate::registry::nearest::nearest(key, known.iter().copied()) {
-        Some(near) => format!("no setting `{key}`; nearest: `{near}`"),
-        None if known.is_empty() => format!("no setting `{key}`; it has none"),
-        None => format!("no setting `{key}`; it has {}", known.join(", ")),
+        Some(near) => format!("nearest: `{near}`"),
+        None if known.is_empty() => "it has none".to_owned(),
+        None => format!("it has {}", known.join(", ")),
     }
 }

@@ -226,6 +226,12 @@ impl MultiAgentVector {
         self.copies[copy].env.action_mask(agent, mask)
     }
 
+    /// Adds to `parts` the components of an agent's observation, numbered as in its flat form, that are zeros because they
+    /// belong to agents that are not there: absent members of a team, or absent agents of a global state.
+    pub fn absent_parts(&self, copy: usize, agent: usize, parts: &mut Vec<std::ops::Range<usize>>) {
+        self.copies[copy].env.absent_parts(agent, parts);
+    }
+
     /// Draws the current state of one copy; `None` if the environment has no picture.
     ///
     /// # Errors

@@ -203,6 +203,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         Ok(blocks.map(|blocks| state::save(TAG, &blocks)))
     }
 
+    fn can_load_state(&self) -> bool {
+        self.blocks.iter().all(VectorEnv::can_load_state)
+    }
+
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let saved: Vec<&[u8]> = state::load(TAG, state)?;
         state::check_count("blocks", saved.len(), self.blocks.len())?;

@@ -150,6 +150,10 @@ impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
         Ok(Some(state::save(TAG, &(self.statistics.save(), inner))))
     }
 
+    fn can_load_state(&self) -> bool {
+        self.env.can_load_state()
+    }
+
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let (statistics, inner): (_, &[u8]) = state::load(TAG, state)?;
         let statistics = self.statistics.load(statistics)?;

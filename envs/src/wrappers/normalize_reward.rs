@@ -106,6 +106,10 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
         Ok(Some(state::save(TAG, &(self.statistics.save(), &self.sums, inner))))
     }
 
+    fn can_load_state(&self) -> bool {
+        self.env.can_load_state()
+    }
+
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let (statistics, sums, inner): (_, Vec<f64>, &[u8]) = state::load(TAG, state)?;
         let statistics = self.statistics.load(statistics)?;

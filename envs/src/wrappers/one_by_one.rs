@@ -18,8 +18,11 @@ pub(super) fn time_limit(
     make: &Make<'_>,
 ) -> Result<Box<dyn AnyVectorEnv>> {
     let limit = arguments.get(0)?;
+    if limit == 0 {
+        return Err(Error::shape("`max_episode_steps` of TimeLimit", 0, "at least 1"));
+    }
     let mut copies = make(num_envs)?;
-    if limit > 0 && copies.limit_episodes(limit) {
+    if copies.limit_episodes(limit) {
         return Ok(copies);
     }
     drop(copies);

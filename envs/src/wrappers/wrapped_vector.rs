@@ -201,6 +201,10 @@ impl<V: VectorEnv, W: Wrapper<V::Obs, V::Act>> VectorEnv for WrappedVector<V, W>
         Ok(Some(state::save(TAG, &(copies.collect::<Vec<_>>(), inner))))
     }
 
+    fn can_load_state(&self) -> bool {
+        self.env.can_load_state()
+    }
+
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let (saved, inner): (Vec<SavedSlot<'_>>, &[u8]) = state::load(TAG, state)?;
         state::check_count("copies", saved.len(), self.copies.len())?;

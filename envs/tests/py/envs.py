@@ -56,6 +56,21 @@ class Fault(gymnasium.Env):
             FAULTS[self.fault]()
 
 
+class Closes(Fault):
+    """Raises when it is closed."""
+
+    def close(self):
+        raise RuntimeError("closed too often")
+
+
+class Slow(Fault):
+    """A step takes a fifth of a second."""
+
+    def step(self, action):
+        time.sleep(0.2)
+        return super().step(action)
+
+
 class Noise(Fault):
     """Writes to stdout and reads from stdin wherever it can."""
 
@@ -333,7 +348,7 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
 
 
 for env in (
-    *(Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
+    *(Fault, Closes, Slow, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
     *(Spaceless, Talker, ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Optioned, Wordy, Strange),
 ):
     gymnasium.register(f"{env.__name__}-v0", env)

@@ -1,8 +1,10 @@
 //! Every conformance rule catches an environment that breaks it, and no sound one.
 
+use std::time::Duration;
+
 use pavlov_envs::{
     Env, Error, Frame, Result, Space, Step, StepOut, SyncVectorEnv, VectorEnv, check_env, check_vector_env,
-    seems_endless, wrappers::TimeLimit,
+    check_vector_env_within, seems_endless, wrappers::TimeLimit,
 };
 
 /// What a [`Walk`] does wrong.
@@ -260,6 +262,16 @@ impl BrokenVector {
 #[test]
 fn check_vector_env_accepts_a_sound_vector() {
     check_vector_env(&mut BrokenVector::new(VectorFault::None)).unwrap();
+}
+
+#[test]
+fn a_check_without_time_plays_two_steps_and_still_looks_at_them() {
+    let mut sound = BrokenVector::new(VectorFault::None);
+    assert_eq!(check_vector_env_within(&mut sound, Duration::MAX).unwrap(), 300);
+    assert_eq!(check_vector_env_within(&mut sound, Duration::ZERO).unwrap(), 2);
+    let mut broken = BrokenVector::new(VectorFault::NanReward);
+    let checked = check_vector_env_within(&mut broken, Duration::ZERO).map(drop);
+    assert_broken(checked, "finite_reward", "copy 1, step 1: the reward is NaN");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use pavlov_envs::{
     EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, MultiAgentEnv, MultiAgentOut, MultiAgentRows, Result,
-    Space, TypedMultiAgentEnv, check_any_multi_agent_env, check_multi_agent_env, make_multi_agent,
-    multi_agent_ids, multi_agent_spec,
+    Space, TypedMultiAgentEnv, check_any_multi_agent_env, check_any_multi_agent_env_within,
+    check_multi_agent_env, make_multi_agent, multi_agent_ids, multi_agent_spec,
     native::{BoardGame, SimpleSpread, SimpleSpreadConfig, TwoStepGame},
     register, register_multi_agent,
 };
@@ -189,6 +189,13 @@ fn an_environment_of_unknown_scalar_types_is_checked_by_the_same_rules() {
     check_any_multi_agent_env(Box::new(Relay::new(Fault::None))).unwrap();
     let message = check_any_multi_agent_env(Box::new(Relay::new(Fault::NanReward))).unwrap_err().to_string();
     assert!(message.contains("second has a reward of NaN"), "{message}");
+    // Without time for the whole check, what was played is looked at.
+    let at_once = |fault: Fault| {
+        check_any_multi_agent_env_within(Box::new(Relay::new(fault)), std::time::Duration::ZERO)
+    };
+    at_once(Fault::None).unwrap();
+    let message = at_once(Fault::NanReward).unwrap_err().to_string();
+    assert!(message.contains("second has a reward of NaN"), "{message}");
 }
 
 #[test]
@@ -322,7 +329,8 @@ fn registered_agents_are_truncated_at_the_limit_of_the_spec() {
     let mut game = TypedMultiAgentEnv::<u8, i64>::new(game).unwrap();
     let mut rows = MultiAgentRows::new(&game);
     game.reset(None, rows.out()).unwrap();
-    for (move_number, legal) in [(1, 8), (2, 7), (3, 0)] {
+    // The third move is the last; its mask stays, because the value of the last observation is that of legal actions.
+    for (move_number, legal) in [(1, 8), (2, 7), (3, 6)] {
         game.step(&[move_number - 1; 2], rows.out()).unwrap();
         let mut mask = [true; 9];
         assert!(game.action_mask(move_number as usize % 2, &mut mask));

@@ -135,10 +135,12 @@ fn agents_with_different_spaces_come_and_go_in_their_own_rows() {
         (&[false, true, false][..], &[false; 3][..])
     );
     assert_eq!((&rows.alive, &rows.acting), (&vec![true, false, true], &vec![true, false, true]));
-    assert_eq!(mask(&env, 1, 3), [false; 3]);
+    // Bob's last mask: values behind a cut are those of legal actions.
+    assert_eq!(mask(&env, 1, 3), [true, false, true]);
 
     // Bob is gone, whatever Python says of him.
     env.step(&[0, 99, 0, 0], rows.out()).unwrap();
+    assert_eq!(mask(&env, 1, 3), [false; 3]);
     assert_eq!(rows.obs, [0.0, 1.0, 3.0, 5.0, 0.0, 3.0, 1.5]);
     assert_eq!((rows.rewards.as_slice(), rows.terminated.as_slice()), (&[0.0; 3][..], &[false; 3][..]));
 

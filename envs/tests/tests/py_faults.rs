@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pavlov_envs::{Error, Result, VectorEnv, check_vector_env, make_vec, python::PyVec, spec};
+use pavlov_envs::{
+    Error, Result, VectorEnv, check_vector_env, check_vector_env_within, make_vec, python::PyVec, spec,
+};
 use serde_json::{Value, json};
 
 use crate::py::{Rows, config, python, test_env};
@@ -67,6 +69,28 @@ fn an_exception_is_told_with_worker_row_seed_step_and_traceback() {
     let parts = ["environment 2 failed at step 3 of the episode with seed 12", "worker 1", "in step"];
     assert_contains(&error, &parts);
     assert_contains(&error, &["Traceback", "KeyError: 'no such key'", "tests/py/envs.py"]);
+}
+
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn a_close_that_raises_ends_nothing() {
+    let python = python();
+    // A throw-away copy is closed before the environment is there; the copies are closed at the end.
+    let mut env = FaultVec::new(&test_env("Closes"), &config(&python, json!({"num_workers": 1})), 2).unwrap();
+    let mut rows = Rows::<f32>::new(2, 1);
+    env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+    env.step(&[0, 0], None, rows.out()).unwrap();
+    assert_eq!(rows.obs, [1.0, 1.0]);
+}
+
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn a_slow_environment_is_checked_for_about_the_time_that_there_is() {
+    let python = python();
+    let mut env = make_vec(&test_env("Slow"), &config(&python, json!({"num_workers": 2})), 2).unwrap();
+    // 300 steps would take a minute, and the whole check five.
+    let steps = check_vector_env_within(&mut *env, Duration::from_secs(3)).unwrap();
+    assert!((2..=4).contains(&steps), "{steps}");
 }
 
 #[test]
@@ -262,7 +286,7 @@ fn settings_that_do_not_fit_are_refused_before_python_starts() {
         (json!({"vectorization": "async"}), "unknown variant `async`"),
     ] {
         let error = make_vec("py:CartPole-v1", &config("/no/such/python", more), 2).unwrap_err();
-        assert!(matches!(error, Error::Config { .. }), "{error:?}");
+        assert!(matches!(error, Error::Config { .. } | Error::UnknownSetting { .. }), "{error:?}");
         assert_contains(&error, &["py:CartPole-v1", expected]);
     }
 }

@@ -299,6 +299,7 @@ fn wrappers_that_cannot_be_are_refused_with_the_way_out() {
     }
     for (id, wrapper, text) in [
         ("CartPole-v1", "FrameStack(0)", "`stack_size` is 0, but it must be at least 1"),
+        ("CartPole-v1", "TimeLimit(0)", "`max_episode_steps` of TimeLimit is 0, but it must be at least 1"),
         ("CartPole-v1", "FrameStack(-1)", "`stack_size` of the wrapper is -1"),
         ("CartPole-v1", "AtariPreprocessing", "one of frames of bytes with discrete actions"),
         ("simple_spread_v3", "FrameStack(4)", "has no wrappers; it has several agents"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium
 
+from ..natives import twin_of
 from .monitor import Monitor
 from .vec_env import DummyVecEnv, NativeVecEnv, VecEnv
 from .vec_env.dummy_vec_env import is_wrapped as is_wrapped
@@ -67,17 +68,15 @@ def _has_pictures(env_id: str) -> bool:
 
 
 def _native(env_id: str, kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    from ..training_env import native_id
-
     if kwargs.get("render_mode") == "human":
         return None
     try:
         env = gymnasium.make(env_id, **{name: value for name, value in kwargs.items() if name != "render_mode"})
     except gymnasium.error.Error:
         return None
-    found = native_id(env)
+    twin = twin_of(env)
     env.close()
-    return found
+    return None if twin is None else (twin.id, twin.config)
 
 
 def unwrap_wrapper(env: gymnasium.Env[Any, Any], wrapper_class: type[Any]) -> Any:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .callbacks import BaseCallback, EventCallback
+from .base_callbacks import BaseCallback, EventCallback
 from .evaluation import evaluate_policy
-from .vec_env import VecEnv, VecNormalize
+from .vec_env import VecEnv, sync_envs_normalization
 from .vec_env.of import vec_env_of
 
 
@@ -67,7 +67,8 @@ class EvalCallback(EventCallback):
     def _on_step(self) -> bool:
         if self.eval_freq <= 0 or self.n_calls % self.eval_freq != 0:
             return True
-        self._sync_normalization()
+        if self.model.get_vec_normalize_env() is not None:
+            sync_envs_normalization(self.training_env, self.eval_env)
         self._is_success_buffer = []
         returns, lengths = evaluate_policy(
             self.model,
@@ -122,12 +123,6 @@ class EvalCallback(EventCallback):
             ep_lengths=self.evaluations_length,
             **more,
         )
-
-    def _sync_normalization(self) -> None:
-        """Evaluates with the statistics of training, if both environments are normalised."""
-        trained = self.model.get_vec_normalize_env()
-        if trained is not None and isinstance(self.eval_env, VecNormalize):
-            self.eval_env.obs_rms, self.eval_env.ret_rms = trained.obs_rms, trained.ret_rms
 
     def update_child_locals(self, locals_: dict[str, Any]) -> None:
         super().update_child_locals(locals_)

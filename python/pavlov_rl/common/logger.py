@@ -177,7 +177,7 @@ def configure_of_model(verbose: int, tensorboard_log: str | None, name: str, is_
         if os.path.isdir(tensorboard_log):
             ends = (entry.rpartition("_") for entry in os.listdir(tensorboard_log))
             taken += [int(end) for start, _, end in ends if start == name and end.isdigit()]
-        folder = os.path.join(tensorboard_log, f"{name}_{max(taken) + (1 if is_new or max(taken) == 0 else 0)}")
+        folder = os.path.join(tensorboard_log, f"{name}_{max(taken) + (1 if is_new else 0)}")
         outputs.append(TensorBoardOutputFormat(folder))
         if verbose >= 1:
             print(f"Logging to {folder}")

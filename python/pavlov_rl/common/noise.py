@@ -11,8 +11,8 @@ class ActionNoise:
     def reset(self) -> None:
         """Begins an episode. The run does that by itself."""
 
-    def exploration_config(self, high: list[float], random_timesteps: int) -> dict[str, Any]:
-        """The setting that adds this noise to actions, of which `high` are the upper bounds."""
+    def parameters(self) -> dict[str, Any]:
+        """What the noise is, for the Rust half."""
         name = type(self).__name__
         raise TypeError(f"`action_noise` is {name}, but it must be NormalActionNoise or OrnsteinUhlenbeckActionNoise")
 
@@ -33,15 +33,8 @@ class NormalActionNoise(ActionNoise):
         if _one("mean", mean) != 0.0:
             raise TypeError(f"`mean` is {mean!r}, but the noise is around 0 here")
 
-    def exploration_config(self, high: list[float], random_timesteps: int) -> dict[str, Any]:
-        return {
-            "type": "GaussianNoise",
-            "random_timesteps": random_timesteps,
-            "stddev": _one("sigma", self._sigma),
-            "initial_scale": 1.0,
-            "final_scale": 1.0,
-            "scale_timesteps": 1,
-        }
+    def parameters(self) -> dict[str, Any]:
+        return {"type": "normal", "sigma": _one("sigma", self._sigma)}
 
     def __repr__(self) -> str:
         return f"NormalActionNoise(mu={self._mu}, sigma={self._sigma})"
@@ -65,17 +58,12 @@ class OrnsteinUhlenbeckActionNoise(ActionNoise):
         if initial_noise is not None:
             raise TypeError("`initial_noise` is given, but the noise of every episode starts at 0 here; leave it out")
 
-    def exploration_config(self, high: list[float], random_timesteps: int) -> dict[str, Any]:
-        # One step there: noise += theta * -noise * dt + sigma * sqrt(dt) * normal, for actions in [-1, 1]; the range is 2.
+    def parameters(self) -> dict[str, Any]:
         return {
-            "type": "OrnsteinUhlenbeckNoise",
-            "random_timesteps": random_timesteps,
-            "ou_base_scale": 0.5,
-            "ou_theta": self._theta * self._dt,
-            "ou_sigma": _one("sigma", self._sigma) * float(np.sqrt(self._dt)),
-            "initial_scale": 1.0,
-            "final_scale": 1.0,
-            "scale_timesteps": 1,
+            "type": "ornstein-uhlenbeck",
+            "sigma": _one("sigma", self._sigma),
+            "theta": float(self._theta),
+            "dt": float(self._dt),
         }
 
     def __repr__(self) -> str:
@@ -85,8 +73,8 @@ class OrnsteinUhlenbeckActionNoise(ActionNoise):
 class SavedNoise(ActionNoise):
     """The noise of a saved model."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        self._config = config
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        self._parameters = parameters
 
-    def exploration_config(self, high: list[float], random_timesteps: int) -> dict[str, Any]:
-        return {**self._config, "random_timesteps": random_timesteps}
+    def parameters(self) -> dict[str, Any]:
+        return self._parameters

@@ -6,13 +6,16 @@ use serde_json::Value;
 
 use crate::trainer::{Pack, PackFacts};
 
+/// Words of every card that is made, by which it is told from one that its author wrote.
+pub(in crate::cli) const MADE: &str = "A policy that was trained by reinforcement learning with pavlov ";
+
 /// Writes the card of a packed model, in Markdown.
 pub(super) fn card(pack: &Pack, facts: &PackFacts) -> String {
     let PackFacts { settings, results, licence, .. } = facts;
     let algorithm = settings.get("algorithm").and_then(Value::as_str).unwrap_or("a policy");
     let env = settings.get("env").and_then(Value::as_str);
     let mut text = format!(
-        "# {algorithm} on {}\n\nA policy that was trained by reinforcement learning with pavlov {}.\n\n",
+        "# {algorithm} on {}\n\n{MADE}{}.\n\n",
         env.unwrap_or("an environment without a public name"),
         pack.version()
     );

@@ -3,7 +3,9 @@
 mod card;
 mod facts;
 
-use std::path::PathBuf;
+pub(super) use card::MADE;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -79,30 +81,67 @@ pub(super) fn pack(args: &PackArgs) -> anyhow::Result<()> {
     });
     let own_card = own_card.transpose()?;
     let path = find_checkpoint(&args.checkpoint)?;
-    let metadata = checkpoint::metadata(&path)?;
-    let algorithm = checkpoint::verify(&path, None)?.kind;
-    let facts::Kept { mut facts, left_out } =
-        facts::keep(&algorithm, &metadata, path.parent(), args.allow_env_name)?;
-    facts.licence = licence;
-    let mut session = load_policy(&path, args.policy.as_deref(), 1)?;
-    let mut pack = session.pack(facts.clone())?;
-    if args.episodes > 0 {
-        match scores(&pack, args.episodes) {
-            Ok(scores) => facts.results.extend(scores.map(|scores| ("evaluation".to_owned(), scores))),
-            Err(error) => say(&format!("no episodes were played for the card: {error}")),
-        }
-    }
-    facts.card = match own_card {
-        Some(card) => card,
-        None => card::card(&pack, &facts),
+    let settings = PackSettings {
+        policy: args.policy.clone(),
+        licence,
+        own_card,
+        allow_own_names: args.allow_env_name,
+        episodes: args.episodes,
     };
-    pack = pack.with_facts(facts);
+    let Made { pack, left_out } = make(&path, settings)?;
     pack.write(&args.out)?;
     let bytes = std::fs::metadata(&args.out).map_err(Error::io("read", &args.out))?.len();
     let mut lines = vec![format!("{shown}: the policy of {} ({bytes} bytes)", path.display())];
     lines.extend(left_out.iter().map(|what| format!("left out:  {what}")));
     lines.push(format!("licence:   {}", pack.facts().licence));
     print(&lines.join("\n")).map(drop)
+}
+
+/// How a policy is packed.
+pub(super) struct PackSettings {
+    /// Id of the policy; `None` for the only one.
+    pub(super) policy: Option<String>,
+    pub(super) licence: String,
+    /// A card in place of the one that is made.
+    pub(super) own_card: Option<String>,
+    pub(super) allow_own_names: bool,
+    /// Number of episodes that are played for the card.
+    pub(super) episodes: u64,
+}
+
+/// A packed model, and in words what is not in it.
+pub(super) struct Made {
+    pub(super) pack: Pack,
+    pub(super) left_out: Vec<String>,
+}
+
+/// Packs a policy of the checkpoint at `path`.
+pub(super) fn make(path: &Path, settings: PackSettings) -> anyhow::Result<Made> {
+    let metadata = checkpoint::metadata(path)?;
+    let manifest = checkpoint::verify(path, None)?;
+    let facts::Kept { mut facts, left_out } =
+        facts::keep(&manifest.kind, &metadata, path.parent(), settings.allow_own_names)?;
+    facts.licence = settings.licence;
+    // `pavlov verify` finds the checkpoint by it.
+    let run = json!({
+        "experiment_id": metadata.experiment_id,
+        "state": manifest.hash.map(|hash| hash.state),
+        "policy": settings.policy,
+    });
+    facts.results.insert("run".into(), run);
+    let mut session = load_policy(path, settings.policy.as_deref(), 1)?;
+    let pack = session.pack(facts.clone())?;
+    if settings.episodes > 0 {
+        match scores(&pack, settings.episodes) {
+            Ok(scores) => facts.results.extend(scores.map(|scores| ("evaluation".to_owned(), scores))),
+            Err(error) => say(&format!("no episodes were played for the card: {error}")),
+        }
+    }
+    facts.card = match settings.own_card {
+        Some(card) => card,
+        None => card::card(&pack, &facts),
+    };
+    Ok(Made { pack: pack.with_facts(facts), left_out })
 }
 
 /// Returns of episodes that the packed policy plays; `None` in an environment that is not named, or is Python's.

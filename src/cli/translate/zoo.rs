@@ -4,10 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::python;
 use super::translation::{Translation, read};
 use crate::cli::exit::usage;
-use crate::presets;
 use crate::registry::AlgorithmEntry;
+use crate::sb3::{self, Became, Class};
 use crate::tune::Config;
 use crate::tune::config::nearest;
 
@@ -19,9 +20,8 @@ pub(in crate::cli) fn from_sb3(
     env: &str,
 ) -> anyhow::Result<Translation> {
     let shown = path.display();
-    let base = presets::preset(&format!("{}-sb3", entry.name().to_lowercase()));
-    let Ok(base) = base else {
-        let name = entry.name();
+    let name = entry.name();
+    let Some(class) = Class::named(name).filter(|class| class.preset.is_some()) else {
         return Err(usage(format!(
             "--from-sb3 translates for PPO, DQN, SAC, TD3 and DDPG, not for {name}; give a --config"
         )));
@@ -42,14 +42,12 @@ pub(in crate::cli) fn from_sb3(
             return Err(usage(format!("{shown} has no settings for {id}{near}")));
         }
     };
-    let mut zoo =
-        Zoo { settings, steps: None, to: Translation { config: base.config, ..Translation::default() } };
+    let mut to = Translation::default();
     if let Some(name) = name.filter(|name| *name != id) {
-        zoo.to.became.push(format!("the settings of {name} -> {id}"));
+        to.became.push(format!("the settings of {name} -> {id}"));
     }
-    zoo.steps = settings.get("n_timesteps").and_then(number);
-    zoo.translate(entry.name());
-    Ok(zoo.to)
+    translate(class, settings, &mut to);
+    Ok(to)
 }
 
 /// The section of a file for an environment, with its name: that of the id, of another version of the same environment (the
@@ -67,291 +65,129 @@ fn section<'a>(all: &'a Config, id: &str) -> (Option<&'a str>, Option<&'a Value>
     (name.map(String::as_str), name.and_then(|name| all.get(name)))
 }
 
-/// Translation of the settings of one environment in RL Baselines3 Zoo's format.
-struct Zoo<'a> {
-    settings: &'a Config,
-    /// Number of environment steps of the run, at which schedules end.
-    steps: Option<f64>,
-    to: Translation,
-}
-
-impl Zoo<'_> {
-    fn number(&self, key: &str) -> Option<f64> {
-        self.settings.get(key).and_then(number)
-    }
-
-    fn translate(&mut self, algorithm: &str) {
-        let settings = self.settings;
-        for (key, value) in settings {
-            let done = self.common(key, value)
-                || match algorithm {
-                    "PPO" => self.ppo(key, value),
-                    _ => self.off_policy(key, value, algorithm),
-                };
-            if !done {
-                let why = match key.as_str() {
-                    "use_sde" | "sde_sample_freq" => "there is no state-dependent exploration",
-                    "env_wrapper" | "frame_stack" | "vec_env_wrapper" => "wrap the environment itself",
-                    "callback" => "it is code",
-                    _ => "there is no such setting, or not for such a value",
-                };
-                self.to.leaves(key, value, why);
-            }
-        }
-        let copies = self.number("n_envs").unwrap_or(1.0);
-        if algorithm == "PPO" {
-            let rows = copies * self.number("n_steps").unwrap_or(2048.0);
-            self.to.takes("n_envs * n_steps", "train_batch_size", rows as u64);
-            // Stable-Baselines3 takes all rows in one minibatch then.
-            if self.number("batch_size").unwrap_or(64.0) > rows {
-                self.to.takes("batch_size, one minibatch", "sgd_minibatch_size", rows as u64);
-            }
-        } else {
-            self.rhythm(copies);
-        }
-    }
-
-    /// Translates a setting that all algorithms have; returns false if `key` is none of them.
-    fn common(&mut self, key: &str, value: &Value) -> bool {
-        let to = &mut self.to;
-        match (key, number(value)) {
+/// Translates the settings of one environment. What they are beside arguments of the class is translated here.
+fn translate(class: &Class, settings: &Config, to: &mut Translation) {
+    let steps = settings.get("n_timesteps").and_then(number);
+    let copies = settings.get("n_envs").and_then(number).unwrap_or(1.0) as u64;
+    let mut arguments = Config::new();
+    let mut noise = Config::new();
+    let mut policy = "MlpPolicy";
+    for (key, value) in settings {
+        match (key.as_str(), number(value)) {
             ("n_timesteps", Some(steps)) => {
                 to.became.push(format!("{key} -> stop timesteps_total={steps}"));
                 to.stop.insert("timesteps_total".into(), json!(steps as u64));
             }
             ("n_envs", Some(copies)) => to.takes(key, "num_envs_per_worker", copies as u64),
-            ("gamma", Some(gamma)) => to.takes(key, "gamma", gamma),
             ("policy", _) if *value == "MlpPolicy" => {
-                to.became.push(format!("{key} -> fully connected layers"))
+                to.became.push(format!("{key} -> fully connected layers"));
             }
-            ("use_sde", _) if *value == false => to.became.push(format!("{key}: false -> nothing")),
+            ("policy", _) if *value == "CnnPolicy" => policy = "CnnPolicy",
+            ("policy", _) => to.leaves(key, value, "MlpPolicy and CnnPolicy are translated"),
             ("normalize", _) if *value == false => to.became.push(format!("{key}: false -> nothing")),
-            ("normalize", _) => {
-                to.takes(key, "observation_filter", "MeanStdFilter");
-                to.leaves(key, value, "rewards are not normalised here; observations are");
-            }
-            ("policy_kwargs", _) => self.policy_kwargs(value),
-            _ => return false,
-        }
-        true
-    }
-
-    fn ppo(&mut self, key: &str, value: &Value) -> bool {
-        let to = &mut self.to;
-        let number = number(value);
-        match (key, number) {
-            ("learning_rate" | "clip_range", None) => return self.schedule(key, value),
-            ("n_steps", Some(steps)) => to.takes(key, "rollout_fragment_length", steps as u64),
-            ("batch_size", Some(rows)) => to.takes(key, "sgd_minibatch_size", rows as u64),
-            ("n_epochs", Some(passes)) => to.takes(key, "num_sgd_iter", passes as u64),
-            ("learning_rate", Some(rate)) => to.takes(key, "lr", rate),
-            ("gae_lambda", Some(lambda)) => to.takes(key, "lambda", lambda),
-            ("clip_range", Some(range)) => to.takes(key, "clip_param", range),
-            ("clip_range_vf", Some(range)) => {
-                to.set("vf_clip", "around_old");
-                to.takes(key, "vf_clip_param", range);
-            }
-            ("ent_coef", Some(weight)) => to.takes(key, "entropy_coeff", weight),
-            ("vf_coef", Some(weight)) => to.takes(key, "vf_loss_coeff", weight),
-            ("max_grad_norm", Some(bound)) => to.takes(key, "grad_clip", bound),
-            ("target_kl", Some(kl)) => to.takes(key, "target_kl", kl),
-            ("normalize_advantage", _) if *value == false => to.takes(key, "normalize_advantages", "none"),
-            ("normalize_advantage", _) => to.takes(key, "normalize_advantages", "minibatch"),
-            _ => return false,
-        }
-        true
-    }
-
-    fn off_policy(&mut self, key: &str, value: &Value, algorithm: &str) -> bool {
-        let steps = self.steps;
-        let is_dqn = algorithm == "DQN";
-        let is_sac = algorithm == "SAC";
-        // Stable-Baselines3 does not learn a temperature that is given as a number.
-        let alpha_stays = self.settings.get("ent_coef").is_some_and(|alpha| number(alpha).is_some());
-        let to = &mut self.to;
-        let number = number(value);
-        match (key, number) {
-            ("learning_rate", None) if is_dqn => return self.schedule(key, value),
-            ("learning_rate", Some(rate)) if is_dqn => to.takes(key, "lr", rate),
-            ("learning_rate", Some(rate)) if !is_sac => {
-                for whose in ["actor_lr", "critic_lr"] {
-                    to.takes(key, whose, rate);
+            ("normalize", _) => normalize(key, value, to),
+            ("policy_kwargs", _) => match value.as_str().and_then(python::value) {
+                Some(Value::Object(parts)) => {
+                    arguments.insert(key.clone(), parts.into());
                 }
+                _ => to.leaves(key, value, "it is read as `dict(net_arch=.., activation_fn=..)`"),
+            },
+            ("noise_type" | "noise_std", _) => {
+                noise.insert(key.clone(), value.clone());
             }
-            ("learning_rate", Some(rate)) => {
-                let all = ["actor", "critic", "entropy"];
-                for whose in &all[..if alpha_stays { 2 } else { 3 }] {
-                    to.takes(key, &format!("optimization.{whose}_learning_rate"), rate);
+            ("env_wrapper" | "frame_stack" | "vec_env_wrapper", _) => {
+                to.leaves(key, value, "wrap the environment itself");
+            }
+            ("callback", _) => to.leaves(key, value, "it is code"),
+            ("exploration_fraction" | "exploration_initial_eps" | "exploration_final_eps", _)
+                if steps.is_none() =>
+            {
+                to.leaves(key, value, "the length of the run is unknown; add n_timesteps");
+            }
+            _ => match linear(value) {
+                Some(_) if steps.is_none() => {
+                    to.leaves(key, value, "the length of the run is unknown; add n_timesteps");
                 }
-            }
-            ("batch_size", Some(rows)) => to.takes(key, "train_batch_size", rows as u64),
-            ("buffer_size", Some(rows)) => to.takes(key, "replay_buffer_config.capacity", rows as u64),
-            ("learning_starts", Some(rows)) => {
-                to.takes(key, "replay_buffer_config.learning_starts", rows as u64);
-                if !is_dqn {
-                    to.takes(key, "exploration_config.random_timesteps", rows as u64);
+                Some(first) => {
+                    arguments.insert(key.clone(), json!({"schedule": [first, 0.0]}));
                 }
-            }
-            // Both are translated together in `rhythm`.
-            ("train_freq" | "gradient_steps", _) => {}
-            ("target_update_interval", Some(steps)) if is_dqn => {
-                to.takes(key, "target_network_update_freq", steps as u64);
-            }
-            ("exploration_fraction", Some(share)) if is_dqn && steps.is_some() => {
-                let steps = (share * steps.unwrap_or_default()) as u64;
-                to.takes(key, "exploration_config.epsilon_timesteps", steps);
-            }
-            ("exploration_initial_eps", Some(epsilon)) if is_dqn => {
-                to.takes(key, "exploration_config.initial_epsilon", epsilon);
-            }
-            ("exploration_final_eps", Some(epsilon)) if is_dqn => {
-                to.takes(key, "exploration_config.final_epsilon", epsilon);
-            }
-            ("max_grad_norm", Some(bound)) if is_dqn => to.takes(key, "grad_clip", bound),
-            ("tau", Some(tau)) if !is_dqn => to.takes(key, "tau", tau),
-            ("policy_delay", Some(steps)) if !is_dqn && !is_sac => to.takes(key, key, steps as u64),
-            ("target_policy_noise", Some(noise)) if !is_dqn && !is_sac => {
-                to.takes(key, "target_noise", noise)
-            }
-            ("target_noise_clip", Some(most)) if !is_dqn && !is_sac => to.takes(key, key, most),
-            ("noise_type", _) if !is_dqn && !is_sac && *value == "normal" => {
-                to.takes(key, "exploration_config.type", "GaussianNoise");
-            }
-            ("noise_std", Some(stddev)) if !is_dqn && !is_sac => {
-                to.takes(key, "exploration_config.stddev", stddev);
-            }
-            ("ent_coef", Some(alpha)) if is_sac && alpha > 0.0 => {
-                to.takes(key, "initial_alpha", alpha);
-                to.takes(key, "optimization.entropy_learning_rate", 0.0);
-            }
-            ("ent_coef", None) if is_sac && *value == "auto" => to.takes(key, "initial_alpha", 1.0),
-            ("ent_coef", None) if is_sac => {
-                let first = value.as_str().and_then(|text| text.strip_prefix("auto_")?.parse::<f64>().ok());
-                let Some(first) = first else { return false };
-                to.takes(key, "initial_alpha", first);
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// Translates `train_freq` and `gradient_steps`: the steps between two updates, and the number of updates.
-    fn rhythm(&mut self, copies: f64) {
-        let default = self.to.config.get("rollout_fragment_length").and_then(Value::as_f64).unwrap_or(1.0);
-        let given = self.settings.get("train_freq").map(|value| match value {
-            Value::Array(pair) if pair.get(1).is_some_and(|unit| unit == "step") => number(&pair[0]),
-            value => number(value),
-        });
-        let freq = match given {
-            Some(None) => {
-                let value = self.settings["train_freq"].clone();
-                self.to.leaves("train_freq", &value, "learning follows steps, not episodes");
-                default
-            }
-            Some(Some(freq)) => freq,
-            None => default,
-        };
-        self.to.takes("train_freq", "rollout_fragment_length", freq as u64);
-        let steps = self.number("gradient_steps").unwrap_or(1.0);
-        let steps = if steps < 0.0 { freq * copies } else { steps };
-        let rows = self.to.config.get("train_batch_size").and_then(Value::as_f64).unwrap_or(1.0);
-        self.to.takes("gradient_steps", "training_intensity", steps * rows / (freq * copies));
-    }
-
-    /// Translates a linear schedule: `lin_0.001` goes from 0.001 to 0 at the end of the run.
-    fn schedule(&mut self, key: &str, value: &Value) -> bool {
-        let first = value.as_str().and_then(|text| text.strip_prefix("lin_")?.parse::<f64>().ok());
-        let (Some(first), Some(steps)) = (first, self.steps) else { return false };
-        let path = if key == "learning_rate" { "lr_schedule" } else { "clip_param_schedule" };
-        self.to.takes(key, path, json!([[0, first], [steps as u64, 0.0]]));
-        true
-    }
-
-    /// Translates keyword arguments in Python syntax: `dict(net_arch=[64, 64], activation_fn=nn.ReLU)`.
-    fn policy_kwargs(&mut self, value: &Value) {
-        let text = value.as_str().unwrap_or_default();
-        let inner = text.trim().strip_prefix("dict(").and_then(|rest| rest.trim_end().strip_suffix(')'));
-        let Some(inner) = inner else {
-            self.to.leaves("policy_kwargs", value, "it is read as `dict(net_arch=.., activation_fn=..)`");
-            return;
-        };
-        let has = |key: &str| self.to.config.contains_key(key);
-        // Prefixes of the networks' settings, and the names of their layers and activations.
-        let (networks, names) = if has("policy_model_config") {
-            (&["policy_model_config.", "q_model_config."][..], ["fcnet_hiddens", "fcnet_activation"])
-        } else if has("actor_hiddens") {
-            (&["actor_", "critic_"][..], ["hiddens", "hidden_activation"])
-        } else {
-            (&["model."][..], ["fcnet_hiddens", "fcnet_activation"])
-        };
-        for (name, text) in arguments(inner) {
-            let key = format!("policy_kwargs.{name}");
-            let (path, value) = match name {
-                "net_arch" => (names[0], hidden_layers(text)),
-                "activation_fn" => (names[1], activation(text)),
-                _ => ("", None),
-            };
-            match value {
-                Some(value) => networks.iter().for_each(|network| {
-                    self.to.takes(&key, &format!("{network}{path}"), value.clone());
-                }),
+                // YAML reads `1e5` as text.
                 None => {
-                    self.to.leaves(&key, &json!(text), "there is no such setting, or not for such a value");
+                    let value =
+                        number(value).filter(|_| value.is_string()).map_or(value.clone(), Value::from);
+                    arguments.insert(key.clone(), value);
                 }
-            }
+            },
         }
     }
+    if let Some(value) = action_noise(&noise, to) {
+        arguments.insert("action_noise".into(), value);
+    }
+    let span = steps.map(|steps| (0, steps as u64));
+    let translated = sb3::translate(class, policy, &arguments, copies, span);
+    for refused in translated.refused {
+        let key = refused.argument.strip_prefix("policy_kwargs.").unwrap_or(&refused.argument);
+        let value = [settings.get(key), arguments.get("policy_kwargs").and_then(|parts| parts.get(key))];
+        to.leaves(
+            &refused.argument,
+            value.into_iter().flatten().next().unwrap_or(&Value::Null),
+            &refused.why,
+        );
+    }
+    let is_given = |label: &str| {
+        let names = label.split(", ").flat_map(|part| part.split(" * "));
+        names.map(|name| name.strip_prefix("policy_kwargs.").map_or(name, |_| "policy_kwargs")).any(|name| {
+            match name.strip_suffix('*') {
+                Some(start) => arguments.keys().any(|key| key.starts_with(start)),
+                None => name == "n_envs" || name == "CnnPolicy" || arguments.contains_key(name),
+            }
+        })
+    };
+    let told = translated.became.iter().filter(|became| is_given(&became.argument));
+    to.became.extend(told.map(|Became { argument, path, value }| format!("{argument} -> {path}={value}")));
+    for (key, value) in &arguments {
+        if class.asks_for_nothing(key, value) {
+            to.became.push(format!("{key}: {value} -> nothing"));
+        }
+    }
+    let own = std::mem::replace(&mut to.config, translated.config);
+    to.config.extend(own);
+}
+
+/// Translates the arguments of `VecNormalize`, or true for its defaults: observations and rewards are normalised.
+fn normalize(key: &str, value: &Value, to: &mut Translation) {
+    let given = value.as_str().and_then(python::value);
+    let is_on = |name| given.as_ref().and_then(|given| given.get(name)).is_none_or(|flag| *flag != false);
+    if is_on("norm_obs") {
+        to.takes(key, "observation_filter", "MeanStdFilter");
+    }
+    if is_on("norm_reward") {
+        to.leaves(key, value, "rewards are not normalised here");
+    }
+}
+
+/// Returns the noise of `noise_type` and `noise_std` as an argument.
+fn action_noise(noise: &Config, to: &mut Translation) -> Option<Value> {
+    let kind = noise
+        .get("noise_type")
+        .filter(|kind| ["normal", "ornstein-uhlenbeck"].iter().any(|name| *kind == name));
+    if let (Some(kind), Some(stddev)) = (kind, noise.get("noise_std").and_then(number)) {
+        return Some(json!({"noise": {"type": kind, "sigma": stddev}}));
+    }
+    for (key, value) in noise {
+        to.leaves(key, value, "noise is normal or ornstein-uhlenbeck, with a noise_std");
+    }
+    None
+}
+
+/// Returns the first value of a linear schedule: `lin_0.001` goes from 0.001 to 0 at the end of the run.
+fn linear(value: &Value) -> Option<f64> {
+    value.as_str()?.strip_prefix("lin_")?.parse().ok()
 }
 
 /// Returns a finite number, also from a text, because YAML reads `1e5` as text.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok()).filter(|number: &f64| number.is_finite())
-}
-
-/// Splits keyword arguments into names and values: `a=1, b=[2, 3]` gives `("a", "1")` and `("b", "[2, 3]")`.
-fn arguments(text: &str) -> Vec<(&str, &str)> {
-    let mut found = Vec::new();
-    let mut depth = 0;
-    let mut start = 0;
-    for (at, c) in text.char_indices().chain([(text.len(), ',')]) {
-        match c {
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            ',' if depth == 0 => {
-                if let Some((name, value)) = text[start..at].split_once('=') {
-                    found.push((name.trim(), value.trim()));
-                }
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// Parses the sizes of hidden layers: `[64, 64]`, or `dict(pi=[64], vf=[64])` if all lists are equal.
-fn hidden_layers(text: &str) -> Option<Value> {
-    let list = |text: &str| serde_json::from_str::<Vec<u64>>(text).ok();
-    let inner = match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(inner) if inner.trim_start().starts_with("dict(") => inner,
-        _ => text,
-    };
-    let Some(inner) = inner.trim().strip_prefix("dict(").and_then(|rest| rest.strip_suffix(')')) else {
-        return list(text).map(Value::from);
-    };
-    let mut all = arguments(inner).into_iter().map(|(_, text)| list(text));
-    let first = all.next()??;
-    all.all(|other| other.as_ref() == Some(&first)).then(|| first.into())
-}
-
-fn activation(text: &str) -> Option<Value> {
-    match text.rsplit('.').next()? {
-        "ReLU" => Some("relu".into()),
-        "Tanh" => Some("tanh".into()),
-        "ELU" => Some("elu".into()),
-        "SiLU" => Some("swish".into()),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

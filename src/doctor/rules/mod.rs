@@ -18,7 +18,6 @@ pub(super) type Rule = fn(&Records) -> Option<Finding>;
 /// All rules over one run.
 pub(super) const ALL: &[Rule] = &[
     settings::workers,
-    settings::minibatch,
     settings::step_size_ended,
     settings::updates,
     settings::learning_never_began,

@@ -20,27 +20,6 @@ pub(super) fn workers(records: &Records) -> Option<Finding> {
     })
 }
 
-/// Finds rows that each pass over a batch leaves out.
-pub(super) fn minibatch(records: &Records) -> Option<Finding> {
-    let minibatch = records.number("sgd_minibatch_size").filter(|size| *size >= 1.0)?;
-    let batch = records.number("train_batch_size")?;
-    let left = batch % minibatch;
-    let is_known = records.text("batch_mode") == Some("truncate_episodes")
-        && ["model.use_lstm", "model.use_gru"].iter().all(|key| records.setting(key) != Some(&true.into()))
-        && records.rows.iter().all(|row| row.learners.len() < 2);
-    // With several agents a batch has more rows than steps.
-    let trains_steps = records.last().is_some_and(|row| row.trained <= row.steps);
-    (is_known && trains_steps && left * 20.0 > batch).then(|| {
-        Finding::new(
-            "minibatch",
-            Sure::Possible,
-            format!("`sgd_minibatch_size` is {minibatch}"),
-            format!("it does not divide `train_batch_size` {batch}, so each pass leaves out {left} rows"),
-            "set it to a divisor of `train_batch_size`",
-        )
-    })
-}
-
 /// Finds a step size that has become 0 before the run ended.
 pub(super) fn step_size_ended(records: &Records) -> Option<Finding> {
     let ending = Ending::of(&records.config)?;

@@ -68,14 +68,11 @@ fn chance() -> impl IntoEnvCreator {
 }
 
 #[test]
-fn workers_in_excess_and_rows_left_out_are_named() {
-    let mut ppo = tiny_ppo();
-    ppo.sgd_minibatch_size = 20;
+fn workers_in_excess_are_named() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut driver = ppo.builder("CartPole-v1").logdir(dir.path()).build().expect("a run");
+    let mut driver = tiny_ppo().builder("CartPole-v1").logdir(dir.path()).build().expect("a run");
     driver.train().expect("a result");
     let mut records = doctor::read(dir.path()).expect("records");
-    names(&doctor::examine(&records), "minibatch", "`sgd_minibatch_size` is 20");
     records.config.insert("num_workers".into(), json!(32));
     records.cores = 2;
     names(&doctor::examine(&records), "workers", "`num_workers` is 32");
@@ -263,14 +260,14 @@ fn seeds_that_disagree_are_named_and_settings_that_differ_are_not_compared() {
 #[test]
 fn the_command_prints_what_was_found_and_a_run_ends_with_it() {
     let (_dir, out) = scratch();
-    let more = ["--set", "sgd_minibatch_size=40", "--stop", "training_iteration=2"];
+    let more = ["--set", "lr_schedule=[[0,0.001],[64,0.0]]", "--stop", "training_iteration=3"];
     let said = run(&mut train(&out, &more)).ok().stderr;
-    let line = "possible: `sgd_minibatch_size` is 40: it does not divide `train_batch_size` 64";
+    let line = "certain: the schedule of lr ended at 64";
     assert!(said.contains(&format!("doctor: {line}")), "{said}");
     let ran = pavlov(&["doctor", text(&out)]).ok().stdout;
     assert!(ran.contains(": 1 finding\n") && ran.contains(line), "{ran}");
     let [object] = pavlov(&["doctor", text(&out), "--json"]).ok().lines().try_into().expect("one object");
-    assert_eq!(object["runs"][0]["findings"][0]["rule"], "minibatch");
+    assert_eq!(object["runs"][0]["findings"][0]["rule"], "step_size_ended");
     let (_dir, well) = scratch();
     run(&mut train(&well, &["--stop", "training_iteration=2"])).ok();
     let ran = pavlov(&["doctor", text(&well)]).ok().stdout;

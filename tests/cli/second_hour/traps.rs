@@ -164,14 +164,6 @@ fn an_export_is_named_by_its_format_and_says_what_it_takes_and_gives() {
 }
 
 #[test]
-fn a_minibatch_that_does_not_divide_the_batch_is_named_with_one_that_does() {
-    let one = ["--stop", "training_iteration=1"];
-    let notice = "`sgd_minibatch_size` is 40, which does not divide `train_batch_size` 64: each pass leaves out 24 rows";
-    assert!(said("CartPole-v1", &["sgd_minibatch_size=40"], &one).contains(notice));
-    assert!(!said("CartPole-v1", &[], &one).contains("does not divide"));
-}
-
-#[test]
 fn an_environment_without_any_limit_is_named_by_its_check() {
     let check = |env: &str| pavlov(&["env", "check", env]).ok().stdout;
     assert_eq!(check("CartPole-v1"), "CartPole-v1 keeps the contract\n");

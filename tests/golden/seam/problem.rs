@@ -110,7 +110,7 @@ impl Problem {
             observation_space: Space::real(&[OBS as usize]),
             action_space: Space::real(&[ACTIONS as usize]),
         };
-        let dist = ActionDist::SquashedGaussian { dim: ACTIONS as usize };
+        let dist = ActionDist::SquashedGaussian { dim: ACTIONS as usize, log_std_min: -5.0 };
         let spec = spec(&spaces, fused);
         let rule = Rule::adam(1e-3, 1e-8);
         let mut net = NetBuilder::new(&spec);

@@ -1,10 +1,13 @@
 //! Facts about the environment that a run needs before workers start.
 
 use crate::agents::agent::Agent;
-use crate::base::{Error, Result, image};
+use crate::base::{Error, Result, image, notice_if_slow};
 use crate::settings::{BatchMode, Common};
-use pavlov_envs::{DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env, check_vector_env};
+use pavlov_envs::{
+    DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env_within, check_vector_env_within,
+};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The agents of an environment, with their spaces, and its scalar types.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,6 +22,11 @@ pub struct EnvInfo {
     #[serde(default)]
     pub has_masks: bool,
 }
+
+/// About the longest time for which the check of an environment plays it.
+const CHECK: Duration = Duration::from_secs(10);
+/// Time after which the user is told that the environment is being checked.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Largest number of discrete actions for which [`EnvInfo::of`] asks for a mask.
 const MOST_FLAGS: usize = 1 << 20;
@@ -55,8 +63,21 @@ impl EnvInfo {
     }
 
     /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops the environment
-    /// again.
+    /// again. The check is bounded in time, and the user is told of it if it takes long.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
+        if common.disable_env_checking {
+            return Self::made(env, common);
+        }
+        let text = format!(
+            "checking the environment {}: it is played for {} s at most before training begins; \
+             `disable_env_checking = true` leaves that out",
+            env.name(),
+            CHECK.as_secs()
+        );
+        notice_if_slow(PATIENCE, &text, || Self::made(env, common))
+    }
+
+    fn made(env: &EnvCreator, common: &Common) -> Result<Self> {
         let copies = common.wrap_env(env).make(&common.env_config, 2)?;
         let mut info = Self::of(&copies);
         check_groups(env, common)?;
@@ -66,13 +87,13 @@ impl EnvInfo {
         if !common.disable_env_checking {
             match copies {
                 EnvCopies::Vector(mut vector) => {
-                    check_vector_env(vector.as_mut()).map_err(with_way_out)?;
+                    check_vector_env_within(vector.as_mut(), CHECK).map_err(with_way_out)?;
                     // Some environments know their masks only after the reset, which the check has made.
                     info.has_masks |= has_masks(&EnvCopies::Vector(vector), &info.agents);
                 }
                 EnvCopies::MultiAgent(vector) => {
                     let env = vector.into_envs().swap_remove(0);
-                    check_any_multi_agent_env(env).map_err(with_way_out)?;
+                    check_any_multi_agent_env_within(env, CHECK).map_err(with_way_out)?;
                 }
                 EnvCopies::External(_) => {}
             }

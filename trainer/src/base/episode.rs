@@ -113,3 +113,9 @@ pub type PolicyId = String;
 
 /// The id of the only policy of a single-agent run.
 pub const DEFAULT_POLICY: &str = "default_policy";
+
+/// Name of a part of a run that belongs to one policy: `name` alone for the default policy, otherwise followed by the
+/// policy's id.
+pub(crate) fn part_of(name: &str, id: &str) -> String {
+    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
+}

@@ -9,6 +9,10 @@ impl Unread {
         match *self {}
     }
 
+    pub(super) fn append(&mut self, _: &Self) {
+        match *self {}
+    }
+
     pub(super) fn one(&self, _: usize) -> f64 {
         match *self {}
     }

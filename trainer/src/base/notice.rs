@@ -4,6 +4,9 @@ use crate::base::lock;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 /// Sends a warning to the program's `tracing` subscriber, or to standard error if none is set.
 pub fn notice(text: &str) {
@@ -21,6 +24,21 @@ pub(crate) fn notice_once(text: &'static str) {
     if lock(&SAID).insert(text) {
         tracing::warn!("{text}");
     }
+}
+
+/// Does `work`, and warns while it lasts if it takes longer than `patience`.
+pub(crate) fn notice_if_slow<T>(patience: Duration, text: &str, work: impl FnOnce() -> T) -> T {
+    let (working, ended) = channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                notice(text);
+            }
+        });
+        let done = work();
+        drop(working);
+        done
+    })
 }
 
 /// Warns once that this program is slow because it was built without optimisation.

@@ -50,9 +50,24 @@ impl State {
         self.values.contains_key(key)
     }
 
+    /// Whether a setting that was saved under `key` has another value now: then the setting counts, and not what was learned
+    /// from the old value, as where population based training changes it. States of earlier versions lack the key.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if what was saved is no number.
+    pub fn has_other(&self, key: &str, setting: f64) -> Result<bool> {
+        Ok(self.has(key) && self.get::<f64>(key)? != setting)
+    }
+
     /// Adds an array of the name `key`. Lent arrays and lists are copied; an [`Array`] shares its memory.
     pub fn set_array(&mut self, key: &str, array: impl Into<Array>) {
         self.arrays.push((key.to_owned(), array.into()));
+    }
+
+    /// Puts an array in the place of the one of that name.
+    pub fn replace_array(&mut self, key: &str, array: impl Into<Array>) {
+        self.arrays.retain(|(name, _)| name != key);
+        self.set_array(key, array);
     }
 
     /// Returns the array of the name `key`.

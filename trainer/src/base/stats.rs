@@ -22,6 +22,8 @@ pub(crate) fn interned(name: &str) -> &'static str {
 pub struct Stats {
     pub(super) names: Vec<&'static str>,
     pub(super) values: StatValues,
+    /// Names of the statistics that are not a number where they are not defined, such as the share of no variance.
+    undefined: Vec<&'static str>,
 }
 
 #[derive(Debug)]
@@ -41,7 +43,18 @@ impl Stats {
     /// Makes statistics from names and values.
     pub fn new(named: impl IntoIterator<Item = (&'static str, f64)>) -> Self {
         let (names, values) = named.into_iter().unzip();
-        Self { names, values: StatValues::Host(values) }
+        Self { names, values: StatValues::Host(values), undefined: Vec::new() }
+    }
+
+    /// Declares that the statistics `names` are not a number where they are not defined, which is no fault.
+    pub(crate) fn undefined(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
+        self.undefined.extend(names);
+        self
+    }
+
+    /// The names of the statistics that are not a number where they are not defined.
+    pub(crate) fn may_be_undefined(&self) -> &[&'static str] {
+        &self.undefined
     }
 
     /// The names of the statistics.
@@ -55,6 +68,22 @@ impl Stats {
         match &mut self.values {
             StatValues::Host(values) => values.push(value),
             StatValues::Unread(values) => values.push(value),
+        }
+    }
+
+    /// Adds the statistics of `other` after these; none of them waits for a GPU.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.undefined.extend(other.undefined);
+        match (&mut self.values, other.values) {
+            (StatValues::Unread(values), StatValues::Unread(more)) => {
+                self.names.extend(other.names);
+                values.append(&more);
+            }
+            (_, values) => {
+                let other = Self { names: other.names, values, undefined: Vec::new() };
+                let all = other.values();
+                other.names.into_iter().zip(all).for_each(|(name, value)| self.push(name, value));
+            }
         }
     }
 

@@ -148,7 +148,10 @@ impl State {
 impl Stats {
     /// Makes statistics from names and a tensor `[names]` that is read when a result is made.
     pub fn unread(names: Vec<&'static str>, values: Tensor) -> Self {
-        Self { names, values: StatValues::Unread(Unread(values)) }
+        let mut stats = Self::default();
+        stats.names = names;
+        stats.values = StatValues::Unread(Unread(values));
+        stats
     }
 
     /// Adds a statistic that is a tensor of one number.

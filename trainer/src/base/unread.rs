@@ -12,6 +12,10 @@ impl Unread {
         self.0 = Tensor::cat(&[&self.0, &value], 0);
     }
 
+    pub(super) fn append(&mut self, other: &Self) {
+        self.0 = Tensor::cat(&[&self.0, &other.0], 0);
+    }
+
     pub(super) fn one(&self, i: usize) -> f64 {
         self.0.double_value(&[i as i64])
     }

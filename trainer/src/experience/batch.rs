@@ -23,6 +23,8 @@ pub struct SampleBatch {
     sequences: Option<Vec<usize>>,
     /// The trajectories of the rows, if they are known.
     pub(super) cuts: Option<Box<Cuts>>,
+    /// For a minibatch of whole sequences, the number of rows and of minibatches of its pass; else `None`.
+    pass: Option<(usize, usize)>,
 }
 
 /// The trajectories of a batch's rows, and the observation after each trajectory that was cut.
@@ -144,6 +146,18 @@ impl SampleBatch {
         self.sequences.as_deref()
     }
 
+    /// Declares that the batch is one of `minibatches` minibatches into which a pass over `rows` rows was cut.
+    pub(crate) fn into_share_of(mut self, rows: usize, minibatches: usize) -> Self {
+        self.pass = Some((rows, minibatches));
+        self
+    }
+
+    /// The number by which a mean over the rows is divided: that of the rows, or the mean size of the minibatches of a
+    /// pass over sequences, which need not be whole.
+    pub(crate) fn mean_rows(&self) -> f64 {
+        self.pass.map_or(self.rows() as f64, |(rows, minibatches)| rows as f64 / minibatches as f64)
+    }
+
     /// Declares that the rows form sequences of these lengths, and adds a column with one row per sequence.
     ///
     /// # Panics
@@ -263,7 +277,7 @@ impl SampleBatch {
         let sequences = order.iter().map(|&s| lengths[s as usize]).collect();
         let order = order.into();
         let columns = self.columns.iter().map(|c| c.at(if c.per_sequence { &order } else { &rows }));
-        Self { columns: columns.collect(), sequences: Some(sequences), cuts: None }
+        Self { columns: columns.collect(), sequences: Some(sequences), cuts: None, pass: None }
     }
 
     /// Makes a batch of the rows `start..start + len`. It keeps the trajectories, unless a border of the slice cuts one.
@@ -278,7 +292,7 @@ impl SampleBatch {
         });
         let Some(lengths) = &self.sequences else {
             let columns = self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len)));
-            return Self { columns: columns.collect(), sequences: None, cuts };
+            return Self { columns: columns.collect(), sequences: None, cuts, pass: self.pass };
         };
         let at = |row: usize| {
             let firsts = lengths.iter().scan(0, |next, length| Some(std::mem::replace(next, *next + length)));
@@ -294,7 +308,12 @@ impl SampleBatch {
                 c.rows.slice(start, len)
             })
         });
-        Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
+        Self {
+            columns: columns.collect(),
+            sequences: Some(lengths[first..last].to_vec()),
+            cuts,
+            pass: self.pass,
+        }
     }
 
     /// Adds the batch to the state of a checkpoint.
@@ -307,6 +326,9 @@ impl SampleBatch {
         if let Some(lengths) = &self.sequences {
             state.set("sequences", lengths)?;
             state.set("columns_of_sequences", &names(true))?;
+        }
+        if let Some(pass) = &self.pass {
+            state.set("pass", pass)?;
         }
         self.columns().for_each(|(column, data)| state.push_array(column.name().to_owned(), data.clone()));
         if let Some(cuts) = &self.cuts {
@@ -329,6 +351,9 @@ impl SampleBatch {
                 let data = state.take_array(&name)?;
                 rows = rows.with_sequences(state.get("sequences")?, Column::named(&name), data);
             }
+        }
+        if state.has("pass") {
+            rows.pass = state.get("pass")?;
         }
         if state.has("trajectories") {
             let behind = Self::saved(&mut state.take_nested("behind")?)?;

@@ -9,6 +9,7 @@ mod n_step;
 mod train_batch;
 mod trajectories;
 pub(crate) mod vtrace;
+mod waiting;
 mod whole_trajectories;
 
 pub(crate) use batch::Selection;
@@ -19,3 +20,4 @@ pub use gae::{Trajectories, advantages, discount_cumsum};
 pub use train_batch::{Source, TrainBatch};
 pub use trajectories::Trajectory;
 pub use vtrace::{BatchValues, Targets, VTrace, vtrace};
+pub use waiting::WaitingRows;

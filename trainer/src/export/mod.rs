@@ -18,7 +18,6 @@ use pavlov_envs::Space;
 use pavlov_tune as tune;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Format of an exported policy.
@@ -135,20 +134,5 @@ fn write_description(file: &Path, text: &str) -> Result<()> {
     let mut name = OsString::from(file);
     name.push(".json");
     let path = PathBuf::from(name);
-    Ok(tune::write_file(&path, text.as_bytes()).map_err(tune::Error::io("write", &path))?)
-}
-
-/// Writes a file so that it appears whole or not at all: `write` gets the path of an unfinished file, which is renamed to
-/// `file` if `write` succeeds, and removed if it fails.
-fn write_whole(file: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let mut unfinished = OsString::from(file);
-    unfinished.push(".unfinished");
-    let unfinished = PathBuf::from(unfinished);
-    let moved = write(&unfinished)
-        .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(tune::Error::io("write", file))?));
-    if moved.is_err() {
-        // The unfinished file may not exist.
-        let _ = fs::remove_file(&unfinished);
-    }
-    moved
+    Ok(tune::write_output(&path, text.as_bytes())?)
 }

@@ -24,6 +24,7 @@ impl NetBuilder<'_> {
             needs_torch,
             is_noisy,
             memory_width,
+            memory_parts,
             max_seq_len,
             ..
         } = self;
@@ -68,6 +69,7 @@ impl NetBuilder<'_> {
             backend,
             target_in_workers,
             memory_width,
+            memory_parts,
             max_seq_len: if memory_width > 0 { max_seq_len } else { 1 },
         })
     }

@@ -58,6 +58,7 @@ pub struct Learner {
     pub(crate) timestep: u64,
     pub(crate) target_in_workers: bool,
     pub(crate) memory_width: usize,
+    pub(crate) memory_parts: usize,
     pub(crate) max_seq_len: usize,
     /// Scratch memory for the results of [`evaluate`](Self::evaluate).
     pub(crate) out: Vec<f32>,
@@ -122,7 +123,8 @@ impl Learner {
         if batch.rows() > 0 {
             let live = LearningGroups { groups: &self.groups, learning: &[] };
             let about = MinibatchInfo {
-                count: batch.rows(),
+                rows: batch.rows(),
+                mean_rows: batch.mean_rows(),
                 timestep: self.timestep,
                 has_target: self.sets.len() > 1,
                 live,
@@ -176,7 +178,8 @@ impl Learner {
             return Err(Error::state("a batch", "it has no rows to learn from"));
         }
         let about = MinibatchInfo {
-            count: batch.rows(),
+            rows: batch.rows(),
+            mean_rows: batch.mean_rows(),
             timestep: self.timestep,
             has_target: self.sets.len() > 1,
             live: LearningGroups { groups: &self.groups, learning: groups },
@@ -277,6 +280,12 @@ impl Learner {
     /// groups keep their state.
     pub fn step(&mut self, report: &Report) {
         self.steps += 1;
+        self.step_part(report);
+    }
+
+    /// Steps as [`step`](Self::step) does, as the first part of a learning step: [`steps`](Self::steps) counts the last
+    /// part only.
+    pub fn step_part(&mut self, report: &Report) {
         let flat = self.sets[0].buffer_mut();
         for &Group(i) in &report.groups {
             let group = &self.groups[i];

@@ -85,7 +85,7 @@ pub(crate) fn most_likely<'t>(dist: &ActionDist, inputs: Value<'t>) -> Option<Va
     match dist {
         ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => None,
         ActionDist::DiagGaussian { dim } => Some(inputs.narrow(0, *dim)),
-        ActionDist::SquashedGaussian { dim } => Some(inputs.narrow(0, *dim).tanh()),
+        ActionDist::SquashedGaussian { dim, .. } => Some(inputs.narrow(0, *dim).tanh()),
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct SharedNet {
     encoding: Arc<Encoding>,
     memory_width: usize,
+    memory_parts: usize,
     is_noisy: bool,
     pool: Mutex<Pool>,
 }
@@ -40,13 +41,14 @@ impl Learner {
     pub(crate) fn into_shared(self) -> SharedNet {
         let memory_width = self.memory_width();
         let is_noisy = self.is_noisy();
-        let Self { mut sets, encoding, backend, .. } = self;
+        let Self { mut sets, encoding, backend, memory_parts, .. } = self;
         sets.truncate(1);
         let is_fused = backend.name() == "fused";
         let weights = sets.remove(0);
         SharedNet {
             encoding,
             memory_width,
+            memory_parts,
             is_noisy,
             pool: Mutex::new(Pool { is_fused, weights, spare: Vec::new() }),
         }
@@ -57,6 +59,11 @@ impl SharedNet {
     /// Number of scalars of the recurrent state of one row; 0 without recurrent layers.
     pub(crate) fn memory_width(&self) -> usize {
         self.memory_width
+    }
+
+    /// Number of equal parts of that state: 2 if it is that of one long short-term memory, else 1.
+    pub(crate) fn memory_parts(&self) -> usize {
+        self.memory_parts
     }
 
     /// Whether any layer is noisy.

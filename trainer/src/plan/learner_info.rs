@@ -72,8 +72,27 @@ impl PolicyInfo {
         self.rows
     }
 
-    /// Mean of each statistic over the steps that reported it. Waits for the device, because it reads the tensors.
+    /// Mean of each statistic over the steps that reported it. Waits for the device, because it reads the tensors. A
+    /// statistic that is not defined in some steps is a mean over the others; it is not a number without others.
     pub fn means(&self) -> BTreeMap<String, f64> {
+        let mut means = self.means_of_all();
+        for name in self.steps.first().map_or(&[][..], Stats::may_be_undefined) {
+            if means.get(*name).is_some_and(|mean| mean.is_nan()) {
+                let known =
+                    self.steps.iter().filter_map(|step| step.read(name).filter(|value| !value.is_nan()));
+                let (sum, count) = known.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+                means.insert((*name).to_owned(), sum / count);
+            }
+        }
+        means
+    }
+
+    /// Whether the statistic `name` is not a number where it is not defined, which is no fault.
+    pub(crate) fn may_be_undefined(&self, name: &str) -> bool {
+        self.steps.first().is_some_and(|step| step.may_be_undefined().contains(&name))
+    }
+
+    fn means_of_all(&self) -> BTreeMap<String, f64> {
         let Some(first) = self.steps.first() else { return BTreeMap::new() };
         let alike = |step: &Stats| step.names() == first.names();
         let unread: Option<Vec<&Unread>> = self.steps.iter().map(Stats::not_read).collect();

@@ -41,12 +41,12 @@ pub use rollouts::Rollouts;
 pub use rollouts_async::RolloutsAsync;
 pub use round_robin::round_robin;
 pub use select::Select;
-pub use standardize::{standardize, standardized};
+pub use standardize::{standardize, standardized, standardized_by_sample};
 pub use store::{keep_in_replay, store_to_replay};
 pub use sync::{broadcast_weights, sync_weights};
 pub use target::update_target;
 pub use then::Then;
-pub use train::train_epochs;
+pub use train::{minibatches, train_epochs};
 pub use train_in_turn::train_in_turn;
 pub use when::when;
 

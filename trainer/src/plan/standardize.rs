@@ -20,6 +20,25 @@ pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatc
 /// # Errors
 /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
 pub fn standardized(batch: &SampleBatch, column: Column) -> Result<SampleBatch> {
+    scaled(batch, column, |squares, n| (squares / n).sqrt().max(1e-4))
+}
+
+/// Returns `batch` with the column replaced by `(x - mean) / (std + 1e-8)`; `std` is the sample standard deviation, of
+/// which the divisor is the number of rows less 1. This is what PyTorch's `std` computes, and so Stable-Baselines3 and
+/// CleanRL. A batch of one row stays as it is.
+///
+/// # Errors
+/// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
+pub fn standardized_by_sample(batch: &SampleBatch, column: Column) -> Result<SampleBatch> {
+    if batch.rows() == 1 {
+        return Ok(batch.slice(0, 1));
+    }
+    scaled(batch, column, |squares, n| (squares / (n - 1.0)).sqrt() + 1e-8)
+}
+
+/// Returns `batch` with the mean subtracted from the column, and the rest divided by what `scale` makes of the sum of
+/// its squares and the number of its scalars.
+fn scaled(batch: &SampleBatch, column: Column, scale: impl Fn(f64, f64) -> f64) -> Result<SampleBatch> {
     let source = batch.source(column)?;
     let whole = source.base.to_f32();
     let mut x: Vec<f32> = match source.rows {
@@ -31,7 +50,7 @@ pub fn standardized(batch: &SampleBatch, column: Column) -> Result<SampleBatch> 
     };
     let n = x.len() as f64;
     let mean = (kernels::sum(&x, |x| x) / n) as f32;
-    let std = (kernels::sum(&x, |x| (x - mean) * (x - mean)) / n).sqrt().max(1e-4) as f32;
+    let std = scale(kernels::sum(&x, |x| (x - mean) * (x - mean)), n) as f32;
     x.iter_mut().for_each(|x| *x = (*x - mean) / std);
     let shape: Vec<i64> =
         std::iter::once(batch.rows() as i64).chain(source.base.shape()[1..].iter().copied()).collect();

@@ -16,7 +16,7 @@ pub use shared::SharedPolicy;
 use crate::base::{Array, Error, Result, State, Weights};
 pub use crate::base::{DEFAULT_POLICY, PolicyId, Spaces, Stats};
 use crate::experience::{Column, SampleBatch};
-pub use crate::experience::{Fragment, FragmentMasks, FragmentMemory, Values};
+pub use crate::experience::{Fragment, FragmentMasks, FragmentMemory, Values, WaitingRows};
 use crate::learn::Learner;
 pub use crate::learn::Recording;
 pub use crate::learn::distributions::{ActionDist, ActionRows, Dist};

@@ -117,6 +117,14 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// Sets parameters that have a setting, after all is restored, where it differs from that of the saved run.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if another kind of policy saved the state.
+    fn set_parameters(&self, _learner: &mut Learner, _state: &State) -> Result<()> {
+        Ok(())
+    }
+
     /// Values at `timestep` of the settings that change while training, for results; the library adds the optimizers'
     /// learning rates.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
@@ -247,7 +255,8 @@ impl<P: NetPolicy> Policy for Networked<P> {
     fn set_state(&mut self, state: &State) -> Result<()> {
         self.learner.set_state(state)?;
         self.learner.set_timestep(state.get("timestep")?);
-        self.policy.set_state(state)
+        self.policy.set_state(state)?;
+        self.policy.set_parameters(&mut self.learner, state)
     }
 
     fn on_global_var_update(&mut self, timestep: u64) {
@@ -294,6 +303,10 @@ struct SharedNetworked<P> {
 impl<P: NetPolicy> SharedPolicy for SharedNetworked<P> {
     fn memory_width(&self) -> usize {
         self.net.memory_width()
+    }
+
+    fn memory_parts(&self) -> usize {
+        self.net.memory_parts()
     }
 
     fn compute_actions(&self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {

@@ -18,6 +18,12 @@ pub trait SharedPolicy: Debug + Send + Sync {
         0
     }
 
+    /// Number of equal parts of that state: 2 if it is that of one long short-term memory, whose output comes before its
+    /// cell; else 1.
+    fn memory_parts(&self) -> usize {
+        1
+    }
+
     /// Chooses one action per row.
     ///
     /// # Errors

@@ -1,12 +1,45 @@
 //! Acting with the policies of an algorithm: single actions, sessions, whole episodes, export.
 
-use crate::base::{Device, Error, Result, Stream};
+use crate::base::{Device, Error, PolicyId, Result, Stream, Weights};
 use crate::export::PolicyFormat;
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;
-use crate::sample::{Action, Evaluation, EvaluationTask, Inference, Session, play, rows};
+use crate::sample::{
+    Action, Evaluation, EvaluationTask, Inference, Loaded, RunningStat, Session, WorkerSpec, play, rows,
+};
 use pavlov_envs::Element;
 use std::path::{Path, PathBuf};
+
+/// A run's policy as it was at one moment. Making one copies the weights and builds nothing.
+#[derive(Debug)]
+pub struct Snapshot {
+    id: PolicyId,
+    spec: WorkerSpec,
+    weights: Weights,
+    filter: Option<RunningStat>,
+    timestep: u64,
+}
+
+impl Snapshot {
+    /// Returns the number of environment steps that the run had sampled when the snapshot was taken.
+    pub fn timestep(&self) -> u64 {
+        self.timestep
+    }
+
+    /// Builds the policy, for threads to share.
+    ///
+    /// # Errors
+    /// Fails if the policy cannot be built, and whenever [`Session::into_loaded`] does.
+    pub fn load(&self) -> Result<Loaded> {
+        self.session(vec![Stream::new(0, "inference", 0)])?.into_loaded()
+    }
+
+    fn session(&self, rngs: Vec<Stream>) -> Result<Session> {
+        let mut policies = self.spec.policies(0, Device::Cpu)?;
+        policies.set_weights(&self.weights)?;
+        Session::new(&self.id, &self.spec, policies, rngs, self.filter.as_ref(), self.timestep)
+    }
+}
 
 impl<T: Trainer> Algorithm<T> {
     /// Plays `episodes` whole episodes, without exploring unless `explore` is set. The result has at most `frames`
@@ -108,14 +141,29 @@ impl<T: Trainer> Algorithm<T> {
         self.replica(id, rngs)
     }
 
+    /// Returns what is needed to act by the run's only policy as it is now. Another thread can act by it while the run goes
+    /// on.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the run has several policies or the algorithm is not set up.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.snapshot_of(self.run()?.spec().policies.sole()?)
+    }
+
+    fn snapshot_of(&self, id: &str) -> Result<Snapshot> {
+        let run = self.run()?;
+        Ok(Snapshot {
+            id: id.to_owned(),
+            spec: run.spec().clone(),
+            weights: run.workers().get_weights(),
+            filter: run.workers().filters().remove(id),
+            timestep: run.workers().counters().num_env_steps_sampled,
+        })
+    }
+
     /// Makes a session with a copy of the policy `id`, which acts in one episode per random stream.
     fn replica(&self, id: &str, rngs: Vec<Stream>) -> Result<Session> {
-        let run = self.run()?;
-        let mut policies = run.spec().policies(0, Device::Cpu)?;
-        policies.set_weights(&run.workers().get_weights())?;
-        let filters = run.workers().filters();
-        let timestep = run.workers().counters().num_env_steps_sampled;
-        Session::new(id, run.spec(), policies, rngs, filters.get(id), timestep)
+        self.snapshot_of(id)?.session(rngs)
     }
 
     fn inference_rngs(&mut self, copies: usize) -> Vec<Stream> {

@@ -12,7 +12,7 @@ use crate::run::trainer::Trainer;
 use crate::run::training::Run;
 use crate::sample::{Code, WorkerNames, copy_policies_by};
 use crate::settings::{Common, PolicyMapping};
-use crate::workers::WorkerSet;
+use crate::workers::{BatchLog, WorkerSet};
 use pavlov_envs::EnvCreator;
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
@@ -225,6 +225,11 @@ impl<T: Trainer> Algorithm<T> {
             sampling: true,
         };
         let mut run = Run::new(self.code.spec(settings, env, names)?)?;
+        run.workers().learners.log_batches(BatchLog::new(
+            &self.logdir,
+            T::NAME,
+            settings.common().log_batches,
+        ));
         run.set_plan(settings.execution_plan(run.workers()));
         run.workers().learners.check_replay_mode()?;
         settings.setup(&mut run)?;

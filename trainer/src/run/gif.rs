@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result};
 use pavlov_envs::{Frame, encode_gif};
-use pavlov_tune::Error as TuneError;
+use pavlov_tune::{Error as TuneError, write_output};
 use std::fs;
 use std::path::Path;
 
@@ -16,5 +16,5 @@ pub fn write_gif(path: &Path, frames: &[Frame], render_fps: Option<f64>) -> Resu
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir).map_err(TuneError::io("create", dir))?;
     }
-    Ok(fs::write(path, content).map_err(TuneError::io("write", path))?)
+    Ok(write_output(path, &content)?)
 }

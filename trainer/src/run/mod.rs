@@ -11,6 +11,7 @@ mod gif;
 mod loading;
 mod memory;
 mod notices;
+mod parts;
 mod policies;
 mod policy_changes;
 mod resolve;
@@ -19,6 +20,7 @@ mod results;
 mod trainer;
 mod training;
 
+pub use acting::Snapshot;
 pub use algorithm::Algorithm;
 pub use builder::{Builder, TrainerExt};
 pub use gif::write_gif;

@@ -123,7 +123,11 @@ fn of_learners(workers: &WorkerSet, info: &LearnerInfo, timestep: u64) -> Result
     let mut learner = Map::new();
     for (id, info) in info.policies() {
         let means = info.means();
-        if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
+        let is_fault = |(name, value): &(&String, &f64)| {
+            let is_undefined = value.is_nan() && info.may_be_undefined(name);
+            !value.is_finite() && !is_undefined
+        };
+        if let Some((name, value)) = means.iter().find(is_fault) {
             let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
             let what = format!("the statistic `{name}` of the learner of `{id}`");
             return Err(Error::NotFinite { what, value: *value, step: timestep, hint });

@@ -3,6 +3,7 @@
 
 use crate::base::{Error, Result, State};
 use pavlov_envs::{DType, MultiAgentVector};
+use std::ops::Range;
 
 /// One agent's result of the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,6 +35,9 @@ pub(crate) trait Agents {
 
     /// Writes which actions of one agent are legal now; returns `false` if the environment does not say so.
     fn read_mask(&self, copy: usize, agent: usize, mask: &mut [bool]) -> bool;
+
+    /// Adds to `parts` the components of an agent's observation that belong to agents that are not there.
+    fn absent_parts(&self, _copy: usize, _agent: usize, _parts: &mut Vec<Range<usize>>) {}
 
     /// The bytes of one agent's action for the next step, to be written.
     fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8];
@@ -69,6 +73,10 @@ impl Agents for MultiAgentVector {
 
     fn read_mask(&self, copy: usize, agent: usize, mask: &mut [bool]) -> bool {
         self.action_mask(copy, agent, mask)
+    }
+
+    fn absent_parts(&self, copy: usize, agent: usize, parts: &mut Vec<Range<usize>>) {
+        self.absent_parts(copy, agent, parts);
     }
 
     fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {

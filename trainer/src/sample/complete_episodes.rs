@@ -141,6 +141,8 @@ impl EpisodeCollector {
                 final_obs: episode.final_obs.lend(),
                 gamma: self.gamma,
                 memory: None,
+                abandoned: &[],
+                waiting: None,
             })?;
             if let Some(callbacks) = &mut callbacks {
                 callbacks.on_postprocess_trajectory(id, &mut batch)?;

@@ -1,7 +1,7 @@
 //! The environments of one worker, which are stepped with policies that the caller lends.
 
 use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, SamplerPerf, State};
-use crate::experience::{SampleBatch, TrainBatch};
+use crate::experience::{Fragment, SampleBatch, TrainBatch, WaitingRows};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::complete_episodes::EpisodeCollector;
@@ -16,6 +16,7 @@ use crate::sample::spec::WorkerSpec;
 use crate::settings::BatchMode;
 use pavlov_envs::EnvCopies;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -30,6 +31,8 @@ pub(crate) struct EnvRunner {
     source: Option<Box<dyn FragmentSource>>,
     /// Unfinished episodes by policy id; only with `batch_mode = "complete_episodes"`.
     collectors: Option<BTreeMap<PolicyId, EpisodeCollector>>,
+    /// Steps whose n-step rows wait for later rewards, by policy id; not with `batch_mode = "complete_episodes"`.
+    waiting: BTreeMap<PolicyId, WaitingRows>,
     /// Observation filters by policy id, of a worker without environments: merged from the rollout workers, or set for
     /// evaluation.
     merged_filters: BTreeMap<PolicyId, MeanStdFilter>,
@@ -50,8 +53,15 @@ impl EnvRunner {
         callbacks: &mut Hooks,
     ) -> Result<Self> {
         let merged_filters = BTreeMap::new();
-        let mut runner =
-            Self { spec, index, source: None, collectors: None, merged_filters, evaluated_on: None };
+        let mut runner = Self {
+            spec,
+            index,
+            source: None,
+            collectors: None,
+            waiting: BTreeMap::new(),
+            merged_filters,
+            evaluated_on: None,
+        };
         if with_env {
             runner.start_source(policies, callbacks)?;
         }
@@ -104,7 +114,7 @@ impl EnvRunner {
         mut timestep: u64,
     ) -> Result<Sampled> {
         let start = Instant::now();
-        let Self { spec, index, source, collectors, .. } = self;
+        let Self { spec, index, source, collectors, waiting, .. } = self;
         let Some(source) = source else {
             let reason = "it has no environment; set `create_env_on_driver`".to_owned();
             return Err(Error::Worker { worker: *index, reason });
@@ -119,7 +129,10 @@ impl EnvRunner {
             None => {
                 batch.env_steps = source.fill(policies, explore, timestep, callbacks.as_mut())?;
                 source.lend(&mut |id, fragment| {
+                    let own = RefCell::new(waiting.remove(id).unwrap_or_default());
+                    let fragment = Fragment { waiting: Some(&own), ..fragment };
                     let mut rows = policies.get_mut(id)?.postprocess_trajectory(fragment)?;
+                    waiting.insert(id.to_owned(), own.into_inner());
                     if let Some(callbacks) = callbacks {
                         callbacks.on_postprocess_trajectory(id, &mut rows)?;
                     }
@@ -238,6 +251,11 @@ impl EnvRunner {
         for (id, collector) in self.collectors.iter().flatten() {
             state.nest(&collector_part(id), collector.state()?);
         }
+        for (id, waiting) in self.waiting.iter().filter(|(_, waiting)| !waiting.is_empty()) {
+            let mut own = State::default();
+            waiting.save(&mut own)?;
+            state.nest(&waiting_part(id), own);
+        }
         Ok(state)
     }
 
@@ -245,6 +263,14 @@ impl EnvRunner {
     pub(crate) fn set_state(&mut self, state: &State, callbacks: &mut Hooks) -> Result<()> {
         let Some(source) = &mut self.source else { return Ok(()) };
         let continued = source.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
+        // If the environments could not be restored, the rows that wait belong to episodes that will never go on: drop them.
+        self.waiting.clear();
+        for (id, _) in self.spec.policies.classes().filter(|_| continued) {
+            let part = waiting_part(id);
+            if state.has(&part) {
+                self.waiting.insert(id.clone(), WaitingRows::saved(&state.nested(&part)?)?);
+            }
+        }
         let Some(collectors) = &mut self.collectors else { return Ok(()) };
         collectors.clear();
         // If the environments could not be restored, the unfinished rows belong to episodes that will never end: drop
@@ -259,6 +285,11 @@ impl EnvRunner {
         }
         Ok(())
     }
+}
+
+/// Name of the part of a checkpoint with a policy's steps that wait for later rewards.
+fn waiting_part(id: &str) -> String {
+    format!("waiting_{id}")
 }
 
 /// Name of the part of a checkpoint with a policy's unfinished episodes; `default_policy` has the name without its id.

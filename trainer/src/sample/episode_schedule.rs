@@ -1,10 +1,14 @@
 //! The schedule of an evaluation: it says which copy plays which episode, and keeps the results.
 
 use crate::agents::PolicyAssignment;
-use crate::base::{Episode, Error, Result, Stream, derive};
+use crate::base::{Episode, Error, Result, Stream, derive, notice};
+use std::time::{Duration, Instant};
 
 /// Largest number of steps per episode: without a time limit a greedy policy may never reach an end.
 const MOST_STEPS: u64 = 1_000_000;
+
+/// Time without a finished episode after which the user is told that there is no time limit.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The episodes of an evaluation, divided among copies: copy `i` of `n` plays the episodes at positions `i`, `i + n`,
 /// `i + 2n`, ... The result of an episode depends only on the evaluation's seed and the episode's number.
@@ -27,6 +31,9 @@ pub(crate) struct EpisodeSchedule<'a> {
     done: Vec<Option<Episode>>,
     /// Number of episodes that are not finished.
     left: usize,
+    /// An environment without a time limit: its name, and the time after which the user is told that no episode has ended.
+    unlimited: Option<(String, Duration)>,
+    began: Instant,
 }
 
 impl<'a> EpisodeSchedule<'a> {
@@ -49,10 +56,28 @@ impl<'a> EpisodeSchedule<'a> {
             next_seeds: Vec::new(),
             done: vec![None; episodes.len()],
             left: episodes.len(),
+            unlimited: None,
+            began: Instant::now(),
         };
         roster.running = (0..copies).map(|position| roster.fresh(position)).collect();
         roster.next_seeds = (copies..2 * copies).map(|position| roster.seed_of(position)).collect();
         roster
+    }
+
+    /// Tells the user after some seconds if no episode ends, in an environment of this name without a time limit.
+    pub(crate) fn without_limit(mut self, env: Option<&str>) -> Self {
+        self.unlimited = env.map(|env| (env.to_owned(), PATIENCE));
+        self
+    }
+
+    /// The warning about an environment whose episodes may never end, once.
+    fn endless(&mut self, steps: u64) -> Option<String> {
+        let (began, is_first) = (self.began, self.left == self.episodes.len());
+        let (env, _) = self.unlimited.take_if(|(_, patience)| is_first && began.elapsed() > *patience)?;
+        Some(format!(
+            "no episode of {env} has ended in {steps} steps, and it has no time limit: an episode is given up after \
+             {MOST_STEPS} steps. Give it a limit: the wrapper `TimeLimit`, or `max_episode_steps` where it is registered"
+        ))
     }
 
     /// Seed of the episode at a position in `episodes`; 0 after the last position.
@@ -115,6 +140,10 @@ impl<'a> EpisodeSchedule<'a> {
             );
             return Err(Error::Worker { worker: self.worker, reason });
         }
+        let steps = episode.length;
+        if let Some(text) = self.endless(steps) {
+            notice(&text);
+        }
         Ok(())
     }
 
@@ -134,5 +163,29 @@ impl<'a> EpisodeSchedule<'a> {
     /// The finished episodes, in the order in which the task lists them.
     pub(crate) fn into_episodes(self) -> Vec<Episode> {
         self.done.into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_without_a_limit_whose_episodes_do_not_end_is_told_once() {
+        let mut roster = EpisodeSchedule::new(&[0, 1], 0, 2, None, 0).without_limit(Some("Maze"));
+        assert_eq!(roster.endless(10), None, "five seconds have not passed");
+        let soon =
+            |roster: &mut EpisodeSchedule<'_>| roster.unlimited = Some(("Maze".into(), Duration::ZERO));
+        soon(&mut roster);
+        let text = roster.endless(10).expect("a warning");
+        assert!(
+            text.starts_with("no episode of Maze has ended in 10 steps, and it has no time limit"),
+            "{text}"
+        );
+        assert_eq!(roster.endless(11), None);
+        // Where episodes end, one that takes longer is no reason.
+        soon(&mut roster);
+        roster.follow(0);
+        assert_eq!(roster.endless(12), None);
     }
 }

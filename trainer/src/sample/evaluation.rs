@@ -99,12 +99,15 @@ pub(crate) fn play(
     let played = match &mut stage {
         Stage::Vector(env) => {
             let roster = EpisodeSchedule::new(&task.episodes, task.seed, n, None, worker);
+            let is_unlimited = env.max_episode_steps().is_none();
+            let roster = roster.without_limit(is_unlimited.then(|| spec.env.name()));
             play_vector(env.as_mut(), spec, worker, task, policies, filters, roster)?
         }
         Stage::Agents(copies) => {
             let seated = spec.policies.in_evaluation();
             let seating = PolicyAssignment::new(spec.agents(), &seated);
             let roster = EpisodeSchedule::new(&task.episodes, task.seed, n, Some(seating), worker);
+            let roster = roster.without_limit(Some(spec.env.name()));
             let who = (spec.agents(), &seated);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };

@@ -3,6 +3,7 @@
 use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Running mean and variance of observations by Welford's algorithm; two statistics are merged by the parallel formula
 /// (Chan et al. 1979).
@@ -12,12 +13,16 @@ pub struct RunningStat {
     mean: Vec<f64>,
     /// Sum of squared deviations from the mean, by component.
     sum_of_squares: Vec<f64>,
+    /// Number of observations in which a component belonged to an agent that was not there, by component; empty if there
+    /// was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<u64>,
 }
 
 impl RunningStat {
     /// Makes the statistic of no observations; `width` is the number of components.
     pub fn new(width: usize) -> Self {
-        Self { count: 0, mean: vec![0.0; width], sum_of_squares: vec![0.0; width] }
+        Self { count: 0, mean: vec![0.0; width], sum_of_squares: vec![0.0; width], absent: Vec::new() }
     }
 
     /// Adds one observation.
@@ -31,19 +36,46 @@ impl RunningStat {
         }
     }
 
+    /// Adds one observation without the components `absent`, which belong to agents that are not there.
+    pub fn push_without(&mut self, row: &[f32], absent: &[Range<usize>]) {
+        if absent.is_empty() && self.absent.is_empty() {
+            return self.push(row);
+        }
+        self.count += 1;
+        self.absent.resize(self.mean.len(), 0);
+        absent.iter().for_each(|part| self.absent[part.clone()].iter_mut().for_each(|count| *count += 1));
+        for (i, &x) in row.iter().enumerate().filter(|(i, _)| !absent.iter().any(|part| part.contains(i))) {
+            let delta = f64::from(x) - self.mean[i];
+            self.mean[i] += delta / self.count_of(i) as f64;
+            self.sum_of_squares[i] += delta * (f64::from(x) - self.mean[i]);
+        }
+    }
+
+    /// Number of observations that had component `i`.
+    fn count_of(&self, i: usize) -> u64 {
+        self.count - self.absent.get(i).copied().unwrap_or_default()
+    }
+
     /// Merges the observations of `other` into this statistic.
     pub fn update(&mut self, other: &RunningStat) {
         if other.count == 0 {
             return;
         }
-        let a = self.count as f64;
-        let b = other.count as f64;
         for i in 0..self.mean.len() {
+            let a = self.count_of(i) as f64;
+            let b = other.count_of(i) as f64;
+            if b == 0.0 {
+                continue;
+            }
             let delta = other.mean[i] - self.mean[i];
             self.mean[i] += delta * b / (a + b);
             self.sum_of_squares[i] += other.sum_of_squares[i] + delta * delta * a * b / (a + b);
         }
         self.count += other.count;
+        if !other.absent.is_empty() {
+            self.absent.resize(self.mean.len(), 0);
+            self.absent.iter_mut().zip(&other.absent).for_each(|(count, more)| *count += more);
+        }
     }
 
     /// Number of observations that were added.
@@ -58,18 +90,17 @@ impl RunningStat {
 
     /// Sample variance of component `i` (divisor n - 1); after a single observation the square of its mean, as in Ray.
     pub fn variance(&self, i: usize) -> f64 {
-        if self.count > 1 {
-            self.sum_of_squares[i] / (self.count - 1) as f64
-        } else {
-            self.mean[i] * self.mean[i]
-        }
+        let count = self.count_of(i);
+        if count > 1 { self.sum_of_squares[i] / (count - 1) as f64 } else { self.mean[i] * self.mean[i] }
     }
 
     /// Whether the statistics are finite and those of `width` components.
     pub(crate) fn is_sound(&self, width: usize) -> bool {
-        let Self { mean, sum_of_squares, .. } = self;
+        let Self { mean, sum_of_squares, absent, count } = self;
         let is_finite = mean.iter().chain(sum_of_squares).all(|x| x.is_finite());
-        is_finite && mean.len() == width && sum_of_squares.len() == width
+        let counted =
+            absent.iter().all(|absent| absent <= count) && (absent.is_empty() || absent.len() == width);
+        is_finite && counted && mean.len() == width && sum_of_squares.len() == width
     }
 
     fn normalise(&self, row: &mut [f32]) {
@@ -108,6 +139,16 @@ impl MeanStdFilter {
             }
             self.running.normalise(row);
         }
+    }
+
+    /// Normalises one row as [`apply`](Self::apply) does. The statistics leave out the components `absent`, which belong to
+    /// agents that are not there.
+    pub(crate) fn apply_one(&mut self, row: &mut [f32], absent: &[Range<usize>], update: bool) {
+        if update {
+            self.running.push_without(row, absent);
+            self.buffer.push_without(row, absent);
+        }
+        self.running.normalise(row);
     }
 
     /// Normalises rows in place, as [`apply`](Self::apply) does without `update`.

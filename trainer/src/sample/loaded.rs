@@ -337,6 +337,12 @@ impl Loaded {
     pub fn memory_width(&self) -> usize {
         self.0.policy.memory_width()
     }
+
+    /// Number of equal parts of a row's memory: 2 if it is that of one long short-term memory, whose output comes before its
+    /// cell; else 1.
+    pub fn memory_parts(&self) -> usize {
+        self.0.policy.memory_parts()
+    }
 }
 
 fn check(what: &str, found: usize, wanted: usize) -> Result<()> {

@@ -1,11 +1,16 @@
 //! Masks of legal discrete actions, which are read from the environment at every observation and checked.
 
-use crate::base::{Error, HostRows, Kind, Result};
+use crate::base::{Error, HostRows, Kind, Result, notice_once};
 use pavlov_envs::{AnyVectorEnv, Space};
 
 /// What an environment without masks must do for `mask_actions`.
 const NO_MASK: &str = "this environment does not say which actions are legal: leave the setting out; or implement \
                        `action_mask`, in Python `action_masks()` or `info[\"action_mask\"]`";
+
+/// Said once if a truncated episode ends without a mask.
+const NO_LAST_MASK: &str = "an episode was truncated, and the environment does not say which actions are legal at its last \
+                            observation: all count as legal in the value of that observation. Give the last observation a mask, \
+                            too; PPO and IMPALA do not read it";
 
 /// Masks of legal actions for each row, `[rows, copies, options]`; all actions are legal until an environment masks
 /// some.
@@ -95,18 +100,30 @@ impl Masks {
     }
 
     /// Reads from the environment which actions were legal at the last observations of the episodes that ended in this
-    /// step; if it cannot tell, all actions count as legal.
+    /// step; if it cannot tell, none is known to be legal.
     pub(crate) fn read_ended(&mut self, env: &dyn AnyVectorEnv) {
         if !env.final_action_masks(&mut self.ended) {
-            self.ended.fill(true);
+            self.ended.fill(false);
+        }
+    }
+
+    /// Lets `read` write which actions of one agent are legal at the last observation of its episode, and stores the mask at
+    /// place `slot`. `read` returns `false` if the environment does not say so.
+    pub(crate) fn read_end(&mut self, read: impl FnOnce(&mut [bool]) -> bool, slot: usize) {
+        let mask = &mut self.ended[slot * self.options..][..self.options];
+        if !read(mask) {
+            mask.fill(false);
         }
     }
 
     /// Legal actions at the last observation of one copy's finished episode. If a choice has no legal action there, all
-    /// actions count as legal.
-    pub(crate) fn ended(&mut self, copy: usize) -> &[bool] {
+    /// actions count as legal; of a `truncated` episode, whose last observation has a value, this is said once.
+    pub(crate) fn ended(&mut self, copy: usize, truncated: bool) -> &[bool] {
         let mask = &mut self.ended[copy * self.options..][..self.options];
         if choice_without_action(&self.choices, mask).is_some() {
+            if truncated {
+                notice_once(NO_LAST_MASK);
+            }
             mask.fill(true);
         }
         mask

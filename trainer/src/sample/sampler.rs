@@ -127,7 +127,7 @@ impl Sampler {
                     if endings.rows().last().is_none_or(|&last| last < t * n) {
                         masks.read_ended(env.as_ref());
                     }
-                    masks.ended(i)
+                    masks.ended(i, truncated && !terminated)
                 });
                 let (obs, memory) = pilot.last_seen(i, None)?;
                 endings.push(row, obs, mask.into_iter().flatten().copied(), memory);
@@ -233,7 +233,7 @@ impl FragmentSource for Sampler {
         self.counting.set_state(state)?;
         self.pilot.set_state(state, self.counting.beginnings())?;
         self.carry = false;
-        if state.has("envs") {
+        if state.has("envs") || !self.env.can_load_state() {
             notice_once("these environments cannot save their state: every copy starts a new episode");
             self.counting.follow_all();
             self.start_episodes(callbacks)?;

@@ -12,10 +12,10 @@ use crate::sample::acting_rows::ActingRows;
 use crate::sample::agents::{AgentStep, Agents};
 use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
-use crate::sample::masks::Masks;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::not_finite_at;
 use crate::settings::{ClipRewards, Common};
+use std::ops::Range;
 
 /// State of all slots of one policy. A slot stands for one agent of one copy; slots are ordered by copy and then by
 /// agent.
@@ -35,6 +35,8 @@ pub(crate) struct Seats {
     pub(crate) gathered: ActingRows,
     /// Whether the observation filter counts new observations.
     learning: bool,
+    /// Components of an observation that the filter does not count, because they belong to agents that are not there.
+    absent: Vec<Range<usize>>,
 
     /// For each slot (agent of a copy), whether its agent acts by this policy in the running episode of its copy.
     pub(crate) plays: Vec<bool>,
@@ -52,6 +54,8 @@ pub(crate) struct Seats {
     pub(crate) before: Vec<f32>,
     /// For each slot (agent of a copy), whether its unfinished row is the first of an episode.
     pub(crate) began: Vec<bool>,
+    /// The slots whose episode was cut before it had a finished row in this fragment.
+    pub(crate) abandoned: Vec<usize>,
 }
 
 impl Seats {
@@ -76,6 +80,7 @@ impl Seats {
             storage: pilot.steps(steps)?,
             gathered: pilot.gathered()?,
             learning: true,
+            absent: Vec::new(),
             plays: vec![true; slots],
             closed: vec![0; slots],
             due: vec![false; slots],
@@ -83,6 +88,7 @@ impl Seats {
             earned: vec![0.0; slots],
             before: vec![0.0; pilot.memories().len()],
             began: vec![false; slots],
+            abandoned: Vec::new(),
             pilot,
         })
     }
@@ -163,7 +169,11 @@ impl Seats {
             masks.read_agent(|mask| copies.read_mask(copy, agent, mask), agent, t, slot)?;
         }
         let raw = copies.obs(copy, agent);
-        self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)
+        self.absent.clear();
+        if self.pilot.filter.is_some() {
+            copies.absent_parts(copy, agent, &mut self.absent);
+        }
+        self.pilot.observe_one(&mut self.storage, (t, slot), (raw, &self.absent), self.learning)
     }
 
     /// Number of finished rows of every agent, if it is the same for all agents of all copies; otherwise `None`.
@@ -293,9 +303,14 @@ impl Seats {
         let kind = self.pilot.encoding().kind();
         let (obs, memory) = self.pilot.last_seen(slot, Some(copies.obs(copy, agent)))?;
         check_finite(obs, kind, &copies.names()[agent])?;
-        // Multi-agent environments do not tell which actions were legal at the end of an episode.
-        let options = self.storage.masks.as_ref().map_or(0, Masks::options);
-        self.storage.endings.push(row, obs, std::iter::repeat_n(true, options), memory);
+        let mask: &[bool] = match &mut self.storage.masks {
+            Some(masks) => {
+                masks.read_end(|mask| copies.read_mask(copy, agent, mask), slot);
+                masks.ended(slot, step.truncated)
+            }
+            None => &[],
+        };
+        self.storage.endings.push(row, obs, mask.iter().copied(), memory);
         self.close(slot, step);
         Ok(())
     }
@@ -330,7 +345,12 @@ impl Seats {
         }
         let equal = self.closed.iter().all(|&rows| rows == steps);
         let lengths = (!equal).then_some(&self.closed[..]);
-        f(&self.id, self.pilot.lend(&self.storage, steps, lengths))
+        f(
+            &self.id,
+            Fragment { abandoned: &self.abandoned, ..self.pilot.lend(&self.storage, steps, lengths) },
+        )?;
+        self.abandoned.clear();
+        Ok(())
     }
 }
 

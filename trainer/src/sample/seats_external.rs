@@ -54,6 +54,9 @@ impl Seats {
         self.open[slot] = false;
         self.due[slot] = false;
         let closed = self.closed[slot];
+        if closed == 0 {
+            self.abandoned.push(slot);
+        }
         if !is_seen || closed == 0 {
             return;
         }

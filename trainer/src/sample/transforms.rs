@@ -48,8 +48,8 @@ impl EnvToPolicy {
 #[derive(Debug)]
 pub(crate) enum PolicyToEnv {
     /// Discrete actions: `start`, the first value of each choice, is added; it is empty if all are 0. `sizes` has the number of actions of each
-    /// choice.
-    Int { start: Vec<i64>, sizes: Vec<usize>, buffer: Vec<i64> },
+    /// choice. Environments outside this program take bits as bytes; `bytes` is the buffer for them, or empty.
+    Int { start: Vec<i64>, sizes: Vec<usize>, buffer: Vec<i64>, bytes: Vec<u8> },
     /// Continuous actions: scaled from [-1, 1] to the bounds, clipped to the bounds, or unchanged, as `how` says.
     Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
 }
@@ -74,7 +74,8 @@ impl PolicyToEnv {
         };
         match space {
             Space::Discrete { .. } | Space::MultiDiscrete { .. } | Space::MultiBinary { .. } => {
-                if dtype != DType::I64 {
+                let as_bytes = dtype == DType::U8 && matches!(space, Space::MultiBinary { .. });
+                if dtype != DType::I64 && !as_bytes {
                     return refuse("discrete actions of type i64 (`type Act = i64`)");
                 }
                 let (start, sizes) = match space {
@@ -85,7 +86,9 @@ impl PolicyToEnv {
                     other => (vec![], vec![2; other.width()]),
                 };
                 let start = if start.iter().all(|&start| start == 0) { vec![] } else { start };
-                Ok(Self::Int { start, sizes, buffer: vec![0; n * space.width()] })
+                let all = n * space.width();
+                let bytes = vec![0; if as_bytes { all } else { 0 }];
+                Ok(Self::Int { start, sizes, buffer: vec![0; all], bytes })
             }
             Space::Box { low, high, .. } => {
                 if dtype != DType::F32 {
@@ -143,6 +146,11 @@ impl PolicyToEnv {
     /// Converts stored actions, given as bytes, to the environment's form.
     pub(crate) fn apply<'a>(&'a mut self, actions: &'a mut [u8]) -> &'a [u8] {
         match self {
+            Self::Int { bytes, .. } if !bytes.is_empty() => {
+                let bits: &[i64] = bytemuck::cast_slice(actions);
+                bytes.iter_mut().zip(bits).for_each(|(byte, &bit)| *byte = u8::from(bit != 0));
+                bytes
+            }
             Self::Int { start, .. } if start.is_empty() => actions,
             Self::Int { start, buffer, .. } => {
                 buffer.copy_from_slice(bytemuck::cast_slice(actions));
@@ -168,7 +176,10 @@ impl PolicyToEnv {
         }
         match self {
             Self::Int { start, .. } => {
-                let mut action: Vec<i64> = action.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
+                let mut action: Vec<i64> = match space.dtype() {
+                    DType::U8 => action.iter().map(|&bit| i64::from(bit)).collect(),
+                    _ => action.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect(),
+                };
                 if let Some(why) = space.violation(&action) {
                     return Err(wrong(why));
                 }

@@ -51,22 +51,6 @@ impl Common {
         Ok(())
     }
 
-    /// The notice about a minibatch, the setting `key`, that does not divide the batch, so that each pass leaves out more
-    /// than one row in 20. `None` where rows are not known before: with whole episodes and recurrent networks.
-    pub fn left_out(&self, key: &str, minibatch: usize) -> Option<String> {
-        let batch = self.train_batch_size;
-        let left = batch.checked_rem(minibatch)?;
-        let is_known = self.batch_mode == BatchMode::TruncateEpisodes && !self.model.is_recurrent();
-        (is_known && left * 20 > batch).then(|| {
-            let divisors = (1..=batch).filter(|n| batch.is_multiple_of(*n));
-            let nearest = divisors.min_by_key(|n| n.abs_diff(minibatch)).unwrap_or(batch);
-            format!(
-                "`{key}` is {minibatch}, which does not divide `train_batch_size` {batch}: each pass leaves out {left} \
-                 rows; set `{key}` to {nearest}, which uses all"
-            )
-        })
-    }
-
     /// Describes in words how fragments that arrive one by one make a batch.
     pub fn fragment_arithmetic(&self) -> String {
         let envs = self.num_envs_per_worker;

@@ -164,6 +164,10 @@ pub struct Common {
     pub validate_workers_after_construction: bool,
     /// Whether every result reports the use of processor and memory.
     pub log_sys_usage: bool,
+    /// Number of learning steps, the first of the run, whose training batches are written as Parquet files into the
+    /// folder `batches` of the run, with the weights and the optimizer before and after each step. 0 writes none. It is
+    /// for finding out why a loss looks wrong, and slows down the steps that it writes.
+    pub log_batches: u64,
     /// Seed of all random numbers. With null a seed is drawn at the start; results and checkpoints store it, and a
     /// restored run continues with the stored one.
     pub seed: Option<u64>,
@@ -234,6 +238,7 @@ impl Default for Common {
             num_consecutive_worker_failures_tolerance: 3,
             validate_workers_after_construction: true,
             log_sys_usage: false,
+            log_batches: 0,
             seed: None,
             num_gpus: 0,
             num_cpus_per_worker: 1,

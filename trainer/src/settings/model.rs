@@ -31,7 +31,8 @@ pub struct ModelConfig {
     pub free_log_std: bool,
     /// Whether actor and critic share their hidden layers. Each algorithm has its own default.
     pub vf_share_layers: bool,
-    /// How initial weights are drawn: `normc` as in Ray, or `orthogonal` as in Stable-Baselines3 and CleanRL.
+    /// How initial weights are drawn: `normc` as in Ray, `orthogonal` as in PPO of Stable-Baselines3 and of CleanRL, or
+    /// `uniform` as in PyTorch and in DQN of Stable-Baselines3.
     pub fcnet_initializer: Initializer,
     /// Whether a gated recurrent unit (GRU) follows the hidden layers, so that the policy remembers earlier steps.
     /// Actor and critic then share all layers but the last.
@@ -247,6 +248,8 @@ pub enum Initializer {
     Normc,
     /// Random matrices with orthogonal rows or columns, scaled by a gain.
     Orthogonal,
+    /// Weights and biases uniform in plus and minus one over the root of the number of inputs, in every layer.
+    Uniform,
 }
 
 /// Activation function of a hidden layer.

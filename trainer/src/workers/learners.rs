@@ -1,12 +1,13 @@
 //! [`Learners`]: the policies that learn, with their replay buffers and the random stream of learning, but without
 //! environments and transport.
 
-use crate::base::{DEFAULT_POLICY, Device, Error, PolicyId, Result, Stream, Weights, lock};
+use crate::base::{Device, Error, PolicyId, Result, Stream, Weights, lock, part_of};
 use crate::experience::{SampleBatch, TrainBatch};
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
 use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
 use crate::settings::{ReplayBufferConfig, ReplayKind, ReplayMode};
+use crate::workers::batch_log::BatchLog;
 use crate::workers::learner_group::LearnerGroup;
 use crate::workers::learner_queue::LearnerQueue;
 use std::collections::BTreeMap;
@@ -50,6 +51,8 @@ pub(crate) struct Learning {
     pub(crate) batches: usize,
     /// Learners in other processes that share the work of gradients, if there are any.
     group: Option<LearnerGroup>,
+    /// The log of the first training batches; `None` without `log_batches`, or when all of them are written.
+    log: Option<BatchLog>,
 }
 
 impl Learning {
@@ -100,6 +103,7 @@ impl Learners {
                 learned: false,
                 batches: 0,
                 group: LearnerGroup::new(spec)?,
+                log: None,
             })),
             published: Arc::default(),
             queue: Arc::default(),
@@ -120,18 +124,31 @@ impl Learners {
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] if no policy has this id; fails if the policy or the hook fails.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
-        let Learning { policies, callbacks, learned, group, .. } = &mut *lock(&self.learning);
+        let Learning { policies, callbacks, learned, group, log, .. } = &mut *lock(&self.learning);
         let mut custom = BTreeMap::new();
         if let Some(callbacks) = callbacks {
             callbacks.on_learn_on_batch(id, batch, &mut custom)?;
         }
         *learned = true;
+        if let Some(log) = log {
+            log.before(id, policies.get_mut(id)?.as_ref(), batch)?;
+        }
         let learned = match group {
             Some(group) => group.learn(policies, id, batch)?,
             None => policies.get_mut(id)?.learn_on_batch(batch)?,
         };
+        if let Some(writing) = log
+            && writing.after(id, policies.get_mut(id)?.as_ref(), batch, &learned)?
+        {
+            *log = None;
+        }
         group.take_if(|group| group.is_given_up());
         Ok((learned, custom))
+    }
+
+    /// Writes the next training batches to `log`.
+    pub(crate) fn log_batches(&self, log: Option<BatchLog>) {
+        lock(&self.learning).log = log;
     }
 
     /// Calls `f` with the learning policy `id`. The call counts as learning, even if `f` changes nothing: the next
@@ -328,10 +345,4 @@ impl Learners {
         };
         Err(Error::config("multiagent.replay_mode", "\"lockstep\"", rule))
     }
-}
-
-/// Name of a part of a checkpoint that belongs to one policy: `name` alone for the default policy, otherwise followed
-/// by the policy's id.
-pub(crate) fn part_of(name: &str, id: &str) -> String {
-    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
 }

@@ -1,8 +1,9 @@
 //! The state of the policies that learn, and of their replay buffers, in checkpoints.
 
-use crate::base::{Result, State, Stream, Weights, lock};
+use crate::base::{Error, PolicyId, Result, State, Stream, Weights, lock, part_of};
 use crate::replay::Fragments;
-use crate::workers::learners::{Learners, Published, part_of};
+use crate::workers::learners::{Learners, Published};
+use std::collections::BTreeMap;
 
 impl Learners {
     /// Returns policies and replay buffers as named parts of a checkpoint, and writes random stream, versions and
@@ -79,6 +80,24 @@ impl Learners {
                 let state = read(&part)?;
                 lock(&replay.buffer).set_state(&state).map_err(|e| e.within(&part))?;
             }
+        }
+        Ok(())
+    }
+
+    /// The states of all replay buffers, by policy id.
+    pub(crate) fn replay_buffers(&self) -> Result<BTreeMap<PolicyId, State>> {
+        let learning = lock(&self.learning);
+        learning.replay.iter().map(|(id, replay)| Ok((id.clone(), lock(&replay.buffer).state()?))).collect()
+    }
+
+    /// Replaces the contents of replay buffers, by policy id.
+    pub(crate) fn set_replay_buffers(&self, buffers: &BTreeMap<PolicyId, State>) -> Result<()> {
+        let learning = lock(&self.learning);
+        for (id, state) in buffers {
+            let Some(replay) = learning.replay.get(id) else {
+                return Err(Error::state("the replay buffer", format!("the policy {id:?} has none here")));
+            };
+            lock(&replay.buffer).set_state(state)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! [`WorkerSet`]: a handle to the rollout workers, the policies that learn, and the counters of a run, which is cheap
 //! to clone.
 
+mod batch_log;
 mod fleet;
 mod fleet_state;
 mod health;
@@ -13,6 +14,7 @@ mod metrics;
 mod transport;
 pub mod wire;
 
+pub(crate) use batch_log::BatchLog;
 pub use fleet::Order;
 pub(crate) use learner_queue::LearnerQueue;
 pub use learners::Learners;

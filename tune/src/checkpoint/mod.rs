@@ -250,6 +250,14 @@ pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// Whether the checkpoint in `dir` has every file with its size, as a quick check: contents are not read.
+pub fn has_all_files(dir: &Path) -> bool {
+    let is_there = |file: &ManifestFile| {
+        dir.join(&file.path).symlink_metadata().is_ok_and(|attributes| attributes.len() == file.bytes)
+    };
+    read_manifest(dir).is_ok_and(|manifest| manifest.files.iter().all(is_there))
+}
+
 /// Whether this library made the directory, even if the checkpoint is damaged by now.
 pub(crate) fn is_checkpoint(dir: &Path) -> bool {
     read_file(&dir.join(MANIFEST))

@@ -16,6 +16,8 @@ use pavlov_processes::{lock_abandoned, locked_dir};
 
 /// Name prefix of hidden directories: checkpoints being written, and checkpoints being deleted.
 const UNFINISHED: &str = ".pavlov-unfinished-";
+/// File in the directory of a checkpoint that is being filled.
+const MARK: &str = ".being-filled";
 /// Name prefix of a complete checkpoint that another one is just replacing.
 const REPLACED: &str = ".pavlov-replaced-";
 
@@ -55,7 +57,17 @@ pub(crate) fn write_as(
     refuse_to_replace_others(final_dir)?;
 
     let (unfinished, _lock) = hidden_dir(home)?;
+    // Who deletes everything in the directory while it is filled deletes this file as well.
+    let mark = unfinished.path().join(MARK);
+    File::create(&mark).map_err(Error::io("write", final_dir))?;
     fill(unfinished.path())?;
+    fs::remove_file(&mark).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            let reason = "its files were deleted while it was written; write it again";
+            Error::io("write", final_dir)(io::Error::new(io::ErrorKind::NotFound, reason))
+        }
+        _ => Error::io("write", final_dir)(error),
+    })?;
     seal(unfinished.path(), kind, number, final_dir)?;
     put_in_place(unfinished, final_dir)?;
     sync_dir(home).map_err(Error::io("write", home))?;
@@ -297,6 +309,26 @@ mod tests {
             assert!(!path.is_symlink());
         }
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_checkpoint_whose_files_are_deleted_while_it_is_written_is_not_made() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("checkpoint_000001");
+        save(&target, "old").unwrap();
+        // As `rm -rf` does in the middle: what is there is deleted, what follows is not.
+        let error = write(&target, "Counter", |dir| {
+            fs::write(dir.join("first"), "").map_err(Error::io("write", dir))?;
+            for entry in fs::read_dir(dir).unwrap() {
+                fs::remove_file(entry.unwrap().path()).unwrap();
+            }
+            fs::write(dir.join("second"), "").map_err(Error::io("write", dir))
+        });
+        let error = error.unwrap_err();
+        assert!(error.to_string().ends_with("its files were deleted while it was written; write it again"));
+        assert!(error.is_of_missing_file());
+        verify(&target, None).unwrap();
+        assert_eq!(fs::read_to_string(target.join("state")).unwrap(), "old");
     }
 
     #[test]

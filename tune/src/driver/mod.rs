@@ -41,6 +41,8 @@ pub struct Driver<T: Trainable> {
     run_dir: FoundRunDir,
     retention: Retention,
     remote: Option<RunUpload>,
+    /// Iteration of the newest result that the loggers have.
+    logged: u64,
     /// Directory in which the last checkpoint was written, and the number of that checkpoint (in its `Manifest`).
     numbered: Option<(PathBuf, u64)>,
     stopped: bool,
@@ -83,6 +85,7 @@ impl<T: Trainable> Driver<T> {
             run_dir: FoundRunDir::default(),
             retention,
             trial,
+            logged: 0,
             numbered: None,
             stopped: false,
         };
@@ -106,14 +109,15 @@ impl<T: Trainable> Driver<T> {
     ///
     /// # Errors
     /// Returns the error of `step`, or [`Error::Metric`] if a reserved key of the result has a value of the wrong type;
-    /// no counter has changed then. Returns the error of `log_result` or of a logger; the iteration is counted then,
-    /// and its result is [`last_result`](Driver::last_result). Returns [`Error::Stopped`] after [`stop`](Driver::stop).
+    /// no counter has changed then. Returns the error of `log_result` or of a logger, and [`Error::RunDirectory`] if the
+    /// run directory was moved or removed (see [`rescue`](Driver::rescue)); the iteration is counted then, and its
+    /// result is [`last_result`](Driver::last_result). Returns [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn train(&mut self) -> Result<Metrics> {
         self.refuse_if_stopped("train")?;
         self.run_dir.note(self.log.dir());
         self.warmup.get_or_insert_with(|| self.constructed.elapsed());
         let started = Instant::now();
-        let mut result = self.trainable.step()?;
+        let mut result = self.trainable.step().inspect_err(|_| self.log.failed())?;
         let measured = started.elapsed().as_secs_f64();
         if result.contains_key("__duplicate__") {
             return Ok(result);
@@ -126,7 +130,9 @@ impl<T: Trainable> Driver<T> {
         let hooked = self.trainable.log_result(&mut result);
         self.last_result = Some(result.clone());
         hooked?;
+        self.run_dir.check(self.log.dir())?;
         self.log.on_result(&result, &self.config)?;
+        self.logged = self.counters.iteration;
         // The first result makes the directory.
         self.run_dir.note(self.log.dir());
         Ok(result)
@@ -171,6 +177,7 @@ impl<T: Trainable> Driver<T> {
             ..Counters::default()
         };
         self.last_result = metadata.last_result;
+        self.logged = self.counters.iteration;
         self.restored = true;
         if is_of_run {
             checkpoint::set_aside_damaged(self.log.dir(), Some(self.counters.iteration))?;
@@ -212,6 +219,7 @@ impl<T: Trainable> Driver<T> {
         self.config = new_config;
         self.adopt_resolved_config();
         self.counters = Counters::default();
+        self.logged = 0;
         self.restored = false;
         self.last_result = None;
         match run {
@@ -266,12 +274,21 @@ impl<T: Trainable> Driver<T> {
         self.log.dir()
     }
 
-    /// Fails if the run directory was moved or removed since it was first seen by this method, `train` or `save`.
+    /// Fails if the run directory was moved or removed since it was first seen by this method, `train` or `save`. Files of
+    /// the loggers that were deleted in it are written again, with a warning.
     ///
     /// # Errors
-    /// Returns [`Error::RunDirectory`] if the directory is no longer the same one, with its new path if it was moved.
+    /// Returns [`Error::RunDirectory`] if the directory is no longer the same one, with its new path if it was moved, and
+    /// [`Error::Io`] if a file cannot be written.
     pub fn check_run_dir(&mut self) -> Result<()> {
-        self.run_dir.check(self.log.dir())
+        self.run_dir.check(self.log.dir())?;
+        self.log.write_missing(&self.config)
+    }
+
+    /// Has a file of the run directory written again if it is deleted during the run. The file exists already, with this
+    /// content; a later call with the same name replaces the content.
+    pub fn keep_file(&mut self, name: &str, content: Vec<u8>) {
+        self.log.keep(name, content);
     }
 
     /// Returns the URL to which the run is uploaded; `None` if the run is only on the local disk.

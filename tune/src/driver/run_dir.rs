@@ -1,11 +1,9 @@
 //! Detects that a run directory was moved or removed during the run.
 
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// Handle on the run directory as it was first seen; it still identifies the directory after a move.
 #[derive(Debug, Default)]
@@ -28,14 +26,10 @@ impl FoundRunDir {
     pub(super) fn check(&mut self, dir: &Path) -> Result<()> {
         self.note(dir);
         let Some((_, handle)) = &self.0 else { return Ok(()) };
-        let own = handle.metadata().map_err(Error::io("read", dir))?;
-        let now = fs::metadata(dir);
-        if now.is_ok_and(|now| (now.dev(), now.ino()) == (own.dev(), own.ino())) {
+        if files::is_dir_at(handle, dir)? {
             return Ok(());
         }
-        let place = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()));
-        // The link of a removed directory names a path that does not exist.
-        let moved_to = place.ok().filter(|place| place.is_dir());
-        Err(Error::RunDirectory { path: dir.into(), moved_to })
+        let moved_to = files::place_of(handle);
+        Err(Error::RunDirectory { path: dir.into(), moved_to, rescued: None })
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Driver;
 use crate::checkpoint::{self, METADATA, Metadata};
-use crate::{Error, ExportFormat, Result, Trainable, write_file};
+use crate::{Error, ExportFormat, Result, Trainable, files, write_file};
 
 /// Size in bytes above which a checkpoint object is logged, since it is held in memory.
 const LARGE_OBJECT: usize = 10_000_000;
@@ -18,9 +18,11 @@ impl<T: Trainable> Driver<T> {
     /// background; the local copy stays until the upload is complete and a newer checkpoint exists.
     /// [`restore`](Driver::restore) accepts the returned path even after that.
     ///
+    /// A checkpoint whose files are deleted while it is written is written a second time.
+    ///
     /// # Errors
     /// Returns [`Error::RunDirectory`] if the run directory was moved or removed since training began. Nothing is
-    /// written then, but [`save_to`](Driver::save_to) another directory still works. Returns the error of a logger or
+    /// written then; [`rescue`](Driver::rescue) saves the run beside it. Returns the error of a logger or
     /// of `save_checkpoint`, [`Error::Checkpoint`] if something that is not a checkpoint has the name or the trainable
     /// wrote a file with a reserved name, and [`Error::Io`] if the checkpoint cannot be written; no checkpoint was
     /// deleted then. Returns [`Error::Io`] if an old checkpoint cannot be deleted; the new one exists then. Returns
@@ -30,13 +32,59 @@ impl<T: Trainable> Driver<T> {
         self.log.open(&self.config)?;
         self.log.sync()?;
         let run_dir = self.log.dir().to_path_buf();
-        let path = self.save_to(&run_dir)?;
+        let path = match self.save_to(&run_dir) {
+            Ok(path) if checkpoint::has_all_files(&path) => path,
+            Err(error) if !error.is_of_missing_file() => return Err(error),
+            // As when the directory is being deleted: either it is gone, or its last files are.
+            _ => {
+                self.check_run_dir()?;
+                self.save_again(&run_dir)?
+            }
+        };
         self.run_dir.note(&run_dir);
         match &mut self.remote {
             Some(remote) => remote.saved(&path, &self.retention)?,
             None => self.retention.apply(&run_dir, &path)?,
         }
         Ok(path)
+    }
+
+    /// Writes the checkpoint of this iteration a second time, because another program deleted its files during the first.
+    fn save_again(&mut self, run_dir: &Path) -> Result<PathBuf> {
+        match self.save_to(run_dir) {
+            Ok(path) if checkpoint::has_all_files(&path) => Ok(path),
+            Err(error) if !error.is_of_missing_file() => Err(error),
+            _ => Err(Error::RunDirectory { path: run_dir.into(), moved_to: None, rescued: None }),
+        }
+    }
+
+    /// Saves the run beside its directory if `error` says that the directory was moved or removed during training: the
+    /// results so far and a checkpoint go to a new directory, `<dir>.rescued`, which is the run directory from then on.
+    /// Returns the error with that place; any other error is returned unchanged.
+    pub fn rescue(&mut self, error: Error) -> Error {
+        let Error::RunDirectory { path, moved_to, rescued: None } = error else { return error };
+        let rescued = match self.move_beside() {
+            Ok(place) => Some(place),
+            Err(error) => {
+                tracing::warn!("nothing could be saved beside {}: {error}", path.display());
+                None
+            }
+        };
+        Error::RunDirectory { path, moved_to, rescued }
+    }
+
+    /// Goes on in a new directory beside the run directory, which has all results and a checkpoint.
+    fn move_beside(&mut self) -> Result<PathBuf> {
+        let place = files::rescue_dir(self.log.dir(), |place| !place.exists())?;
+        self.log.move_to(&place, &self.config)?;
+        if let Some(last) = self.last_result.clone().filter(|_| self.logged < self.counters.iteration) {
+            self.log.on_result(&last, &self.config)?;
+            self.logged = self.counters.iteration;
+        }
+        if let Err(error) = self.save_to(&place) {
+            tracing::warn!("{} has the results, but no checkpoint: {error}", place.display());
+        }
+        Ok(place)
     }
 
     /// Writes a checkpoint like [`save`](Driver::save), but into the directory `parent`, where no checkpoint is

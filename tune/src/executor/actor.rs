@@ -58,7 +58,16 @@ impl Actor<'_> {
             Request::Start(start) => self.start(*start),
             Request::Train => {
                 let driver = self.driver()?;
-                let mut result = driver.train()?;
+                let mut result = match driver.train() {
+                    // Nothing is lost: the trial goes on beside its directory, and the sweep tells of it at its end.
+                    Err(error @ Error::RunDirectory { .. }) => {
+                        let error = driver.rescue(error);
+                        let Error::RunDirectory { rescued: Some(_), .. } = &error else { return Err(error) };
+                        tracing::warn!("{error}");
+                        driver.last_result().cloned().unwrap_or_default()
+                    }
+                    trained => trained?,
+                };
                 if result.contains_key("__duplicate__") {
                     return Ok(Report::Ended);
                 }
@@ -67,7 +76,17 @@ impl Actor<'_> {
             }
             Request::Save => {
                 let driver = self.driver()?;
-                let path = driver.save()?;
+                let path = match driver.save() {
+                    Err(error @ Error::RunDirectory { .. }) => {
+                        let error = driver.rescue(error);
+                        let Error::RunDirectory { rescued: Some(place), .. } = &error else {
+                            return Err(error);
+                        };
+                        tracing::warn!("{error}");
+                        place.join(checkpoint::name(driver.iteration()))
+                    }
+                    saved => saved?,
+                };
                 Ok(Report::Saved(SavedCheckpoint { iteration: driver.iteration(), bytes: size(&path)? }))
             }
             Request::Stop => {

@@ -11,6 +11,9 @@ use super::json::{self, visit_results};
 use super::{Logger, flatten};
 use crate::{Error, Metrics, Result, files};
 
+/// Name of the table in a run directory.
+const FILE: &str = "progress.csv";
+
 /// Appends each result to `progress.csv`. The file is rebuilt from `result.json` if a new column appears, or if the two
 /// files do not end with the same result.
 ///
@@ -33,7 +36,7 @@ impl CsvLogger {
     pub fn open(run_dir: &Path) -> Result<Self> {
         let mut logger = CsvLogger {
             run_dir: run_dir.to_path_buf(),
-            path: run_dir.join("progress.csv"),
+            path: run_dir.join(FILE),
             columns: Vec::new(),
             file: None,
         };
@@ -80,7 +83,7 @@ impl CsvLogger {
         self.file = None;
         self.columns.clear();
         let results = self.run_dir.join(json::FILE);
-        visit_results(&results, |result| {
+        let visited = visit_results(&results, |result| {
             match result {
                 Ok(result) => {
                     for (key, _) in cells(&result) {
@@ -92,11 +95,15 @@ impl CsvLogger {
                 Err(error) => tracing::warn!("left out of {}: {error}", self.path.display()),
             }
             Ok(())
-        })?;
+        });
+        match visited {
+            Err(error) if error.is_of_missing_file() => return Ok(()),
+            visited => visited?,
+        }
         if self.columns.is_empty() && !self.path.exists() {
             return Ok(());
         }
-        files::replace(&self.path, |out| {
+        let written = files::replace(&self.path, |out| {
             let failed = || Error::io("write", &self.path);
             if !self.columns.is_empty() {
                 let header = line(self.columns.iter()).map_err(failed())?;
@@ -107,8 +114,13 @@ impl CsvLogger {
                 let row = self.row(&cells(&result)).map_err(failed())?;
                 out.write_all(&row).map_err(failed())
             })
-        })?;
-        self.file = Some(files::append(&self.path)?);
+        });
+        match written.and_then(|()| files::append(&self.path)) {
+            // Who deletes the run's files meanwhile may have taken the new one. The next result makes another one.
+            Ok(file) if file.metadata().is_ok_and(|file| file.len() > 0) => self.file = Some(file),
+            Err(error) if !error.is_of_missing_file() => return Err(error),
+            _ => {}
+        }
         Ok(())
     }
 
@@ -138,9 +150,78 @@ impl Logger for CsvLogger {
         if self.go_on()? { Ok(()) } else { self.rebuild() }
     }
 
+    fn keep_in(&mut self, run_dir: &Path) -> Result<Option<String>> {
+        let path = run_dir.join(FILE);
+        let is_there = match &self.file {
+            Some(file) => files::is_at(file, &path)?,
+            None => self.columns.is_empty(),
+        };
+        if is_there {
+            return Ok(None);
+        }
+        self.run_dir = run_dir.into();
+        self.path = path;
+        self.rebuild()?;
+        Ok(Some(FILE.into()))
+    }
+
     fn sync(&mut self) -> Result<()> {
         self.file.as_ref().map_or(Ok(()), File::sync_data).map_err(Error::io("write", &self.path))
     }
+}
+
+/// Largest number of cells that [`table_differences`] names.
+const MOST_CELLS: usize = 5;
+
+/// Compares `progress.csv` with `result.json`, and describes the first cells that differ. A run without the table, which may
+/// be deleted, has no differences.
+///
+/// # Errors
+/// Returns [`Error::Io`] if one of the files cannot be read or the table is none.
+pub fn table_differences(run_dir: &Path) -> Result<Vec<String>> {
+    let path = run_dir.join(FILE);
+    let mut found = Vec::new();
+    if !path.exists() {
+        return Ok(found);
+    }
+    let failed = |error: csv::Error| Error::io("read", &path)(error.into());
+    let file = files::open(&path).map_err(Error::io("read", &path))?;
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
+    let columns: Vec<String> = reader.headers().map_err(failed)?.iter().map(String::from).collect();
+    let mut records = reader.records();
+    let mut row = 0;
+    visit_results(&run_dir.join(json::FILE), |result| {
+        // A damaged line has no row.
+        let Ok(result) = result else { return Ok(()) };
+        row += 1;
+        let Some(record) = records.next() else {
+            found.push(format!("{FILE} has no row {row}, which {} has", json::FILE));
+            return Ok(());
+        };
+        let record = record.map_err(failed)?;
+        let cells = cells(&result);
+        let there = |key: &str| cells.iter().find(|(known, _)| known == key).map_or("", |(_, text)| text);
+        let here = |key: &str| {
+            let at = columns.iter().position(|column| column == key);
+            at.and_then(|at| record.get(at)).unwrap_or_default()
+        };
+        let keys =
+            columns.iter().chain(cells.iter().map(|(key, _)| key).filter(|key| !columns.contains(key)));
+        for key in keys.filter(|key| here(key) != there(key)) {
+            found.push(format!(
+                "{FILE}, row {row}: {key} is {:?}, but {} has {:?}",
+                here(key),
+                json::FILE,
+                there(key)
+            ));
+        }
+        Ok(())
+    })?;
+    if records.next().is_some() {
+        found.push(format!("{FILE} has more rows than {}", json::FILE));
+    }
+    found.truncate(MOST_CELLS);
+    Ok(found)
 }
 
 /// Reads the column names of a table; `None` if its first line cannot be read.

@@ -19,6 +19,8 @@ pub(crate) const FILE: &str = "result.json";
 pub struct JsonLogger {
     path: PathBuf,
     file: File,
+    /// Length of the file in bytes after the last write; `None` after another program changed it and that was told.
+    length: Option<u64>,
 }
 
 impl JsonLogger {
@@ -36,7 +38,8 @@ impl JsonLogger {
             tracing::warn!("cut a broken line of {} bytes off {}", line.len(), path.display());
             file.set_len(start).map_err(Error::io("write", &path))?;
         }
-        Ok(JsonLogger { path, file })
+        let length = file.metadata().map_err(Error::io("read", &path))?.len();
+        Ok(JsonLogger { path, file, length: Some(length) })
     }
 }
 
@@ -46,11 +49,22 @@ impl Logger for JsonLogger {
         line.push(b'\n');
         files::refuse_too_large(&line).map_err(Error::io("write", &self.path))?;
         let before = self.file.metadata().map_err(Error::io("read", &self.path))?.len();
+        if self.length.is_some_and(|length| length != before) {
+            tracing::warn!(
+                "{} was changed during training: it has {before} bytes instead of {}. Results may be missing in it, and \
+                 training goes on",
+                self.path.display(),
+                self.length.unwrap_or_default()
+            );
+            self.length = None;
+        }
         self.file.write_all(&line).map_err(|error| {
             // If the disk is full, the incomplete line is removed, so that it does not spoil the next one.
             let _ = self.file.set_len(before);
             Error::io("write", &self.path)(error)
-        })
+        })?;
+        self.length = self.length.map(|length| length + line.len() as u64);
+        Ok(())
     }
 
     /// Cuts off the results after `iteration`, which are at the end of the file. A damaged line before them stays.
@@ -68,13 +82,22 @@ impl Logger for JsonLogger {
             Ok(later)
         };
         match later().map_err(unreadable(&self.path))? {
-            Some(start) => self
-                .file
-                .set_len(start)
-                .and_then(|()| self.file.sync_all())
-                .map_err(Error::io("write", &self.path)),
+            Some(start) => {
+                let cut = self.file.set_len(start).and_then(|()| self.file.sync_all());
+                cut.map_err(Error::io("write", &self.path))?;
+                self.length = self.length.map(|_| start);
+                Ok(())
+            }
             None => Ok(()),
         }
+    }
+
+    fn keep_in(&mut self, run_dir: &Path) -> Result<Option<String>> {
+        let path = run_dir.join(FILE);
+        let Some(file) = files::write_again(&self.file, &path)? else { return Ok(None) };
+        self.file = file;
+        self.path = path;
+        Ok(Some(FILE.into()))
     }
 
     fn sync(&mut self) -> Result<()> {

@@ -2,6 +2,8 @@
 //!
 //! `result.json` is the source of truth. The other files are made from it or from the same results, and may be deleted.
 
+use std::path::Path;
+
 use serde_json::{Map, Value};
 
 use crate::{Config, Metrics, Result, TrialContext};
@@ -17,12 +19,14 @@ mod tags;
 mod tensorboard;
 mod wandb;
 
-pub use csv::CsvLogger;
+pub use csv::{CsvLogger, table_differences};
 pub(crate) use json::FILE as RESULTS_FILE;
 pub use json::{JsonLogger, damaged_results, read_results};
 pub(crate) use json::{last_result, visit_results};
+pub use mlflow::MlflowFolderLogger;
+#[cfg(feature = "sqlite")]
 pub use mlflow::MlflowLogger;
-pub(crate) use params::write_params;
+pub(crate) use params::{PARAMS_FILE, write_params};
 pub use tensorboard::TensorBoardLogger;
 pub use wandb::WandbLogger;
 
@@ -106,6 +110,21 @@ pub trait Logger: Send {
         Ok(())
     }
 
+    /// Notes that the trainable failed, so that [`close`](Logger::close) can record it. A later result supersedes this.
+    fn failed(&mut self) {}
+
+    /// Makes sure that the log is in `run_dir`: if it was deleted or replaced, or lies elsewhere, it is written there again
+    /// from what is known of it, and goes on there. Returns the name of a file that was written. Called before each result.
+    ///
+    /// By default nothing is done.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    fn keep_in(&mut self, run_dir: &Path) -> Result<Option<String>> {
+        let _ = run_dir;
+        Ok(None)
+    }
+
     /// Closes the log; no result follows.
     ///
     /// # Errors
@@ -132,7 +151,7 @@ pub fn flatten(object: &Map<String, Value>) -> Vec<(String, &Value)> {
 }
 
 /// Name of the folder at the end of a path.
-fn folder_of(path: Option<&std::path::Path>) -> Option<String> {
+fn folder_of(path: Option<&Path>) -> Option<String> {
     Some(path?.file_name()?.to_string_lossy().into_owned())
 }
 

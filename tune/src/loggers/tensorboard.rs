@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::histogram::histogram;
 use super::protobuf::Message;
 use super::{Logger, flatten, tags::tag};
-use crate::{Config, Error, Metrics, Result, node, read_file};
+use crate::{Config, Error, Metrics, Result, files, node, read_file};
 
 /// Writes results as TensorBoard scalars, with grouped tags: `rollout/episode_reward_mean`, `train/kl`,
 /// `eval/episode_reward_mean`, `time/timesteps_total`.
@@ -52,7 +52,7 @@ impl TensorBoardLogger {
                 node::hostname()
             );
             let path = run_dir.join(name);
-            match OpenOptions::new().create_new(true).append(true).open(&path) {
+            match OpenOptions::new().create_new(true).read(true).append(true).open(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 opened => {
                     let file = opened.map_err(Error::io("write", &path))?;
@@ -170,6 +170,15 @@ impl Logger for TensorBoardLogger {
     fn rewind(&mut self, _iteration: u64) -> Result<()> {
         self.announce_restart = true;
         Ok(())
+    }
+
+    fn keep_in(&mut self, run_dir: &Path) -> Result<Option<String>> {
+        let name = self.path.file_name().unwrap_or_default().to_owned();
+        let path = run_dir.join(&name);
+        let Some(file) = files::write_again(&self.file, &path)? else { return Ok(None) };
+        self.file = file;
+        self.path = path;
+        Ok(Some(name.to_string_lossy().into_owned()))
     }
 
     fn sync(&mut self) -> Result<()> {

@@ -70,6 +70,7 @@ struct WandbRun {
     started: u64,
     /// Whether results of an earlier process may have to be removed.
     is_fresh: bool,
+    has_failed: bool,
 }
 
 impl WandbLogger {
@@ -99,8 +100,15 @@ impl Logger for WandbLogger {
         let path = dir.join(format!("run-{id}.wandb"));
         let kept = keep(&path, u64::MAX)?;
         let file = files::append(&path)?;
-        let mut run =
-            WandbRun { path, file, length: kept.length, num: kept.records, started, is_fresh: true };
+        let mut run = WandbRun {
+            path,
+            file,
+            length: kept.length,
+            num: kept.records,
+            started,
+            is_fresh: true,
+            has_failed: false,
+        };
         if kept.records == 0 {
             let group = self.is_grouped.then(|| folder_of(trial.logdir.parent())).flatten();
             run.begin(&id, (&self.project, group.as_deref()), config, trial)?;
@@ -109,8 +117,28 @@ impl Logger for WandbLogger {
         Ok(())
     }
 
+    fn keep_in(&mut self, run_dir: &Path) -> Result<Option<String>> {
+        let Some(run) = &mut self.run else { return Ok(None) };
+        // `wandb/offline-run-<date>-<id>/run-<id>.wandb`
+        let parts: Vec<_> = run.path.components().rev().take(3).collect();
+        let inner: PathBuf = parts.into_iter().rev().collect();
+        let path = run_dir.join(&inner);
+        if files::is_at(&run.file, &path)? {
+            return Ok(None);
+        }
+        for folder in ["files", "logs"] {
+            let folder = path.with_file_name(folder);
+            fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        }
+        let Some(file) = files::write_again(&run.file, &path)? else { return Ok(None) };
+        run.file = file;
+        run.path = path;
+        Ok(Some(inner.display().to_string()))
+    }
+
     fn on_result(&mut self, result: &Metrics) -> Result<()> {
         let Some(run) = &mut self.run else { return Ok(()) };
+        run.has_failed = false;
         let step = result.get("training_iteration").and_then(Value::as_u64).unwrap_or(0);
         if std::mem::take(&mut run.is_fresh) {
             run.cut(step.saturating_sub(1))?;
@@ -152,9 +180,18 @@ impl Logger for WandbLogger {
         }
     }
 
+    fn failed(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.has_failed = true;
+        }
+    }
+
     fn close(&mut self) -> Result<()> {
         let Some(mut run) = self.run.take() else { return Ok(()) };
         let mut exit = Message::default();
+        if run.has_failed {
+            exit.varint(1, 1);
+        }
         exit.varint(2, now().saturating_sub(run.started) / 1000);
         run.write(&[(EXIT, exit)])
     }

@@ -217,6 +217,22 @@ impl Domain {
         0.5 * (edge(&|at| at < value) + edge(&|at| at <= value))
     }
 
+    /// The value of the domain that is nearest to a number. Other values, and what has no bounds, stay as they are.
+    pub(crate) fn nearest(&self, value: Value) -> Value {
+        let Some(number) = value.as_f64() else { return value };
+        match *self {
+            Domain::Uniform { low, high, q } | Domain::LogUniform { low, high, q } => {
+                json!(q.map_or(number, |q| round_to(number, q)).clamp(low, high))
+            }
+            Domain::Normal { q: Some(q), .. } => json!(round_to(number, q)),
+            Domain::Integer { low, high, q } | Domain::LogInteger { low, high, q } => {
+                let (first, end, q) = steps(low, high, q);
+                json!(((number / q).round_ties_even().clamp(first, end - 1.0) * q) as i64)
+            }
+            Domain::Normal { .. } | Domain::Choice(_) | Domain::GridSearch(_) => value,
+        }
+    }
+
     /// Whether `value` is one of the options or, for numeric domains, lies within the bounds.
     pub(super) fn is_valid(&self, value: &Value) -> bool {
         match *self {
@@ -328,6 +344,17 @@ mod tests {
                 .iter()
                 .any(|v| options.is_valid(v))
         );
+    }
+
+    #[test]
+    fn a_number_beyond_a_domain_becomes_its_nearest_value() {
+        let near = |domain: Domain, numbers: [f64; 3]| numbers.map(|number| domain.nearest(json!(number)));
+        assert_eq!(near(uniform(0.95, 1.0), [1.17, 0.97, 0.5]), [json!(1.0), json!(0.97), json!(0.95)]);
+        assert_eq!(near(loguniform(1e-4, 1e-2), [1.0, 1e-3, 0.0]), [json!(1e-2), json!(1e-3), json!(1e-4)]);
+        assert_eq!(near(quniform(0.0, 1.0, 0.25), [0.7, 1.3, -2.0]), [json!(0.75), json!(1.0), json!(0.0)]);
+        assert_eq!(near(randint(2, 9), [9.6, 4.4, 0.0]), [json!(8), json!(4), json!(2)]);
+        assert_eq!(near(qlograndint(8, 64, 8), [70.0, 35.0, 1.0]), [json!(64), json!(32), json!(8)]);
+        assert_eq!(near(randn(0.0, 1.0), [7.5, 0.0, -9.0]), [json!(7.5), json!(0.0), json!(-9.0)]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl FileStorage {
             action,
             reason: match error.kind() {
                 io::ErrorKind::PermissionDenied => format!("{error}; it must be writable"),
-                kind => format!("{error}{}", room(kind)),
+                _ => format!("{error}{}", room(&error)),
             },
             transient: matches!(
                 error.kind(),

@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::ExperimentFile;
 use crate::executor::SavedCheckpoint;
 use crate::schedulers::Decision;
 use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, files, limit};
@@ -143,6 +144,14 @@ impl From<Decision> for Verdict {
 pub(crate) struct Journal {
     path: PathBuf,
     file: File,
+    /// The sweep's directory as it was opened; it still identifies the directory after a move.
+    home: File,
+    /// File beside the journal that is written again with it.
+    kept: Option<ExperimentFile>,
+    /// Directory in which the journal goes on, since the sweep's directory was removed or moved.
+    rescued: Option<PathBuf>,
+    /// New path of the sweep's directory, if it was moved.
+    moved_to: Option<PathBuf>,
     line: Vec<u8>,
     length: u64,
     ends_with_idle: bool,
@@ -197,6 +206,8 @@ impl Journal {
             thread::sleep(LOCK_PATIENCE / 100);
         }
         let length = file.metadata().map_err(Error::io("read", &path))?.len();
+        let dir = files::parent(&path);
+        let home = File::open(dir).map_err(Error::io("open", dir))?;
         let (sender, wanted) = bounded(1);
         let durable = file.try_clone().map_err(Error::io("open", &path))?;
         let thread = thread::Builder::new()
@@ -211,7 +222,19 @@ impl Journal {
             .map_err(Error::other)?;
         let sync = Some((sender, thread));
         let synced = Instant::now();
-        Ok(Journal { path, file, line: Vec::new(), length, ends_with_idle: false, synced, sync })
+        Ok(Journal {
+            path,
+            file,
+            home,
+            kept: None,
+            rescued: None,
+            moved_to: None,
+            line: Vec::new(),
+            length,
+            ends_with_idle: false,
+            synced,
+            sync,
+        })
     }
 
     /// Appends one event as a line.
@@ -220,6 +243,7 @@ impl Journal {
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
         self.line.push(b'\n');
         files::refuse_too_large(&self.line).map_err(Error::io("write", &self.path))?;
+        self.stay()?;
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
         self.length += self.line.len() as u64;
         self.ends_with_idle = matches!(event, Event::Idle);
@@ -235,6 +259,51 @@ impl Journal {
 }
 
 impl Journal {
+    /// Has this file beside the journal written again if both are deleted.
+    pub(super) fn keep(&mut self, file: Option<ExperimentFile>) {
+        self.kept = file;
+    }
+
+    /// Writes the journal again if it was deleted while the sweep runs. If its whole directory was removed or moved, the
+    /// journal continues in a new directory next to it.
+    pub(super) fn stay(&mut self) -> Result<()> {
+        if files::is_at(&self.file, &self.path)? {
+            return Ok(());
+        }
+        let dir = files::parent(&self.path).to_path_buf();
+        let path = if files::is_dir_at(&self.home, &dir)? {
+            tracing::warn!("{} was deleted while the sweep runs and is written again", self.path.display());
+            self.path.clone()
+        } else {
+            self.moved_to = files::place_of(&self.home);
+            // Trials may have been saved there already.
+            let place = files::rescue_dir(&dir, |place| !place.join(FILE).exists())?;
+            let path = place.join(FILE);
+            self.rescued = Some(place);
+            path
+        };
+        let Some(file) = files::write_again(&self.file, &path)? else { return Ok(()) };
+        if let Some(kept) = &self.kept {
+            kept.write(files::parent(&path))?;
+        }
+        let mut again = Self::open(path, file)?;
+        std::mem::swap(&mut self.file, &mut again.file);
+        std::mem::swap(&mut self.path, &mut again.path);
+        std::mem::swap(&mut self.home, &mut again.home);
+        std::mem::swap(&mut self.sync, &mut again.sync);
+        Ok(())
+    }
+
+    /// Directory in which the journal goes on since the sweep's directory was removed or moved.
+    pub(super) fn rescued(&self) -> Option<&Path> {
+        self.rescued.as_deref()
+    }
+
+    /// New path of the sweep's directory, if it was moved.
+    pub(super) fn moved_to(&self) -> Option<PathBuf> {
+        self.moved_to.clone()
+    }
+
     /// Length of the journal in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length

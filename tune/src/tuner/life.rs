@@ -94,6 +94,11 @@ pub(super) struct TrialRun {
     pub(super) checkpoints: Checkpoints,
     pub(super) failures: u64,
     pub(super) error: Option<String>,
+    /// Number of results.
+    pub(super) results: usize,
+    /// Settings with which results were trained before a scheduler changed them, oldest first, each with the number of
+    /// results until then.
+    pub(super) earlier_configs: Vec<(usize, Config)>,
 }
 
 impl TrialRun {
@@ -110,6 +115,8 @@ impl TrialRun {
             checkpoints: Checkpoints::default(),
             failures: 0,
             error: None,
+            results: 0,
+            earlier_configs: Vec::new(),
         }
     }
 

@@ -152,7 +152,8 @@ impl Tuner {
             resources: pool.total().clone(),
         };
         let mut journal = Journal::create(&dir)?;
-        file.map_or(Ok(()), |file| file.write(&dir))?;
+        file.as_ref().map_or(Ok(()), |file| file.write(&dir))?;
+        journal.keep(file);
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
         self.run_sweep(dir, header, journal, (executor, pool), remote, None)
     }

@@ -107,7 +107,8 @@ impl std::fmt::Debug for SweepProgress<'_> {
 
 /// Returns the row of a trial for the tables.
 pub(super) fn row(trial: &Trial) -> Row<'_> {
-    let Trial { trial_id, status, stopped_early, config, last_result, .. } = trial;
+    let Trial { trial_id, status, stopped_early, last_result, .. } = trial;
+    let config = trial.trained_config();
     Row { trial_id, status: *status, stopped_early: *stopped_early, config, result: last_result.as_ref() }
 }
 

@@ -1,6 +1,6 @@
 //! Results of a sweep: its trials with their last results and checkpoints.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub struct TrialResult {
     pub trial_id: String,
     /// Number of the trial and its drawn values.
     pub experiment_tag: String,
-    /// Settings of the trial at its end.
+    /// Settings with which the last result was trained; without a result, those of the trial.
     pub config: Config,
     /// Status of the trial: `Terminated` or `Error`, or another one if the sweep was interrupted.
     pub status: TrialStatus,
@@ -48,6 +48,9 @@ pub struct TrialResult {
     pub checkpoint: Option<PathBuf>,
     /// All checkpoints of the trial, oldest first, as pairs of iteration and directory or URL.
     pub checkpoints: Vec<(u64, PathBuf)>,
+    /// Settings with which earlier results were trained, where a scheduler changed them: oldest first, each with the number
+    /// of results until its change.
+    pub earlier_configs: Vec<(usize, Config)>,
 }
 
 /// Choice of which results of a trial are compared.
@@ -85,6 +88,19 @@ impl Scope {
     }
 }
 
+/// Says what became of a trial whose directory was deleted while the sweep ran.
+pub(super) fn deleted_dir(dir: &Path) -> String {
+    let mut rescued = dir.as_os_str().to_owned();
+    rescued.push(".rescued");
+    let rescued = Path::new(&rescued);
+    let rest = if rescued.is_dir() {
+        format!("what it saved after that is in {}", rescued.display())
+    } else {
+        "its checkpoints are lost, its results are in the table".into()
+    };
+    format!("its directory {} was deleted during the sweep; {rest}", dir.display())
+}
+
 impl ResultGrid {
     pub(super) fn of(
         sweep: Sweep,
@@ -92,8 +108,13 @@ impl ResultGrid {
         space: Value,
         objective: Option<Objective>,
         interrupted: bool,
+        deleted: &BTreeSet<usize>,
     ) -> Self {
-        let results = sweep.trials.into_iter().zip(sweep.runs).map(|(trial, run)| {
+        let trials = sweep.trials.into_iter().zip(sweep.runs).enumerate();
+        let results = trials.map(|(i, (trial, run))| {
+            let is_deleted = deleted.contains(&i);
+            let status = if is_deleted { TrialStatus::Error } else { trial.status };
+            let error = if is_deleted { Some(deleted_dir(&run.dir)) } else { run.error };
             let paths = |checkpoints: &Checkpoints| {
                 let path = |iteration: u64| {
                     let here = run.dir.join(checkpoint::name(iteration));
@@ -101,18 +122,19 @@ impl ResultGrid {
                 };
                 checkpoints.iter().map(|saved| path(saved.iteration)).collect::<Vec<_>>()
             };
-            let checkpoints = paths(&run.checkpoints);
+            let checkpoints = if is_deleted { Vec::new() } else { paths(&run.checkpoints) };
             TrialResult {
                 trial_id: trial.trial_id,
                 experiment_tag: trial.experiment_tag,
-                config: trial.config,
-                status: trial.status,
+                config: trial.earlier_config.unwrap_or(trial.config),
+                status,
                 stopped_early: trial.stopped_early,
                 metrics: trial.last_result,
-                error: run.error.filter(|_| trial.status == TrialStatus::Error),
+                error: error.filter(|_| status == TrialStatus::Error),
                 path: run.dir.clone(),
                 checkpoint: checkpoints.last().map(|(_, path)| path.clone()),
                 checkpoints,
+                earlier_configs: run.earlier_configs,
             }
         });
         ResultGrid { dir: sweep.dir, space, objective, results: results.collect(), interrupted }
@@ -197,39 +219,42 @@ impl ResultGrid {
 
     /// Returns one row per trial, for a table or a data frame. A row has the trial's last result, or with `filter` the first
     /// result with the best finite value for that objective. It also has `trial_id`, `logdir` and, below `config/`, the
-    /// trial's settings; a trial without such a result has only these. Nested keys are joined by `/`.
+    /// settings with which that result was trained; a trial without such a result has only these. Nested keys are joined by `/`.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if the journal cannot be read, and [`Error::Experiment`] if the journal is damaged. Without a
     /// filter the journal is not read, and there is no error.
     pub fn get_dataframe(&self, filter: Option<&Objective>) -> Result<Vec<Metrics>> {
         let chosen = match filter {
-            None => self.results.iter().map(|result| result.metrics.clone()).collect(),
+            None => self.results.iter().map(|result| Some((usize::MAX, result.metrics.clone()?))).collect(),
             Some(objective) => self.best_results(objective)?,
         };
-        let rows = self.results.iter().zip(chosen).map(|(trial, metrics)| {
+        let rows = self.results.iter().zip(chosen).map(|(trial, chosen)| {
             let owned = |(key, value): (String, &Value)| (key, value.clone());
-            let metrics = metrics.unwrap_or_default();
+            let (number, metrics) = chosen.unwrap_or((usize::MAX, Metrics::default()));
             let mut row: Metrics = loggers::flatten(&metrics).into_iter().map(owned).collect();
             row.insert("trial_id".into(), trial.trial_id.as_str().into());
             row.insert("logdir".into(), trial.path.to_string_lossy().into());
-            let settings = loggers::flatten(&trial.config).into_iter().map(owned);
+            let settings = loggers::flatten(trial.config_of(number)).into_iter().map(owned);
             row.extend(settings.map(|(key, value)| (format!("config/{key}"), value)));
             row
         });
         Ok(rows.collect())
     }
 
-    /// Returns each trial's result with the best value; if several are equal, the first.
-    fn best_results(&self, objective: &Objective) -> Result<Vec<Option<Metrics>>> {
-        let mut best: Vec<Option<(f64, Metrics)>> = vec![None; self.results.len()];
+    /// Returns each trial's result with the best value and its number, counted from 0; if several are equal, the first.
+    fn best_results(&self, objective: &Objective) -> Result<Vec<Option<(usize, Metrics)>>> {
+        let mut best: Vec<Option<(f64, usize, Metrics)>> = vec![None; self.results.len()];
+        let mut numbers = vec![0; self.results.len()];
         self.visit_results(|i, result| {
+            let number = numbers[i];
+            numbers[i] += 1;
             let Some(score) = objective.finite_score(result) else { return };
-            if best[i].as_ref().is_none_or(|(best, _)| score > *best) {
-                best[i] = Some((score, result.clone()));
+            if best[i].as_ref().is_none_or(|(best, ..)| score > *best) {
+                best[i] = Some((score, number, result.clone()));
             }
         })?;
-        Ok(best.into_iter().map(|best| best.map(|(_, result)| result)).collect())
+        Ok(best.into_iter().map(|best| best.map(|(_, number, result)| (number, result))).collect())
     }
 
     /// Returns the id and error of each failed trial.
@@ -318,6 +343,12 @@ impl fmt::Display for ResultGrid {
 }
 
 impl TrialResult {
+    /// Settings with which a result was trained, by its number, counted from 0.
+    fn config_of(&self, number: usize) -> &Config {
+        let earlier = self.earlier_configs.iter().find(|(until, _)| number < *until);
+        earlier.map_or(&self.config, |(_, config)| config)
+    }
+
     fn row(&self) -> Row<'_> {
         let TrialResult { trial_id, status, stopped_early, config, metrics, .. } = self;
         Row { trial_id, status: *status, stopped_early: *stopped_early, config, result: metrics.as_ref() }

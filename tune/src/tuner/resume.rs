@@ -69,13 +69,14 @@ impl Tuner {
             }
             None => (absolute(place)?, None),
         };
-        let (journal, header, events) = Journal::restore(&dir)?;
+        let (mut journal, header, events) = Journal::restore(&dir)?;
         check_trial_id(&dir, &format!("{}_00000", header.prefix))?;
         self.refuse_other_sweep(&dir, &header)?;
         if self.run_config.log_results && remote.as_ref().is_some_and(|remote| remote.is_fresh) {
             fill::fill(&dir, &events)?;
         }
-        file.map_or(Ok(()), |file| file.write(&dir))?;
+        file.as_ref().map_or(Ok(()), |file| file.write(&dir))?;
+        journal.keep(file);
         let executor = self.new_executor()?;
         let pool = self.pool(&*executor)?;
         self.run_sweep(dir, header, journal, (executor, pool), remote, Some((events, which)))

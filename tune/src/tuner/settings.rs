@@ -132,17 +132,45 @@ pub struct FailureConfig {
     pub fail_fast: FailFast,
 }
 
-/// Effect of a trial's first failure on the other trials.
+/// What the first failure of a trial does to the other trials. A settings file may also write it as Ray does: `false` means
+/// `never`, `true` means `stop`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase", from = "Written")]
 pub enum FailFast {
     /// The other trials continue.
     #[default]
     Never,
-    /// The other trials are stopped.
+    /// The sweep is interrupted: running trials are saved, and a restore goes on with all that have not ended. (In Ray they
+    /// have ended.)
     Stop,
     /// `fit` returns the failure as its error at once.
     Raise,
+}
+
+/// The forms of [`FailFast`] in files.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "it must be \"never\", \"stop\", \"raise\", true or false")]
+enum Written {
+    Flag(bool),
+    Name(Name),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Name {
+    Never,
+    Stop,
+    Raise,
+}
+
+impl From<Written> for FailFast {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Flag(false) | Written::Name(Name::Never) => Self::Never,
+            Written::Flag(true) | Written::Name(Name::Stop) => Self::Stop,
+            Written::Name(Name::Raise) => Self::Raise,
+        }
+    }
 }
 
 impl Default for FailureConfig {

@@ -1,5 +1,6 @@
 //! Summary of a sweep's trials, read from its journal without a tuner.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, Event, check_trial_id};
@@ -33,21 +34,24 @@ impl Standings {
         }
         let (header, events, _) = journal::read(&path)?;
         let mut trials: Vec<Standing> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for event in events {
-            let found = |trials: &mut Vec<Standing>, trial_id: &str, change: &dyn Fn(&mut Standing)| {
-                trials.iter_mut().filter(|trial| trial.trial_id == trial_id).for_each(change);
-            };
             match event {
                 Event::Trial { trial_id, .. } => {
                     check_trial_id(dir, &trial_id)?;
                     let trial_id = trial_id.into_owned();
+                    places.insert(trial_id.clone(), trials.len());
                     trials.push(Standing { trial_id, has_ended: false, last_result: None });
                 }
                 Event::Result { trial_id, result, .. } => {
-                    found(&mut trials, &trial_id, &|trial| trial.last_result = Some((*result).clone()));
+                    if let Some(place) = places.get(&*trial_id) {
+                        trials[*place].last_result = Some(result.into_owned());
+                    }
                 }
                 Event::Completed { trial_id } => {
-                    found(&mut trials, &trial_id, &|trial| trial.has_ended = true);
+                    if let Some(place) = places.get(&*trial_id) {
+                        trials[*place].has_ended = true;
+                    }
                 }
                 _ => {}
             }

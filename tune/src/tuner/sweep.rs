@@ -105,6 +105,7 @@ impl Sweep {
             stopped_early: false,
             resources: resources.clone(),
             last_result: None,
+            earlier_config: None,
         };
         self.scheduler.on_trial_add(&mut trial)?;
         self.index.insert(trial_id.into(), self.trials.len());
@@ -142,7 +143,11 @@ impl Sweep {
     /// Lets a trial keep its own settings, because the trial it should copy has no state to take over.
     pub(super) fn keep_own(&mut self, i: usize) {
         if let Some(exploit) = self.runs[i].exploit.take() {
-            (self.trials[i].config, self.trials[i].experiment_tag) = exploit.own;
+            let trial = &mut self.trials[i];
+            (trial.config, trial.experiment_tag) = exploit.own;
+            if trial.earlier_config.as_ref() == Some(&trial.config) {
+                trial.earlier_config = None;
+            }
         }
     }
 
@@ -173,6 +178,11 @@ impl Sweep {
         if !ends {
             self.searcher.on_trial_result(&trial_id, &result)?;
         }
+        let run = &mut self.runs[i];
+        if let Some(config) = self.trials[i].earlier_config.take() {
+            run.earlier_configs.push((run.results, config));
+        }
+        run.results += 1;
         self.trials[i].last_result = Some(result);
         self.await_metric(i, ends, recorded.is_some())?;
         self.apply_orders(orders)?;
@@ -329,7 +339,10 @@ impl Sweep {
                         Some(earlier) => earlier.own,
                         None => (trial.config.clone(), trial.experiment_tag.clone()),
                     };
-                    trial.config = config;
+                    let trained = std::mem::replace(&mut trial.config, config);
+                    if trial.last_result.is_some() {
+                        trial.earlier_config.get_or_insert(trained);
+                    }
                     trial.experiment_tag = experiment_tag;
                     self.runs[i].exploit = Some(Exploit { source, own, log });
                     self.enter(i, State::Paused);

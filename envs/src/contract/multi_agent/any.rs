@@ -21,6 +21,9 @@ pub trait AnyMultiAgentEnv: Send {
     fn info(&self, agent: usize, key: &str) -> Option<f64>;
     fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>>;
     agent_methods!(declare);
+    /// Adds to `parts` the components of an agent's observation, numbered as in its flat form, that are zeros because they
+    /// belong to agents that are not there.
+    fn absent_parts(&self, _agent: usize, _parts: &mut Vec<std::ops::Range<usize>>) {}
     /// Scalar type of the observations.
     fn obs_dtype(&self) -> DType;
     /// Scalar type of the actions.

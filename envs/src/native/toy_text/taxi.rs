@@ -234,10 +234,11 @@ impl Dynamics for TaxiDynamics {
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {
-        let (Some(state), Ok(mask)) = (self.walk.state, <&mut [bool; 6]>::try_from(mask)) else {
+        let Ok(mask) = <&mut [bool; 6]>::try_from(mask) else {
             return false;
         };
-        *mask = State::decode(state).mask();
+        // Before the first episode too, so that who asks learns that there are masks.
+        *mask = self.walk.state.map_or([true; 6], |state| State::decode(state).mask());
         true
     }
 

@@ -5,6 +5,7 @@ use crate::{
     contract::forward::{agent_methods, forward_to},
     contract::multi_agent::{AgentRows, check_bytes},
 };
+use std::ops::Range;
 
 /// A multi-agent environment in which each group of agents is one agent.
 ///
@@ -172,6 +173,19 @@ impl AnyMultiAgentEnv for Grouped {
             rest = behind;
         }
         true
+    }
+
+    fn absent_parts(&self, agent: usize, parts: &mut Vec<Range<usize>>) {
+        let Group { members, is_team, .. } = &self.groups[agent];
+        let AgentRows { terminated, truncated, alive, .. } = &self.rows;
+        let mut start = 0;
+        for &member in members.iter().filter(|_| *is_team) {
+            let width = self.env.observation_space(member).flat_width();
+            if !alive[member] && !terminated[member] && !truncated[member] {
+                parts.push(start..start + width);
+            }
+            start += width;
+        }
     }
 
     fn info(&self, agent: usize, key: &str) -> Option<f64> {

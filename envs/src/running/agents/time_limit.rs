@@ -33,6 +33,7 @@ impl AnyMultiAgentEnv for TimeLimit {
         fn obs_dtype(&self) -> DType;
         fn act_dtype(&self) -> DType;
         fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()>;
+        fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
         fn info(&self, agent: usize, key: &str) -> Option<f64>;
         fn info_value(&mut self, agent: usize, key: &str) -> Result<Option<serde_json::Value>>;
         fn render(&mut self) -> Result<Option<Frame>>;
@@ -61,14 +62,6 @@ impl AnyMultiAgentEnv for TimeLimit {
             out.acting.fill(false);
         }
         Ok(())
-    }
-
-    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
-        let has_mask = self.env.action_mask(agent, mask);
-        if has_mask && self.is_over() {
-            mask.fill(false);
-        }
-        has_mask
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

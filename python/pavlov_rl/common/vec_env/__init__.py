@@ -5,6 +5,15 @@ from .dummy_vec_env import DummyVecEnv
 from .native_vec_env import NativeVecEnv
 from .subproc_vec_env import SubprocVecEnv
 from .vec_monitor import VecMonitor
-from .vec_normalize import VecNormalize
+from .vec_normalize import VecNormalize, sync_envs_normalization
 
-__all__ = ["DummyVecEnv", "NativeVecEnv", "SubprocVecEnv", "VecEnv", "VecEnvWrapper", "VecMonitor", "VecNormalize"]
+__all__ = [
+    "DummyVecEnv",
+    "NativeVecEnv",
+    "SubprocVecEnv",
+    "VecEnv",
+    "VecEnvWrapper",
+    "VecMonitor",
+    "VecNormalize",
+    "sync_envs_normalization",
+]

@@ -1,13 +1,15 @@
 """The interface of vectors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+
+from ...errors import ConfigError, refuse_class
 
 VecEnvObs = Any
 VecEnvStepReturn = tuple[Any, NDArray[Any], NDArray[Any], list[dict[str, Any]]]
@@ -109,6 +111,10 @@ class VecEnvWrapper(VecEnv):
         observation_space: gymnasium.Space[Any] | None = None,
         action_space: gymnasium.Space[Any] | None = None,
     ) -> None:
+        refuse_class("venv", venv)
+        if not hasattr(venv, "step_wait"):
+            way_out = "`DummyVecEnv([lambda: env])` makes one of an environment"
+            raise TypeError(f"`venv` is {venv!r}, but it must be a vector with Stable-Baselines3's interface; {way_out}")
         self.venv = venv
         super().__init__(venv.num_envs, observation_space or venv.observation_space, action_space or venv.action_space)
         self.render_mode = venv.render_mode
@@ -148,6 +154,20 @@ class VecEnvWrapper(VecEnv):
         if name == "venv" or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.venv, name)
+
+
+def makers(env_fns: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> list[Callable[[], gymnasium.Env[Any, Any]]]:
+    """The functions that make environments; other things that are given in their place are refused."""
+    if callable(env_fns):
+        raise TypeError(f"`env_fns` is {env_fns!r}, but it must be a list of functions; put it into [ ]")
+    found = list(env_fns)
+    if not found:
+        raise ConfigError("`env_fns` is empty, but it must be a list of at least one function that makes an environment")
+    for at, make in enumerate(found):
+        if not callable(make):
+            problem = f"`env_fns[{at}]` is {make!r}, but it must be a function that makes an environment"
+            raise TypeError(f"{problem}; put `lambda:` before it, and make a new environment for each copy")
+    return found
 
 
 def stacked(space: gymnasium.Space[Any], members: Sequence[Any]) -> Any:

@@ -7,14 +7,14 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from .base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn, stacked
+from .base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn, makers, stacked
 
 
 class DummyVecEnv(VecEnv):
     """Steps environments one after the other in this process. `env_fns` are functions that make one each."""
 
     def __init__(self, env_fns: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> None:
-        self.envs: list[gymnasium.Env[Any, Any]] = [make() for make in env_fns]
+        self.envs: list[gymnasium.Env[Any, Any]] = [make() for make in makers(env_fns)]
         if len({id(env.unwrapped) for env in self.envs}) != len(self.envs):
             raise ValueError("the functions made the same object twice; each must make an environment of its own")
         first = self.envs[0]
@@ -23,8 +23,11 @@ class DummyVecEnv(VecEnv):
         self.metadata = first.metadata
         self._actions: Any = None
         self._options: list[dict[str, Any]] = [{} for _ in self.envs]
+        # Called before the environments are read, until this vector has started their episodes.
+        self.on_look: Callable[[str], None] | None = None
 
     def reset(self) -> VecEnvObs:
+        self.on_look = None
         observations = []
         for copy, env in enumerate(self.envs):
             options = {"options": self._options[copy]} if self._options[copy] else {}
@@ -62,29 +65,45 @@ class DummyVecEnv(VecEnv):
     def get_images(self) -> Sequence[NDArray[Any] | None]:
         if self.render_mode != "rgb_array":
             return [None for _ in self.envs]
+        self._look("render")
         pictures: list[Any] = [env.render() for env in self.envs]
         return pictures
 
     def render(self, mode: str | None = None) -> NDArray[Any] | None:
         if self.render_mode == "human":
+            self._look("render")
             for env in self.envs:
                 env.render()
             return None
         return super().render(mode)
 
+    def _look(self, name: str) -> None:
+        if self.on_look is not None:
+            self.on_look(name)
+
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        self._look(attr_name)
         return [self.envs[copy].get_wrapper_attr(attr_name) for copy in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
         for copy in self._get_indices(indices):
-            setattr(self.envs[copy].unwrapped, attr_name, value)
+            set_attr_of(self.envs[copy], attr_name, value)
 
     def env_method(self, method_name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+        self._look(method_name)
         methods = [self.envs[copy].get_wrapper_attr(method_name) for copy in self._get_indices(indices)]
         return [method(*args, **kwargs) for method in methods]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         return [is_wrapped(self.envs[copy], wrapper_class) for copy in self._get_indices(indices)]
+
+
+def set_attr_of(env: gymnasium.Env[Any, Any], name: str, value: Any) -> None:
+    """Sets an attribute of the first wrapper that has it, or of the environment."""
+    if env.has_wrapper_attr(name):
+        env.set_wrapper_attr(name, value)
+    else:
+        setattr(env.unwrapped, name, value)
 
 
 def is_wrapped(env: Any, wrapper_class: type[Any]) -> bool:

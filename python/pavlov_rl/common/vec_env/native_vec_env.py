@@ -81,6 +81,4 @@ class NativeVecEnv(VecEnv):
         return [wrapper_class.__name__ == "Monitor" for _ in self._get_indices(indices)]
 
     def has_attr(self, attr_name: str) -> bool:
-        if attr_name == "action_masks":
-            return self.vector.has_action_masks()
         return hasattr(self.vector, attr_name)

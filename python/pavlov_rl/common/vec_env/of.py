@@ -5,6 +5,7 @@ from typing import Any
 import gymnasium
 
 from ...envs import VectorEnv
+from ...errors import refuse_class
 from ..monitor import Monitor
 from .base_vec_env import VecEnv
 from .dummy_vec_env import DummyVecEnv, is_wrapped
@@ -13,6 +14,7 @@ from .native_vec_env import NativeVecEnv
 
 def vec_env_of(env: Any) -> Any:
     """A vector as it is, a `gymnasium.Env` as a vector of one with a `Monitor`, an id as a native vector."""
+    refuse_class("env", env)
     if isinstance(env, VecEnv) or (hasattr(env, "num_envs") and hasattr(env, "step_wait")):
         return env
     if isinstance(env, VectorEnv):

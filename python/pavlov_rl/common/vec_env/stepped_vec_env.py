@@ -1,21 +1,19 @@
 """`SteppedVecEnv`: what a model steps in Python, with Stable-Baselines3's interface."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...spaces import action_dtype, members
+from ...steppers import Stepper
 from .base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
-
-if TYPE_CHECKING:
-    from ...steppers import Stepper
 
 
 class SteppedVecEnv(VecEnv):
     """A vector of Gymnasium, or the agents of a PettingZoo environment. The model that trains on it steps the same objects."""
 
-    def __init__(self, stepper: "Stepper", of: Any) -> None:
+    def __init__(self, stepper: Stepper, of: Any) -> None:
         super().__init__(stepper.num_envs, stepper.observation_space, stepper.action_space)
         self._stepper = stepper
         self._of = of
@@ -36,7 +34,7 @@ class SteppedVecEnv(VecEnv):
 
     def step_wait(self) -> VecEnvStepReturn:
         actions = np.asarray(self._actions).astype(action_dtype(self.action_space), copy=False)
-        obs, last, rewards, terminated, truncated = self._stepper.step(actions.ravel(), None)
+        obs, last, rewards, terminated, truncated = self._stepper.step_aside(actions.ravel())
         self._returns += rewards
         self._lengths += 1
         dones = terminated | truncated

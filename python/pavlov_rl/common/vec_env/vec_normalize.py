@@ -49,11 +49,19 @@ class VecNormalize(VecEnvWrapper):
         self.training, self.norm_obs, self.norm_reward = training, norm_obs, norm_reward
         self.clip_obs, self.clip_reward, self.gamma, self.epsilon = clip_obs, clip_reward, gamma, epsilon
         self.norm_obs_keys = norm_obs_keys
+        if norm_obs_keys is not None and not isinstance(venv.observation_space, spaces.Dict):
+            problem = f"`norm_obs_keys` is {norm_obs_keys}, but it is for observations in a Dict"
+            raise ValueError(f"{problem}, and those here are {venv.observation_space}; leave it out")
         self.ret_rms = RunningMeanStd()
         self.obs_rms: Any = None
         space = venv.observation_space
         if norm_obs and isinstance(space, spaces.Dict):
-            self.norm_obs_keys = norm_obs_keys or list(space.keys())
+            self.norm_obs_keys = list(space.keys()) if norm_obs_keys is None else norm_obs_keys
+            for key in self.norm_obs_keys:
+                if not isinstance(space[key], spaces.Box):
+                    boxes = [name for name, part in space.items() if isinstance(part, spaces.Box)]
+                    problem = f"only a Box can be normalised, but {key!r} is {space[key]}"
+                    raise ValueError(f"{problem}; name the parts that can be: norm_obs_keys={boxes}")
             self.obs_rms = {key: RunningMeanStd(shape=space[key].shape or ()) for key in self.norm_obs_keys}
             self.observation_space = spaces.Dict(
                 {key: self._box(part) if key in self.norm_obs_keys else part for key, part in space.items()}
@@ -171,3 +179,22 @@ class VecNormalize(VecEnvWrapper):
             loaded: VecNormalize = pickle.load(file)
         loaded.set_venv(venv)
         return loaded
+
+
+def sync_envs_normalization(env: Any, eval_env: Any) -> None:
+    """Copies the statistics of each `VecNormalize` around `env` to the one around `eval_env`, the outermost first."""
+    given, taken = _normalizers(env), _normalizers(eval_env)
+    if len(given) != len(taken):
+        problem = f"the training environment has {len(given)} `VecNormalize`, but the evaluation environment has {len(taken)}"
+        raise AssertionError(f"{problem}; wrap both in the same way, the evaluation environment with training=False")
+    for one, other in zip(given, taken):
+        other.obs_rms, other.ret_rms = copy.deepcopy(one.obs_rms), copy.deepcopy(one.ret_rms)
+
+
+def _normalizers(env: Any) -> list[VecNormalize]:
+    found = []
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, VecNormalize):
+            found.append(env)
+        env = env.venv
+    return found

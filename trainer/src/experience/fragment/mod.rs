@@ -9,8 +9,10 @@ use crate::base::{Array, ArrayRef, Result, Scalar};
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
 use crate::experience::gae;
+use crate::experience::waiting::WaitingRows;
 use bytemuck::Pod;
 use ndarray::ArrayViewD;
+use std::cell::RefCell;
 
 /// Experience of T steps of N environment copies, time-major, before postprocessing. Its arrays lend the
 /// sampler's buffers, which the next fragment overwrites.
@@ -46,6 +48,11 @@ pub struct Fragment<'a> {
     pub gamma: f64,
     /// Recurrent states; present only with a recurrent policy.
     pub memory: Option<FragmentMemory<'a>>,
+    /// Copies whose running episode was given up before the first row of this fragment: what waits of it is dropped.
+    pub abandoned: &'a [usize],
+    /// Steps of earlier fragments whose n-step rows are not complete; `None` if nothing is kept from one fragment to the
+    /// next.
+    pub waiting: Option<&'a RefCell<WaitingRows>>,
 }
 
 impl Fragment<'_> {

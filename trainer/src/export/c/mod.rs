@@ -14,13 +14,12 @@ use crate::export::c::network::FunctionBody;
 use crate::export::c::small::agreement;
 use crate::export::c::syntax::Syntax;
 use crate::export::spaces::RawObservations;
-use crate::export::{PolicyFormat, Signature, misfit, write_whole};
+use crate::export::{PolicyFormat, Signature, misfit};
 use crate::learn::params::{Encoding, Part};
 use crate::policy::Policy;
 use crate::sample::{FloatActions, Inference, PolicyToEnv, Session};
 use pavlov_envs::{AnyVectorEnv, Space};
 use pavlov_tune as tune;
-use std::fs;
 use std::path::Path;
 
 pub use small::Agreement;
@@ -76,7 +75,7 @@ impl Session {
     }
 
     fn write_source(&self, file: &Path, (text, takes): (String, String)) -> Result<Signature> {
-        write_whole(file, |path| Ok(fs::write(path, text).map_err(tune::Error::io("write", path))?))?;
+        tune::write_output(file, text.as_bytes())?;
         let space = self.desk.pilot.action_space();
         let gives = format!("`action`, the best action as the environment takes it: {space}");
         Ok(Signature { takes, gives })

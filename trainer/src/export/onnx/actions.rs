@@ -5,7 +5,7 @@ use crate::export::misfit;
 use crate::export::onnx::model::{Attribute, ElemType, Model};
 use crate::export::onnx::network::{Network, masked};
 use crate::learn::Recording;
-use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE};
+use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_MAX};
 use crate::sample::{FloatActions, PolicyToEnv};
 use pavlov_envs::Space;
 
@@ -136,13 +136,16 @@ fn continuous(
             None => Err(misfit(columns, choosing.space)),
         };
     }
-    let squashed = matches!(choosing.dist, Some(ActionDist::SquashedGaussian { .. }));
+    let least = match choosing.dist {
+        Some(ActionDist::SquashedGaussian { log_std_min, .. }) => Some(*log_std_min),
+        _ => None,
+    };
     let noise = model.input("noise", ElemType::F32, &[dim], "one standard normal number for each component");
     let mean = model.columns(head, 0, dim);
     let mut log_std = model.columns(head, dim, dim);
-    if squashed {
-        for (bound, operator) in [(LOG_STD_RANGE.0, "Max"), (LOG_STD_RANGE.1, "Min")] {
-            let bound = model.number(bound as f32);
+    if let Some(least) = least {
+        for (bound, operator) in [(least, "Max"), (LOG_STD_MAX, "Min")] {
+            let bound = model.number(bound);
             log_std = model.op(operator, &[&log_std, &bound]);
         }
     }
@@ -157,7 +160,7 @@ fn continuous(
     let constant = model.number(HALF_LN_TAU as f32);
     let mut density = model.op("Sub", &[&density, &constant]);
     let mut action = before.clone();
-    if squashed {
+    if least.is_some() {
         action = model.op("Tanh", &[&before]);
         let two = model.number(-2.0);
         let inner = model.op("Mul", &[&before, &two]);

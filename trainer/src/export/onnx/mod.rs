@@ -16,13 +16,12 @@ use crate::export::onnx::model::{ElemType, Model, Port};
 use crate::export::onnx::network::network;
 use crate::export::onnx::observations::observations;
 use crate::export::spaces::RawObservations;
-use crate::export::{Signature, write_description, write_whole};
+use crate::export::{Signature, write_description};
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
 use pavlov_envs::DType;
 use pavlov_tune as tune;
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
 
 impl RawObservations<'_> {
@@ -46,7 +45,7 @@ impl Session {
         let mut described = description(&model, file, bytes.len(), "onnx");
         described["opset"] = json!(proto::OPSET);
         let described = format!("{described:#}\n");
-        write_whole(file, |path| Ok(fs::write(path, bytes).map_err(tune::Error::io("write", path))?))?;
+        tune::write_output(file, &bytes)?;
         write_description(file, &described)?;
         Ok(signature(&model))
     }

@@ -20,6 +20,8 @@ pub(super) struct Checked {
     pub(super) order: Vec<String>,
     /// Number of scalars of the recurrent state.
     pub(super) memory: usize,
+    /// Number of equal parts of that state, as in [`NetBuilder`](crate::learn::nets::NetBuilder).
+    pub(super) memory_parts: usize,
 }
 
 /// A step that was checked.
@@ -41,6 +43,7 @@ struct Walk<'a> {
     /// The first weight of each layer, by its name, with the names of the layer's other weights.
     layers: BTreeMap<&'a str, (usize, &'a [String])>,
     memory: usize,
+    memory_parts: usize,
 }
 
 /// Checks a plan for observations of `obs` columns and masks of `options` flags.
@@ -64,6 +67,7 @@ pub(super) fn check(
         used: BTreeSet::new(),
         layers: BTreeMap::new(),
         memory: 0,
+        memory_parts: 1,
     };
     let mut total = 0;
     for (at, step) in plan.steps.iter().enumerate() {
@@ -82,8 +86,8 @@ pub(super) fn check(
     if let Some(name) = tensors.keys().find(|name| !walk.used.contains(name.as_str())) {
         return Err(format!("its plan does not name the array {name:?}"));
     }
-    let Walk { nodes, order, memory, .. } = walk;
-    Ok(Checked { nodes, columns, order, memory })
+    let Walk { nodes, order, memory, memory_parts, .. } = walk;
+    Ok(Checked { nodes, columns, order, memory, memory_parts })
 }
 
 impl<'a> Walk<'a> {
@@ -168,6 +172,7 @@ impl<'a> Walk<'a> {
         self.has_columns(of, inputs)?;
         let memory = self.memory;
         self.memory += cell.memory(units);
+        self.memory_parts = if memory == 0 { cell.parts() } else { 1 };
         Ok((Node::Layer(Layer::Recurrent { weight, units, cell, memory }, vec![of]), units))
     }
 

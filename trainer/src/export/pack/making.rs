@@ -5,7 +5,7 @@ use crate::export::pack::plan::{Choice, Plan};
 use crate::export::pack::{About, FORMAT_VERSION, Pack, PackFacts, PackSpaces};
 use crate::export::spaces::{draw, tame};
 use crate::learn::Recording;
-use crate::learn::distributions::ActionDist;
+use crate::learn::distributions::{ActionDist, LOG_STD_MIN};
 use crate::policy::Policy;
 use crate::sample::{Action, FloatActions, Inference, PolicyToEnv, Session};
 use pavlov_envs::{DType, Element, NpRandom, Space};
@@ -90,8 +90,13 @@ fn choice(dist: Option<&ActionDist>, space: &Space, has_best: bool) -> Result<Ch
     let fitting = ActionDist::for_space(space)?;
     match dist {
         Some(dist) if *dist == fitting => return Ok(Choice::Distribution),
-        Some(ActionDist::SquashedGaussian { dim }) if *dim == space.width() => {
-            return Ok(Choice::SquashedDistribution);
+        Some(ActionDist::SquashedGaussian { dim, log_std_min }) if *dim == space.width() => {
+            let is_usual = *log_std_min == LOG_STD_MIN;
+            return Ok(if is_usual {
+                Choice::SquashedDistribution
+            } else {
+                Choice::SquashedFrom(*log_std_min)
+            });
         }
         None if fitting.is_discrete() => return Ok(Choice::Values),
         None if has_best => return Ok(Choice::Exact),

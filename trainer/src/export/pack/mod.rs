@@ -12,7 +12,6 @@ use crate::export::pack::check::{MOST_COLUMNS, check};
 use crate::export::pack::file::{MOST_BYTES, Tensors};
 use crate::export::pack::plan::Plan;
 use crate::export::pack::policy::Packed;
-use crate::export::write_whole;
 use crate::sample::{
     Code, Evaluation, EvaluationTask, FilterStats, RunningStat, Session, WorkerNames, WorkerSpec, play,
 };
@@ -23,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -161,7 +160,7 @@ impl Pack {
     /// Returns [`Error::Tune`] if the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let bytes = self.to_bytes()?;
-        write_whole(path.as_ref(), |path| Ok(fs::write(path, bytes).map_err(tune::Error::io("write", path))?))
+        Ok(tune::write_output(path.as_ref(), &bytes)?)
     }
 
     /// The bytes of the file.

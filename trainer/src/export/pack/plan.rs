@@ -19,13 +19,15 @@ pub(super) struct Plan {
 }
 
 /// How the outputs of a network become actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Choice {
     /// They are parameters of the distribution that fits the action space.
     Distribution,
-    /// They are means and logarithms of deviations; tanh squashes what is drawn.
+    /// They are means and logarithms of deviations, of which the second are at least -5; tanh squashes what is drawn.
     SquashedDistribution,
+    /// They are the same with this number in place of -5.
+    SquashedFrom(f32),
     /// They are values of actions, of which the highest is taken.
     Values,
     /// They are the action in [-1, 1].

@@ -5,7 +5,7 @@ use crate::base::{Array, Error, Result, Spaces};
 use crate::export::pack::check::{Checked, Node};
 use crate::export::pack::file::Tensors;
 use crate::export::pack::plan::Choice;
-use crate::learn::distributions::ActionDist;
+use crate::learn::distributions::{ActionDist, LOG_STD_MAX, LOG_STD_MIN};
 use crate::learn::loss::{Input, Loss, Net, Op, Rows, Value};
 use crate::learn::nets::NetBuilder;
 use crate::learn::params::Rule;
@@ -38,8 +38,14 @@ impl Packed {
         let fitting = ActionDist::for_space(space).map_err(|error| error.to_string())?;
         let (dist, wanted) = match choice {
             Choice::Distribution => (Some(fitting.clone()), fitting.num_inputs()),
-            Choice::SquashedDistribution if !fitting.is_discrete() => {
-                let dist = ActionDist::SquashedGaussian { dim: fitting.action_width() };
+            Choice::SquashedFrom(least) if least.is_nan() || least > LOG_STD_MAX => {
+                return Err(format!(
+                    "the least logarithm of its deviations is {least}, but it must be at most 2"
+                ));
+            }
+            Choice::SquashedDistribution | Choice::SquashedFrom(_) if !fitting.is_discrete() => {
+                let log_std_min = if let Choice::SquashedFrom(least) = choice { least } else { LOG_STD_MIN };
+                let dist = ActionDist::SquashedGaussian { dim: fitting.action_width(), log_std_min };
                 let wanted = dist.num_inputs();
                 (Some(dist), wanted)
             }
@@ -80,6 +86,7 @@ impl NetPolicy for Packed {
             Ok(())
         })?;
         net.memory_width += config.checked.memory;
+        net.memory_parts = config.checked.memory_parts;
         Ok(config.clone())
     }
 

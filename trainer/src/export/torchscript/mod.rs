@@ -8,7 +8,7 @@ mod recorded;
 use crate::base::{Error, Result};
 use crate::export::signature::{Outputs, Signature};
 use crate::export::spaces::{RawObservations, draw, shape, tame};
-use crate::export::{write_description, write_whole};
+use crate::export::write_description;
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
@@ -33,7 +33,7 @@ impl Session {
         }
         let traced = trace(policy, &Entrance::of(desk), &desk.space, desk.pilot.action_space())?;
         let room = 2 * policy.get_weights().bytes() + (1 << 20);
-        write_whole(file, |unfinished| {
+        tune::write_whole(file, |unfinished| {
             let written = refuse_full_disk(unfinished, room);
             written.map_err(|error| crate::Error::from(tune::Error::io("write", file)(error)))?;
             traced.save(unfinished)?;

@@ -8,7 +8,7 @@ use crate::export::onnx::model::{Model, Port};
 use crate::export::onnx::{description, model_of, signature};
 use crate::export::torchscript::operators::{Constants, kind, run};
 use crate::export::torchscript::refuse_full_disk;
-use crate::export::{Signature, write_description, write_whole};
+use crate::export::{Signature, write_description};
 use crate::policy::Policy;
 use crate::sample::Inference;
 use ndarray::{ArrayD, IxDyn};
@@ -28,7 +28,7 @@ pub(super) fn export(
     let model = model_of(desk, policy, sample)?;
     let traced = trace(&model)?;
     let room = 2 * policy.get_weights().bytes() + (1 << 20);
-    write_whole(file, |unfinished| {
+    pavlov_tune::write_whole(file, |unfinished| {
         let written = refuse_full_disk(unfinished, room);
         written.map_err(|error| crate::Error::from(tune::Error::io("write", file)(error)))?;
         traced.save(unfinished)?;

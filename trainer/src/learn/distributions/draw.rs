@@ -6,7 +6,7 @@
 //! processor; those of the C library do not.
 
 use crate::base::Stream;
-use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE};
+use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_MAX};
 use crate::learn::kernels::{exp, ln};
 use crate::learn::loss::MASKED;
 
@@ -70,21 +70,20 @@ impl ActionDist {
                     logp(copy, sum);
                 }
             }
-            (Self::DiagGaussian { dim } | Self::SquashedGaussian { dim }, ActionRows::Float(actions)) => {
-                let squash = matches!(self, Self::SquashedGaussian { .. });
+            (Self::DiagGaussian { dim } | Self::SquashedGaussian { dim, .. }, ActionRows::Float(actions)) => {
+                let least = match self {
+                    Self::SquashedGaussian { log_std_min, .. } => Some(*log_std_min),
+                    _ => None,
+                };
                 for ((copy, (x, rng)), action) in rows.zip(actions.chunks_exact_mut(*dim)) {
                     let (mean, log_std) = x.split_at(*dim);
                     let mut sum = 0.0;
                     for ((a, &mean), &log_std) in action.iter_mut().zip(mean).zip(log_std) {
-                        let log_std = if squash {
-                            log_std.clamp(LOG_STD_RANGE.0 as f32, LOG_STD_RANGE.1 as f32)
-                        } else {
-                            log_std
-                        };
+                        let log_std = least.map_or(log_std, |least| log_std.clamp(least, LOG_STD_MAX));
                         let noise = if explore { rng.normal() } else { 0.0 };
                         sum -= 0.5 * noise * noise + log_std + HALF_LN_TAU as f32;
                         *a = mean + exp(log_std) * noise;
-                        if squash {
+                        if least.is_some() {
                             *a = libm::tanhf(*a);
                             sum -= ln(1.0 - *a * *a + 1e-6);
                         }

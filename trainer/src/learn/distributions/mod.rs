@@ -12,11 +12,13 @@ use pavlov_envs::Space;
 
 /// The number `ln sqrt(2 pi)`, the constant in the log-density of the normal distribution.
 pub(crate) const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
-/// Bounds of the log standard deviation of [`ActionDist::SquashedGaussian`], from Ray.
-pub(crate) const LOG_STD_RANGE: (f64, f64) = (-5.0, 2.0);
+/// Lower bound of the log standard deviation of [`ActionDist::squashed`], from Ray.
+pub(crate) const LOG_STD_MIN: f32 = -5.0;
+/// Upper bound of the log standard deviation of [`ActionDist::SquashedGaussian`].
+pub(crate) const LOG_STD_MAX: f32 = 2.0;
 
 /// A family of distributions over one action space.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum ActionDist {
     /// One choice of `n`; parameters are `n` logits.
     Categorical {
@@ -37,6 +39,8 @@ pub enum ActionDist {
     SquashedGaussian {
         /// Number of components.
         dim: usize,
+        /// Lower bound of the log standard deviations; their upper bound is 2.
+        log_std_min: f32,
     },
 }
 
@@ -66,7 +70,7 @@ impl ActionDist {
         match self {
             Self::Categorical { n } => *n,
             Self::MultiCategorical { nvec } => nvec.iter().sum(),
-            Self::DiagGaussian { dim } | Self::SquashedGaussian { dim } => 2 * dim,
+            Self::DiagGaussian { dim } | Self::SquashedGaussian { dim, .. } => 2 * dim,
         }
     }
 
@@ -75,7 +79,7 @@ impl ActionDist {
         match self {
             Self::Categorical { .. } => 1,
             Self::MultiCategorical { nvec } => nvec.len(),
-            Self::DiagGaussian { dim } | Self::SquashedGaussian { dim } => *dim,
+            Self::DiagGaussian { dim } | Self::SquashedGaussian { dim, .. } => *dim,
         }
     }
 
@@ -97,8 +101,9 @@ impl ActionDist {
                 nvec.iter().map(choice).collect()
             }
             Self::DiagGaussian { dim } => vec![inputs.narrow(0, *dim), inputs.narrow(*dim, *dim)],
-            Self::SquashedGaussian { dim } => {
-                let log_std = inputs.narrow(*dim, *dim).clamp(LOG_STD_RANGE.0, LOG_STD_RANGE.1);
+            Self::SquashedGaussian { dim, log_std_min } => {
+                let log_std =
+                    inputs.narrow(*dim, *dim).clamp(f64::from(*log_std_min), f64::from(LOG_STD_MAX));
                 vec![inputs.narrow(0, *dim), log_std]
             }
         };

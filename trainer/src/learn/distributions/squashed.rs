@@ -1,19 +1,19 @@
 //! Squashed Gaussians: actions between bounds that are drawn differentiably, for SAC.
 
 use crate::base::{Result, rules};
-use crate::learn::distributions::{ActionDist, Dist, HALF_LN_TAU};
+use crate::learn::distributions::{ActionDist, Dist, HALF_LN_TAU, LOG_STD_MIN};
 use crate::learn::loss::Value;
 use pavlov_envs::Space;
 
 impl ActionDist {
-    /// The distribution of actions squashed between the bounds of a Box; refuses other spaces, and components
-    /// without bounds. Errors name `who`.
+    /// The distribution of actions squashed between the bounds of a Box, whose log standard deviations are at least -5;
+    /// refuses other spaces, and components without bounds. Errors name `who`.
     ///
     /// # Errors
     /// Returns [`Error::Space`](crate::Error::Space) for any space but a Box of at most one dimension whose bounds are
     /// finite.
     pub fn squashed(who: &str, space: &Space) -> Result<Self> {
-        Ok(Self::SquashedGaussian { dim: rules::bounded_actions(who, space)? })
+        Ok(Self::SquashedGaussian { dim: rules::bounded_actions(who, space)?, log_std_min: LOG_STD_MIN })
     }
 }
 
@@ -33,5 +33,21 @@ impl<'t> Dist<'_, 't> {
         let log_slope = 2.0 * (std::f64::consts::LN_2 - u - (u * -2.0).softplus());
         let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - log_slope;
         (u.tanh(), logp.sum_columns())
+    }
+
+    /// Draws as [`rsample`](Self::rsample) does, with `epsilon` added to the slope of tanh before its logarithm is taken,
+    /// as in Stable-Baselines3.
+    ///
+    /// # Panics
+    /// Panics if the distribution is not a squashed Gaussian.
+    pub fn rsample_with(&self, noise: Value<'t>, epsilon: f64) -> (Value<'t>, Value<'t>) {
+        if epsilon == 0.0 {
+            return self.rsample(noise);
+        }
+        assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
+        let log_std = self.parts[1];
+        let a = (self.parts[0] + log_std.exp() * noise).tanh();
+        let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - ((1.0 + epsilon) - a.square()).log();
+        (a, logp.sum_columns())
     }
 }

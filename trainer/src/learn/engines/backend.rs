@@ -52,6 +52,17 @@ pub struct Report {
     pub(crate) groups: Vec<Group>,
 }
 
+impl Report {
+    /// This report with the statistics and groups of another part of the same learning step added. The TD errors are
+    /// those of the first part that has any.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.stats.extend(other.stats);
+        self.groups.extend(other.groups);
+        Self { td_errors: self.td_errors.or(other.td_errors), ..self }
+    }
+}
+
 /// The network's parameters, followed by those of its target copy if it has one.
 pub(crate) type Sets = [Params];
 

@@ -129,7 +129,8 @@ impl Backend for Fused {
             first[0].stats.iter_mut().zip(&slot.stats).for_each(|(sum, more)| sum.join(more));
         }
         Ok(Report {
-            stats: Stats::new(first[0].stats.iter().map(|stat| (stat.name, stat.value()))),
+            stats: Stats::new(first[0].stats.iter().map(|stat| (stat.name, stat.value())))
+                .undefined(first[0].stats.iter().filter_map(Joined::may_be_undefined)),
             td_errors: first[0].has_errors.then(|| Array::from_slice(errors)),
             groups: about.live.learning.to_vec(),
         })
@@ -240,7 +241,7 @@ impl Backend for Fused {
 
 impl Slot {
     /// Computes the gradient, the TD errors and the statistics of the slot's rows, which are `batch`. Gradient and means
-    /// are weighted by the rows' share of all rows.
+    /// are weighted by the rows' share of all rows of the minibatch.
     fn learn(
         &mut self,
         (layout, encoding): (&Layout, &Encoding),
@@ -264,12 +265,12 @@ impl Slot {
             let graph = FusedGraph { tape, layout, encoding, flats, live: about.live, noise };
             let loss = loss.at(&Rows::new(&graph, piece.as_ref().unwrap_or(batch), about))?;
             tape.settle(flats);
-            let share = len as f64 / about.count as f64;
+            let share = len as f64 / about.mean_rows;
             if self.stats.is_empty() {
                 self.stats.extend(loss.stats.iter().map(Joined::none));
             }
             for (sum, stat) in self.stats.iter_mut().zip(&loss.stats) {
-                sum.add(tape, stat, share)?;
+                sum.add(tape, stat, len as f64 / about.rows as f64)?;
             }
             self.has_errors = loss.td_errors.is_some();
             if let Some(of_rows) = &loss.td_errors {

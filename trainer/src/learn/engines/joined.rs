@@ -58,4 +58,9 @@ impl Joined {
     pub(super) fn value(&self) -> f64 {
         if self.join == Reduction::ExplainedVariance { explained(self.sums) } else { self.sums[0] }
     }
+
+    /// The name of the statistic, if it is not a number where it is not defined.
+    pub(super) fn may_be_undefined(&self) -> Option<&'static str> {
+        (self.join == Reduction::ExplainedVariance).then_some(self.name)
+    }
 }

@@ -110,9 +110,14 @@ pub(crate) enum Cell {
 impl Cell {
     /// Number of scalars of the recurrent state per row.
     pub(crate) fn memory(self, units: usize) -> usize {
+        self.parts() * units
+    }
+
+    /// Number of parts of the recurrent state, each of which has a scalar per unit.
+    pub(crate) fn parts(self) -> usize {
         match self {
-            Self::Gru => units,
-            Self::Lstm => 2 * units,
+            Self::Gru => 1,
+            Self::Lstm => 2,
         }
     }
 

@@ -43,8 +43,8 @@ pub(crate) enum Reduction {
     ExplainedVariance,
 }
 
-/// Number that is added to a variance before something is divided by it.
-pub(crate) const EPSILON: f64 = 1e-8;
+/// Share of the mean square below which a variance, computed from sums, is that of equal numbers and not yet rounding.
+pub(crate) const EQUAL: f64 = 1e-12;
 
 impl<'t> Loss<'t> {
     /// Makes a loss to minimise: the mean over the rows of one number per row, or a sum of such means.
@@ -105,8 +105,9 @@ impl<'t> Loss<'t> {
 }
 
 /// The explained variance of wanted values `w` by predictions `f`, from the number of rows and the sums of `w`, `w^2`,
-/// `w - f` and `(w - f)^2`.
+/// `w - f` and `(w - f)^2`. It is not a number if all wanted values are equal: there is no variance to explain.
 pub(crate) fn explained([rows, w, ww, d, dd]: [f64; 5]) -> f64 {
     let variance = |sum: f64, squares: f64| (squares - sum * sum / rows) / rows;
-    1.0 - variance(d, dd) / (variance(w, ww) + EPSILON)
+    let wanted = variance(w, ww);
+    if wanted <= EQUAL * ww / rows { f64::NAN } else { 1.0 - variance(d, dd) / wanted }
 }

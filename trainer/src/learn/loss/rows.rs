@@ -22,7 +22,9 @@ pub struct Rows<'t> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinibatchInfo<'t> {
     /// Number of rows of the whole minibatch.
-    pub(crate) count: usize,
+    pub(crate) rows: usize,
+    /// Number by which the mean loss of the minibatch is divided; see [`SampleBatch::mean_rows`].
+    pub(crate) mean_rows: f64,
     pub(crate) timestep: u64,
     pub(crate) has_target: bool,
     pub(crate) live: LearningGroups<'t>,
@@ -137,9 +139,9 @@ impl<'t> Rows<'t> {
         self.about.live.learning.contains(&group)
     }
 
-    /// Number of rows of the whole minibatch, of which this piece is a part.
+    /// The number that turns the mean over the minibatch, of which this piece is a part, into the sum over its rows.
     pub fn count(&self) -> f64 {
-        self.about.count as f64
+        self.about.mean_rows
     }
 
     /// Number of environment steps of the whole run, for schedules.

@@ -86,6 +86,8 @@ pub struct NetBuilder<'a> {
     pub(crate) is_noisy: bool,
     /// Number of scalars of the recurrent state per copy.
     pub(crate) memory_width: usize,
+    /// Number of equal parts of that state: 2 if it is that of one long short-term memory, else 1.
+    pub(crate) memory_parts: usize,
     /// Number of rows per sequence that recurrent layers learn from, at most.
     pub(crate) max_seq_len: usize,
     /// Whether an actor was laid out that does not see the environment's state.
@@ -119,6 +121,7 @@ impl<'a> NetBuilder<'a> {
             needs_torch: None,
             is_noisy: false,
             memory_width: 0,
+            memory_parts: 1,
             max_seq_len: 1,
             has_actor: false,
         }
@@ -318,6 +321,7 @@ impl<'a> NetBuilder<'a> {
         }
         let memory = self.memory_width;
         self.memory_width += cell.memory(units);
+        self.memory_parts = if memory == 0 { cell.parts() } else { 1 };
         let weight = first.unwrap_or_default();
         Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
     }

@@ -6,6 +6,17 @@ use crate::learn::nets::builder::NetBuilder;
 use crate::learn::nets::mlp::Mlp;
 use crate::learn::params::{Group, Rule};
 use crate::settings::HiddenLayers;
+use serde::{Deserialize, Serialize};
+
+/// When actor and critics take the steps of one update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateOrder {
+    /// Actor and critics step together: the gradients of both are those at the weights before the update (Ray).
+    Together,
+    /// The critics step first, and the actor then learns from the critics that have moved (Stable-Baselines3).
+    CriticsFirst,
+}
 
 /// Critics that estimate the values of observations and actions.
 #[derive(Debug)]

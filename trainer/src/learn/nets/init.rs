@@ -7,17 +7,19 @@ impl ModelConfig {
     pub(crate) fn value_init(&self) -> Init {
         self.fcnet_initializer.scaled(match self.fcnet_initializer {
             Initializer::Normc => 0.01,
-            Initializer::Orthogonal => 1.0,
+            Initializer::Orthogonal | Initializer::Uniform => 1.0,
         })
     }
 }
 
 impl Initializer {
-    /// The initial distribution of an output layer's weights: this initializer with `scale` as its norm or gain.
+    /// The initial distribution of an output layer's weights: this initializer with `scale` as its norm or gain. `Uniform` has
+    /// neither.
     pub fn scaled(self, scale: f64) -> Init {
         match self {
             Self::Normc => Init::Normc(scale),
             Self::Orthogonal => Init::Orthogonal(scale),
+            Self::Uniform => Init::Uniform,
         }
     }
 
@@ -26,6 +28,7 @@ impl Initializer {
         match self {
             Self::Normc => Init::Normc(1.0),
             Self::Orthogonal => Init::Orthogonal(std::f64::consts::SQRT_2),
+            Self::Uniform => Init::Uniform,
         }
     }
 }

@@ -13,7 +13,7 @@ mod torso;
 pub use actor_critic::ActorCritic;
 pub(crate) use builder::NeedsTorch;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Torso};
-pub use critics::Critics;
+pub use critics::{Critics, UpdateOrder};
 pub use init::Init;
 pub use layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 pub use mlp::Mlp;

@@ -62,7 +62,7 @@ impl Quantiles {
                 quantiles > 1 && critic_loss == CriticLoss::Mse,
                 "critic_loss",
                 "mse",
-                "quantiles learn by the quantile Huber loss: leave it out",
+                "quantiles learn by the quantile Huber loss: set it to \"huber\"",
             ),
         ])
     }

@@ -8,6 +8,7 @@ use crate::sample::acting_rows::ActingRows;
 use crate::sample::connector::Connector;
 use crate::sample::connector::choosing::Choices;
 use crate::sample::rollout_buffer::RolloutBuffer;
+use std::ops::Range;
 
 impl Connector {
     /// Like [`act`](Self::act), but only for the copies in `gathered`, each by the observation in its row `at[copy]`;
@@ -80,18 +81,19 @@ impl Connector {
         Ok(ActingRows::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
     }
 
-    /// Stores the raw observation of one copy in that copy's part of row `t`; with `learn` the filter counts it, too.
+    /// Stores the raw observation of one copy in that copy's part of row `t`; with `learn` the filter counts it, too, but for
+    /// the components `absent`, which belong to agents that are not there.
     pub(crate) fn observe_one(
         &mut self,
         steps: &mut RolloutBuffer,
         (t, copy): (usize, usize),
-        raw: &[u8],
+        (raw, absent): (&[u8], &[Range<usize>]),
         learn: bool,
     ) -> Result<()> {
         let row = steps.obs.part_mut(t, copy, self.copies);
         self.preprocess.apply(raw, row)?;
         if let Some(filter) = &mut self.filter {
-            filter.apply(bytemuck::cast_slice_mut(row), learn);
+            filter.apply_one(bytemuck::cast_slice_mut(row), absent, learn);
         }
         Ok(())
     }

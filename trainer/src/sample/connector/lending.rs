@@ -43,6 +43,8 @@ impl Connector {
                 behind: endings.memories(),
                 next: &memories.next,
             }),
+            abandoned: &[],
+            waiting: None,
         }
     }
 }

@@ -57,10 +57,10 @@ impl ExternalSampler {
                     }
                 }
             }
-            Ask::EndEpisode { episode, obs, reward, truncated } => {
+            Ask::EndEpisode { episode, obs, reward, truncated, mask } => {
                 let step = AgentStep { reward, terminated: !truncated, truncated, acting: false };
                 let ended = match self.places.place_of(client, &episode) {
-                    Ok(place) => self.end(place, &obs, step, acting)?,
+                    Ok(place) => self.end(place, (&obs, mask.as_deref()), step, acting)?,
                     Err(refused) => Err(refused),
                 };
                 reply.send(ended);
@@ -220,7 +220,7 @@ impl ExternalSampler {
     fn end(
         &mut self,
         place: usize,
-        obs: &[u8],
+        (obs, mask): (&[u8], Option<&[bool]>),
         step: AgentStep,
         acting: &mut Acting<'_>,
     ) -> Result<std::result::Result<Answer, Refused>> {
@@ -235,7 +235,7 @@ impl ExternalSampler {
         let mut answer = Answer::Ended { episode_reward: total_reward, episode_len: length };
         // An episode without an action has no rows.
         if playing.turns > 0 {
-            if let Err(refused) = self.places.see(place, obs, None, step) {
+            if let Err(refused) = self.places.see_end(place, obs, mask, step) {
                 return Ok(Err(refused));
             }
             self.seats.settle_slot(&self.places, place)?;

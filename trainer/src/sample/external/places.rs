@@ -228,6 +228,24 @@ impl Places {
         Ok(())
     }
 
+    /// Stores what a program saw at the end of its episode, as [`see`](Self::see) does. Without a mask it is not known which
+    /// actions are legal there.
+    pub(super) fn see_end(
+        &mut self,
+        place: usize,
+        obs: &[u8],
+        mask: Option<&[bool]>,
+        step: AgentStep,
+    ) -> Result<(), Refused> {
+        self.see(place, obs, mask, step)?;
+        let places = self.len();
+        if let (Some(all), None) = (&mut self.masks, mask) {
+            let options = all.len() / places;
+            all[place * options..][..options].fill(false);
+        }
+        Ok(())
+    }
+
     fn see_mask(&mut self, place: usize, mask: Option<&[bool]>) -> Result<(), Refused> {
         let places = self.len();
         match (&mut self.masks, mask) {

@@ -19,8 +19,8 @@ pub struct PbtConfig {
     /// Time before the first perturbation step of a trial, in units of `time_attr`.
     pub burn_in_period: f64,
     /// Settings that may change. The value of each is a list of values, a domain of a search space such as
-    /// `{"loguniform": [1e-4, 1e-2]}`, or an object of these. A list is perturbed by a step to a neighbour; a domain is
-    /// perturbed by factors, even if it is a `choice`.
+    /// `{"loguniform": [1e-4, 1e-2]}`, or an object of these. A list and a `choice` are perturbed by a step to a neighbour,
+    /// other domains by factors.
     ///
     /// Settings that a trial lacks at its start are sampled from here, including single keys of an object. Ray samples
     /// only objects that are missing altogether: there, a trial that lacks a single key ends the sweep with a
@@ -33,6 +33,9 @@ pub struct PbtConfig {
     pub resample_probability: f64,
     /// Factors that perturb a number; it is multiplied by a randomly chosen one.
     pub perturbation_factors: Vec<f64>,
+    /// Whether a perturbed number stays in the domain in which it is drawn: one beyond a bound becomes the bound. `false`
+    /// lets numbers leave their domains, and perturbs those of a `choice` by factors, as Ray does.
+    pub keep_in_domain: bool,
     /// Whether to write exploits to `pbt_global.txt` and `pbt_policy_<trial id>.txt`.
     pub log_config: bool,
     /// Whether a result that lacks the metric or the time is an error. Otherwise it is ignored, and the trial
@@ -55,6 +58,7 @@ impl Default for PbtConfig {
             quantile_fraction: 0.25,
             resample_probability: 0.25,
             perturbation_factors: vec![1.2, 0.8],
+            keep_in_domain: true,
             log_config: true,
             require_attrs: true,
             synch: false,

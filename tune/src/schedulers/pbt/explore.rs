@@ -17,8 +17,8 @@ pub(super) type Sample = Arc<dyn Fn(f64) -> Value + Send + Sync>;
 pub(super) enum Mutation {
     /// One of these values; a perturbation moves to a neighbour in the list.
     List(Vec<Value>),
-    /// A value sampled by this function; a perturbation multiplies by a factor.
-    Sample(Sample),
+    /// A value sampled by this function; a perturbation multiplies by a factor, and stays in the domain if there is one.
+    Sample(Sample, Option<Domain>),
     /// An object whose settings have mutations.
     Nested(Mutations),
 }
@@ -30,17 +30,18 @@ impl fmt::Debug for Mutation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mutation::List(values) => f.debug_tuple("List").field(values).finish(),
-            Mutation::Sample(_) => f.write_str("Sample(..)"),
+            Mutation::Sample(_, domain) => f.debug_tuple("Sample").field(domain).finish(),
             Mutation::Nested(mutations) => f.debug_tuple("Nested").field(mutations).finish(),
         }
     }
 }
 
-/// Parses mutations from JSON: lists, domains, and objects that contain them. `path` is their key in error messages.
+/// Parses mutations from JSON: lists, domains, and objects that contain them. `path` is their key in error messages. With
+/// `keep_in_domain`, the options of a `choice` are treated as a list.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if a value is anything else.
-pub(super) fn parse(path: &str, tree: &Config) -> Result<Mutations> {
+pub(super) fn parse(path: &str, tree: &Config, keep_in_domain: bool) -> Result<Mutations> {
     let parse = |(name, value): (&String, &Value)| {
         let path = format!("{path}.{name}");
         let mutation = match value {
@@ -48,9 +49,9 @@ pub(super) fn parse(path: &str, tree: &Config) -> Result<Mutations> {
                 return Err(Error::config(path, "[]", "a list must have at least one value to take"));
             }
             Value::Array(values) => Mutation::List(values.clone()),
-            Value::Object(inner) => match domain(&path, value)? {
-                Some(sample) => Mutation::Sample(sample),
-                None => Mutation::Nested(self::parse(&path, inner)?),
+            Value::Object(inner) => match domain(&path, value, keep_in_domain)? {
+                Some(mutation) => mutation,
+                None => Mutation::Nested(self::parse(&path, inner, keep_in_domain)?),
             },
             _ => {
                 let rule = "it must be a list of values, a domain such as {\"uniform\": [0, 1]}, or an object with such";
@@ -62,13 +63,18 @@ pub(super) fn parse(path: &str, tree: &Config) -> Result<Mutations> {
     tree.iter().map(parse).collect()
 }
 
-/// Returns the sampling function of a domain; `None` if `value` is not a domain.
-fn domain(path: &str, value: &Value) -> Result<Option<Sample>> {
+/// Returns the mutation of a domain; `None` if `value` is not a domain.
+fn domain(path: &str, value: &Value, keep: bool) -> Result<Option<Mutation>> {
     let list = "a list of the values stands for steps between them";
     match Domain::parse(path, value)? {
         None => Ok(None),
         Some(Domain::GridSearch(_)) => {
             Err(Error::config(path, value, format!("nothing is searched here: {list}")))
+        }
+        Some(Domain::Choice(options))
+            if keep && !options.iter().any(|value| value.is_object() || value.is_array()) =>
+        {
+            Ok(Some(Mutation::List(options)))
         }
         Some(Domain::Choice(options))
             if !options.iter().all(|value| value.is_number() || value.is_boolean()) =>
@@ -79,7 +85,10 @@ fn domain(path: &str, value: &Value) -> Result<Option<Sample>> {
                 format!("what is drawn here is perturbed by a factor too: {list}"),
             ))
         }
-        Some(domain) => Ok(Some(Arc::new(move |u| domain.at(u)))),
+        Some(domain) => {
+            let bounds = keep.then(|| domain.clone());
+            Ok(Some(Mutation::Sample(Arc::new(move |u| domain.at(u)), bounds)))
+        }
     }
 }
 
@@ -92,7 +101,7 @@ pub(super) fn insert(mutations: &mut Mutations, path: &str, sample: Sample) {
     });
     let slot = &mut mutations[index].1;
     let Some(rest) = rest else {
-        *slot = Mutation::Sample(sample);
+        *slot = Mutation::Sample(sample, None);
         return;
     };
     if !matches!(slot, Mutation::Nested(_)) {
@@ -117,7 +126,7 @@ pub(super) fn fill(config: &mut Config, mutations: &Mutations, draws: &mut Draws
             Mutation::List(values) => {
                 config.insert(name.clone(), values[draws.index(values.len())].clone());
             }
-            Mutation::Sample(sample) => {
+            Mutation::Sample(sample, _) => {
                 config.insert(name.clone(), draws.value(sample.as_ref()));
             }
         }
@@ -159,7 +168,10 @@ impl Explore {
                     }
                 },
                 Mutation::List(values) => self.in_list(old, values, draws),
-                Mutation::Sample(sample) => self.by_factor(name, old, sample, draws)?,
+                Mutation::Sample(sample, domain) => {
+                    let value = self.by_factor(name, old, sample, draws)?;
+                    domain.as_ref().map_or(value.clone(), |domain| domain.nearest(value))
+                }
             };
             new.insert(name.clone(), value);
         }

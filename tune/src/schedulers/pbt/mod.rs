@@ -24,6 +24,10 @@ pub use replay::{PbtReplayConfig, PopulationBasedTrainingReplay};
 /// Name of the scheduler in error messages.
 const NAME: &str = "PopulationBasedTraining";
 
+/// How often in a row a trial may copy a state that is older than its own. After that, trials with the same training time
+/// run before it.
+const MOST_REPEATS: u64 = 8;
+
 /// The user's function that changes new settings.
 type CustomExplore = Arc<dyn Fn(Config) -> Result<Config> + Send + Sync>;
 
@@ -37,8 +41,10 @@ type CustomExplore = Arc<dyn Fn(Config) -> Result<Config> + Send + Sync>;
 /// perturbation step. One of the best that was not saved at its latest step is not copied.
 ///
 /// There may be more trials than can run at once. A trial then pauses after its step if others wait, and the trial that
-/// has trained least runs next. With `synch`, all trials wait until the last one has reached the interval, and then
-/// have their steps together, best first. If the last one ends before, the others continue (Ray waits forever).
+/// has trained least runs next; of several, the first, as in Ray. But there a trial that copies others again and again keeps
+/// them from going on; here one that has gone back 8 times in a row lets the others go first. With `synch`, all trials wait until the last one has reached the
+/// interval, and then have their steps together, best first. If the last one ends before, the others continue (Ray waits
+/// forever).
 pub struct PopulationBasedTraining {
     config: PbtConfig,
     comparison: Comparison,
@@ -64,6 +70,8 @@ struct TrialState {
     saved: bool,
     last_perturbation: f64,
     last_train: f64,
+    /// Number of times in a row that the trial went back to the time of the one that it copied.
+    repeats: u64,
 }
 
 impl fmt::Debug for PopulationBasedTraining {
@@ -98,7 +106,11 @@ impl PopulationBasedTraining {
         }
         Ok(Self {
             comparison: Comparison::new(NAME, config.objective.clone()),
-            mutations: explore::parse("hyperparam_mutations", &config.hyperparam_mutations)?,
+            mutations: explore::parse(
+                "hyperparam_mutations",
+                &config.hyperparam_mutations,
+                config.keep_in_domain,
+            )?,
             explore: Explore {
                 resample_probability: config.resample_probability,
                 perturbation_factors: factors.clone(),
@@ -211,6 +223,7 @@ impl PopulationBasedTraining {
             tag = experiment_tag,
             "exploits"
         );
+        state.repeats += u64::from(source_state.last_train < state.last_train);
         state.last_perturbation = source_state.last_perturbation;
         state.last_train = source_state.last_train;
         self.num_perturbations += 1;
@@ -247,8 +260,10 @@ impl PopulationBasedTraining {
             }
             self.save_or_exploit(trial, trials, &quantiles, &mut orders)?;
         }
+        // The next multiple that no trial has reached, or none would train on.
         let latest = self.states.values().map(|state| state.last_train).fold(0.0, f64::max);
-        self.next_sync = (self.next_sync + self.config.perturbation_interval).max(latest);
+        let intervals = ((latest - self.next_sync) / self.config.perturbation_interval).floor() + 1.0;
+        self.next_sync += intervals.max(1.0) * self.config.perturbation_interval;
         Ok(orders)
     }
 
@@ -286,7 +301,14 @@ impl TrialScheduler for PopulationBasedTraining {
     fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
         explore::fill(&mut trial.config, &self.mutations, &mut self.draws);
         let tag = trial.experiment_tag.clone();
-        let state = TrialState { tag, score: None, saved: false, last_perturbation: 0.0, last_train: 0.0 };
+        let state = TrialState {
+            tag,
+            score: None,
+            saved: false,
+            last_perturbation: 0.0,
+            last_train: 0.0,
+            repeats: 0,
+        };
         self.states.insert(trial.trial_id.clone(), state);
         Ok(())
     }
@@ -320,6 +342,9 @@ impl TrialScheduler for PopulationBasedTraining {
             Some(index) => self.save_or_exploit(index, trials, &quantiles, &mut orders)?,
             None => false,
         };
+        if let Some(state) = self.states.get_mut(&trial.trial_id).filter(|_| !exploited) {
+            state.repeats = 0;
+        }
         let decision = match exploited {
             true => Decision::Noop,
             false if others_wait => Decision::Pause,
@@ -351,12 +376,15 @@ impl TrialScheduler for PopulationBasedTraining {
     fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
         let last_train = |trial: &Trial| {
             let waits = matches!(trial.status, TrialStatus::Pending | TrialStatus::Paused);
-            let last_train = self.states.get(&trial.trial_id).filter(|_| waits)?.last_train;
-            (!self.config.synch || last_train < self.next_sync).then_some(last_train)
+            let state = self.states.get(&trial.trial_id).filter(|_| waits)?;
+            let may_run = !self.config.synch || state.last_train < self.next_sync;
+            may_run.then_some((state.last_train, state.repeats >= MOST_REPEATS))
         };
         let candidates =
             trials.iter().enumerate().filter_map(|(i, trial)| Some((i, trial, last_train(trial)?)));
-        let least = candidates.filter(|(_, trial, _)| fits(trial)).min_by(|a, b| a.2.total_cmp(&b.2));
+        let least = candidates
+            .filter(|(_, trial, _)| fits(trial))
+            .min_by(|(.., a), (.., b)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         least.map(|(index, ..)| index)
     }
 

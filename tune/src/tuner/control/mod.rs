@@ -1,8 +1,8 @@
 //! The control loop of a running sweep: draws trials, gives them resources, and acts on their reports.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::journal::{Event, Header, Journal};
 use super::pool::Pool;
 use super::reporter::{self, SweepProgress};
+use super::results::deleted_dir;
 use super::settings::{ExecutorKind, Restore, RunConfig};
 use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
@@ -19,7 +20,7 @@ use super::{ResultGrid, Tuner};
 use crate::executor::{ActorId, Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, Searcher};
-use crate::{Error, Objective, Resources, Result, TrainableFactory};
+use crate::{Error, Objective, Resources, Result, TrainableFactory, TrialStatus};
 
 mod reports;
 mod start;
@@ -78,6 +79,8 @@ pub(super) struct Unsaved {
     /// Whether the searcher answered that it must wait for results.
     waits: bool,
     interrupted: bool,
+    /// Trials that this process started.
+    ran: BTreeSet<usize>,
     /// Whether the user was told that trials share the cores.
     told_of_cores: bool,
     /// Size of all checkpoints of the sweep.
@@ -170,12 +173,18 @@ impl Tuner {
             control.choose_what_goes_on(which)?;
         }
         let outcome = control.run();
+        let outcome = control.end_of_rescue(outcome);
         let written = control.write_results();
         control.finish_uploads(outcome.is_ok())?;
         let interrupted = outcome?;
         written?;
+        let deleted = control.deleted_trials();
+        for i in &deleted {
+            let trial_id = control.id(*i);
+            control.say(&format!("trial {trial_id}: {}", deleted_dir(&control.sweep.runs[*i].dir)));
+        }
         let Control { sweep, remote, space, shown, .. } = control;
-        Ok(ResultGrid::of(sweep, remote.as_ref(), space, shown, interrupted))
+        Ok(ResultGrid::of(sweep, remote.as_ref(), space, shown, interrupted, &deleted))
     }
 }
 
@@ -221,6 +230,44 @@ impl Control {
         }
         self.report(true);
         Ok(self.unsaved.interrupted)
+    }
+
+    /// Has the sweep end if its directory was removed or moved: trials are saved after their current iteration.
+    fn end_if_removed(&mut self) {
+        let Some(place) = self.journal.rescued().map(Path::to_path_buf) else { return };
+        if !std::mem::replace(&mut self.unsaved.interrupted, true) {
+            self.say(&format!(
+                "the sweep's directory {} was removed or moved: trials are saved in {} after their current iteration, and \
+                 the sweep ends",
+                self.sweep.dir.display(),
+                place.display()
+            ));
+        }
+    }
+
+    /// Makes an error of the outcome of a sweep whose directory was removed or moved.
+    fn end_of_rescue(&mut self, outcome: Result<bool>) -> Result<bool> {
+        let outcome = outcome.and_then(|interrupted| self.journal.stay().map(|()| interrupted));
+        let rescued = self.journal.rescued().map(Path::to_path_buf);
+        match (outcome, rescued) {
+            (Ok(_), Some(place)) => {
+                let path = self.sweep.dir.clone();
+                let moved_to = self.journal.moved_to();
+                Err(Error::RunDirectory { path, moved_to, rescued: Some(place) })
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Trials that have ended and whose directories were deleted while this process ran the sweep.
+    fn deleted_trials(&self) -> BTreeSet<usize> {
+        if self.remote.is_some() || self.executor.is_on_ray() {
+            return BTreeSet::new();
+        }
+        let is_deleted = |i: &usize| {
+            self.sweep.trials[*i].status == TrialStatus::Terminated && !self.sweep.runs[*i].dir.is_dir()
+        };
+        self.unsaved.ran.iter().copied().filter(is_deleted).collect()
     }
 
     /// Shows the sweep to the user.
@@ -298,6 +345,7 @@ impl Control {
                 "interrupted: trials are saved after their current iteration; restore the sweep to go on",
             );
         }
+        self.end_if_removed();
         if self.sweep.stop_all.is_some() {
             return Ok(());
         }

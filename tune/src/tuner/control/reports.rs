@@ -296,7 +296,8 @@ impl Control {
         let trial_id = self.id(i);
         self.log(&Event::Failed { trial_id: trial_id.clone().into(), message: Cow::Borrowed(&message) })?;
         self.sweep.failed(i, message.clone());
-        failures::write(&self.sweep.runs[i].dir, &message)?;
+        let place = self.journal.rescued().map(|place| place.join(&trial_id));
+        failures::write(place.as_ref().unwrap_or(&self.sweep.runs[i].dir), &message)?;
         checkpoint::clean_up(&self.sweep.runs[i].dir);
         let failure = self.run_config.failure_config;
         if failure.fail_fast == FailFast::Raise {
@@ -320,8 +321,11 @@ impl Control {
         for callback in &mut self.run_config.callbacks {
             callback.on_trial_error(&self.sweep.trials, &self.sweep.trials[i], &message)?;
         }
-        if failure.fail_fast == FailFast::Stop {
-            self.stop_all("a trial failed, and `fail_fast` is set")?;
+        if failure.fail_fast == FailFast::Stop && !self.unsaved.interrupted {
+            self.unsaved.interrupted = true;
+            self.say(
+                "a trial failed, and `fail_fast` is set: trials are saved after their current iteration; restore the sweep to go on",
+            );
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::{Config, Error, Resources, Result, Trial, TrialStatus, checkpoint};
 impl Control {
     /// Starts one trial if possible. Returns `false` if none can be started now.
     pub(super) fn start_one(&mut self) -> Result<bool> {
+        self.end_if_removed();
         if self.unsaved.nothing_to_start
             || self.unsaved.interrupted
             || self.unsaved.trial_of.len() >= self.max_concurrent
@@ -152,7 +153,12 @@ impl Control {
         let trial_id = self.id(i);
         let iteration = from.as_ref().map(|(iteration, _)| *iteration);
         self.log(&Event::Started { trial_id: trial_id.clone().into(), from: iteration })?;
+        if self.journal.rescued().is_some() {
+            // Nothing is begun where the sweep is no more.
+            return Ok(());
+        }
         self.sweep.started(i);
+        self.unsaved.ran.insert(i);
         let holds = source.zip(iteration);
         if let Some((source, iteration)) = holds {
             self.sweep.runs[source].checkpoints.hold(iteration);

@@ -79,7 +79,7 @@ impl Control {
             return Ok(());
         }
         let rows: Vec<_> = self.sweep.trials.iter().map(reporter::row).collect();
-        let path = self.sweep.dir.join(RESULTS);
+        let path = self.journal.rescued().unwrap_or(&self.sweep.dir).join(RESULTS);
         let columns = Columns { space: &self.space, objective: self.shown.as_ref() };
         let text = columns.csv(&rows)?;
         files::replace_file(&path, &text)

@@ -240,7 +240,7 @@ fn learn(
     noise: Option<Stream>,
     loss: &dyn LossFn,
 ) -> Result<Piece> {
-    let share = batch.rows() as f64 / about.count as f64;
+    let share = batch.rows() as f64 / about.mean_rows;
     let mut graph = TorchGraph::new(leaves, about.live, batch.rows());
     graph.noise = noise.map(RefCell::new);
     graph.sequences = Sequences::of(batch, graph.device())?;

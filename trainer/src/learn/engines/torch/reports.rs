@@ -5,7 +5,7 @@ use crate::base::{Result, Stats, Stream};
 use crate::learn::engines::backend::not_a_number;
 use crate::learn::engines::together::Together;
 use crate::learn::engines::torch::graph::TorchGraph;
-use crate::learn::loss::{EPSILON, Graph, Reduction, Stat};
+use crate::learn::loss::{EQUAL, Graph, Reduction, Stat};
 use tch::{Device, Kind, Tensor};
 
 /// Gradient, statistics and TD errors of one piece, and the random stream of noisy layers after it.
@@ -83,12 +83,19 @@ pub(super) fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
             }
         })
         .collect();
-    if joined.is_empty() { Stats::default() } else { Stats::unread(names, Tensor::stack(&joined, 0)) }
+    let ratios = pieces[0].stats.iter().filter(|(_, join, _)| *join == Reduction::ExplainedVariance);
+    let undefined = ratios.map(|(name, ..)| *name);
+    if joined.is_empty() {
+        return Stats::default();
+    }
+    Stats::unread(names, Tensor::stack(&joined, 0)).undefined(undefined)
 }
 
 /// The explained variance as [`explained`](crate::learn::loss::explained) computes it, with tensors on the device.
 fn explained(sums: &Tensor) -> Tensor {
     let [rows, w, ww, d, dd] = [0, 1, 2, 3, 4].map(|i| sums.get(i));
     let variance = |sum: Tensor, squares: Tensor| (squares - sum.square() / &rows) / &rows;
-    ((variance(d, dd) / (variance(w, ww) + EPSILON)) * -1.0 + 1.0).to_kind(Kind::Float)
+    let wanted = variance(w, ww.shallow_clone());
+    let equal = wanted.le_tensor(&(ww / &rows * EQUAL));
+    ((variance(d, dd) / wanted) * -1.0 + 1.0).masked_fill(&equal, f64::NAN).to_kind(Kind::Float)
 }

@@ -1,4 +1,4 @@
-//! Writes results into a file store of MLflow: folders of small text files, which `mlflow ui` shows.
+//! Writes results into folders of small text files, which MLflow before 3.13 reads.
 //!
 //! ```text
 //! STORE/EXPERIMENT/meta.yaml
@@ -12,36 +12,36 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Logger, flatten, folder_of, tags::tag};
+use super::{
+    ITERATION, experiment_name, iteration_and_step, known_id, now, parts, run_id, run_name, tags,
+    text_of_setting,
+};
+use crate::loggers::{Logger, flatten, tags::tag};
 use crate::{Config, Error, Metrics, Result, TrialContext, files, read_file, replace_file};
 
 /// Name of the file in the run directory that holds the run's id, under which it is continued.
 const ID: &str = "mlflow.json";
-/// Metric by which results after a checkpoint are found.
-const ITERATION: &str = "training_iteration";
-/// Longest setting that MLflow shows.
-const LONGEST: usize = 6000;
 /// What MLflow calls the states of a run.
 const RUNNING: u8 = 1;
 const FINISHED: u8 = 3;
+const FAILED: u8 = 4;
 
-/// Writes results into a file store of MLflow, under the names of the TensorBoard tags. The step is `timesteps_total`, or the
-/// iteration if timesteps are not counted. A run that is continued keeps its id.
+/// Writes results into the folders of MLflow's file store, which MLflow before 3.13 reads. Names and steps are those of
+/// [`MlflowLogger`](super::MlflowLogger). A resumed run keeps its id.
 ///
 /// ```
-/// use pavlov_tune::loggers::MlflowLogger;
+/// use pavlov_tune::loggers::MlflowFolderLogger;
 /// use pavlov_tune::{LoggerChoice, RunOptions};
 ///
-/// let loggers = LoggerChoice::DefaultAnd(vec![Box::new(MlflowLogger::new("mlruns", "pole"))]);
+/// let loggers = LoggerChoice::DefaultAnd(vec![Box::new(MlflowFolderLogger::new("mlruns", "pole"))]);
 /// let options = RunOptions { loggers, ..RunOptions::default() };
 /// ```
 #[derive(Debug)]
-pub struct MlflowLogger {
+pub struct MlflowFolderLogger {
     /// `None` stands for `mlruns` beside the run directory.
     store: Option<PathBuf>,
     /// `None` stands for the name of the sweep's directory.
@@ -56,28 +56,34 @@ struct MlflowRun {
     id: String,
     name: String,
     experiment_id: String,
-    started: u128,
+    started: u64,
     /// Whether results of an earlier process may have to be removed.
     is_fresh: bool,
+    has_failed: bool,
     /// Files that are not durable yet.
     written: BTreeSet<PathBuf>,
 }
 
-impl MlflowLogger {
+impl MlflowFolderLogger {
     /// Makes a logger for the store in the directory `store`. The run becomes part of the experiment of this name.
     pub fn new(store: impl Into<PathBuf>, experiment: impl Into<String>) -> Self {
-        MlflowLogger { store: Some(store.into()), experiment: Some(experiment.into()), run: None }
+        MlflowFolderLogger { store: Some(store.into()), experiment: Some(experiment.into()), run: None }
     }
 
     /// Makes a logger for the store `mlruns` beside the run directory, which the runs beside it share.
     pub fn beside_run(experiment: impl Into<String>) -> Self {
-        MlflowLogger { store: None, experiment: Some(experiment.into()), run: None }
+        MlflowFolderLogger { store: None, experiment: Some(experiment.into()), run: None }
     }
 
     /// Makes a logger for the trials of a sweep, which form an experiment that is named after the sweep's directory. Without a
     /// `store` it is `mlruns` in that directory.
     pub fn of_sweep(store: Option<PathBuf>) -> Self {
-        MlflowLogger { store, experiment: None, run: None }
+        MlflowFolderLogger { store, experiment: None, run: None }
+    }
+
+    /// Returns whether this form has logged the run in the directory `run_dir`.
+    pub fn knows(run_dir: &Path) -> bool {
+        known_id(&run_dir.join(ID)).is_some()
     }
 
     /// Creates the experiment unless it is there, and returns its id. The id follows from the name, so that two processes
@@ -110,43 +116,36 @@ impl MlflowLogger {
     }
 }
 
-impl Logger for MlflowLogger {
+impl Logger for MlflowFolderLogger {
     fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
         let beside = || trial.logdir.parent().unwrap_or(&trial.logdir).join("mlruns");
         let store = self.store.clone().unwrap_or_else(beside);
         let store = std::path::absolute(&store).map_err(Error::io("find the absolute path of", &store))?;
-        let sweep = || folder_of(trial.logdir.parent()).unwrap_or_else(|| "pavlov".into());
-        let experiment_id = Self::experiment(&self.experiment.clone().unwrap_or_else(sweep), &store)?;
-        let kept = trial.logdir.join(ID);
-        let id = match known_id(&kept) {
-            Some(id) => id,
-            None => {
-                let id = format!("{:032x}", rand::random::<u128>());
-                replace_file(&kept, json!({"run_id": id}).to_string().as_bytes())?;
-                id
-            }
-        };
+        let experiment_id = Self::experiment(&experiment_name(self.experiment.as_ref(), trial), &store)?;
+        let id = run_id(&trial.logdir.join(ID))?;
         let dir = store.join(&experiment_id).join(&id);
         for inner in ["artifacts", "metrics", "params", "tags"] {
             make_dir(&dir.join(inner))?;
         }
-        let name = folder_of(Some(&trial.logdir)).unwrap_or_else(|| trial.trial_id.clone());
+        let name = run_name(trial);
         let started = started(&dir.join("meta.yaml")).unwrap_or_else(now);
-        let run =
-            MlflowRun { dir, id, name, experiment_id, started, is_fresh: true, written: BTreeSet::new() };
+        let run = MlflowRun {
+            dir,
+            id,
+            name,
+            experiment_id,
+            started,
+            is_fresh: true,
+            has_failed: false,
+            written: BTreeSet::new(),
+        };
         run.write_meta(RUNNING, None)?;
-        for (tag, text) in [
-            ("mlflow.runName", run.name.as_str()),
-            ("mlflow.source.name", "pavlov"),
-            ("mlflow.source.type", "LOCAL"),
-            ("pavlov.run_directory", &trial.logdir.to_string_lossy()),
-        ] {
+        for (tag, text) in tags(&run.name, &trial.logdir.to_string_lossy()) {
             let path = run.dir.join("tags").join(tag);
             fs::write(&path, text).map_err(Error::io("write", &path))?;
         }
         for (key, value) in flatten(config) {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let text: String = text.chars().take(LONGEST).collect();
+            let text = text_of_setting(value);
             // They are written again whenever the run goes on, so they need not survive a power cut.
             let write = |path: &Path| fs::write(path, &text).map_err(Error::io("write", path));
             run.write_named("params", &key.replace('/', "."), write)?;
@@ -157,12 +156,11 @@ impl Logger for MlflowLogger {
 
     fn on_result(&mut self, result: &Metrics) -> Result<()> {
         let Some(run) = &mut self.run else { return Ok(()) };
-        let whole = |key: &str| result.get(key).and_then(Value::as_u64);
-        let iteration = whole(ITERATION).unwrap_or(0);
+        run.has_failed = false;
+        let (iteration, step) = iteration_and_step(result);
         if std::mem::take(&mut run.is_fresh) {
             run.cut(iteration.saturating_sub(1))?;
         }
-        let step = whole("timesteps_total").filter(|n| *n > 0).unwrap_or(iteration);
         let now = now();
         run.add(ITERATION, &format!("{now} {iteration} {step}\n"))?;
         for (key, value) in flatten(result) {
@@ -188,16 +186,22 @@ impl Logger for MlflowLogger {
         Ok(())
     }
 
+    fn failed(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.has_failed = true;
+        }
+    }
+
     fn close(&mut self) -> Result<()> {
         match self.run.take() {
-            Some(run) => run.write_meta(FINISHED, Some(now())),
+            Some(run) => run.write_meta(if run.has_failed { FAILED } else { FINISHED }, Some(now())),
             None => Ok(()),
         }
     }
 }
 
 impl MlflowRun {
-    fn write_meta(&self, status: u8, ended: Option<u128>) -> Result<()> {
+    fn write_meta(&self, status: u8, ended: Option<u64>) -> Result<()> {
         let lines = [
             ("artifact_uri", json!(uri(&self.dir.join("artifacts")))),
             ("end_time", json!(ended)),
@@ -218,12 +222,9 @@ impl MlflowRun {
         write_yaml(&self.dir.join("meta.yaml"), &lines)
     }
 
-    /// Calls `write` with the file of a name, which may have parts. Characters that MLflow does not take become `_`.
+    /// Calls `write` with the file of a name, which may have parts.
     fn write_named(&self, kind: &str, name: &str, write: impl Fn(&Path) -> Result<()>) -> Result<()> {
-        let takes = |c: char| c.is_ascii_alphanumeric() || "_-. /:".contains(c);
-        let name: String = name.chars().map(|c| if takes(c) { c } else { '_' }).collect();
-        let is_part = |part: &str| !matches!(part, "" | "." | "..");
-        let parts: Vec<&str> = name.split('/').filter(|part| is_part(part)).collect();
+        let parts = parts(name);
         let top = self.dir.join(kind);
         let path = parts.iter().fold(top.clone(), |path, part| path.join(part));
         let parent = path.parent().unwrap_or(&top);
@@ -292,23 +293,10 @@ fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The id of a run that an earlier process logged. The file may be a stranger's: only an id is taken from it.
-fn known_id(path: &Path) -> Option<String> {
-    let kept: Value = serde_json::from_slice(&read_file(path).ok()?).ok()?;
-    let id = kept["run_id"].as_str()?;
-    let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id.then(|| id.to_owned())
-}
-
 /// The start of a run that an earlier process began.
-fn started(meta: &Path) -> Option<u128> {
+fn started(meta: &Path) -> Option<u64> {
     let text = text_of(meta).ok()?;
     text.lines().find_map(|line| line.strip_prefix("start_time: ")?.parse().ok())
-}
-
-/// Milliseconds since 1970.
-fn now() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
 fn make_dir(dir: &Path) -> Result<()> {
