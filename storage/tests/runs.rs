@@ -231,7 +231,8 @@ fn child_fills_its_disk() {
     driver.more = 1 << 20;
     let message = driver.save().unwrap_err().to_string();
     assert!(
-        message.starts_with("cannot write ") && message.ends_with("/ballast: File too large (os error 27)"),
+        message.starts_with("cannot write ")
+            && message.contains("/ballast: File too large (os error 27); raise the"),
         "{message}"
     );
     driver.stop().unwrap();
