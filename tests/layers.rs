@@ -18,13 +18,13 @@ pub(crate) type Edges = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Source folders of the workspace.
 const CRATES: &[&str] = &[
-    "processes/src",
-    "tune/src",
-    "data/src",
-    "train/src",
+    "crates/processes/src",
+    "crates/tune/src",
+    "crates/data/src",
+    "crates/train/src",
     "envs/src",
-    "storage/src",
-    "trainer/src",
+    "crates/storage/src",
+    "crates/trainer/src",
     "algorithms/src",
     "src",
     "python/src",
@@ -84,7 +84,7 @@ const ROOMS: &[&str] = &[
 
 #[test]
 fn no_room_of_the_trainer_imports_one_above_it() {
-    let sources = sources("trainer/src");
+    let sources = sources("crates/trainer/src");
     let mut upward = Vec::new();
     for (from, targets) in edges(&sources) {
         let Some(own) = room_of(&from) else { continue };
@@ -99,7 +99,7 @@ fn no_room_of_the_trainer_imports_one_above_it() {
 
 #[test]
 fn every_folder_of_the_trainer_is_a_room_or_lies_in_one() {
-    for module in sources("trainer/src").keys().filter(|module| !module.is_empty()) {
+    for module in sources("crates/trainer/src").keys().filter(|module| !module.is_empty()) {
         assert!(room_of(module).is_some(), "{} lies in no room of ROOMS", module.join("::"));
     }
 }
@@ -115,7 +115,7 @@ fn room_of(file: &[String]) -> Option<usize> {
 fn no_crate_depends_on_one_above_it() {
     for (folder, refused) in [
         (
-            "processes",
+            "crates/processes",
             &[
                 "tch",
                 "torch-sys",
@@ -130,7 +130,7 @@ fn no_crate_depends_on_one_above_it() {
             ][..],
         ),
         (
-            "tune",
+            "crates/tune",
             &[
                 "tch",
                 "torch-sys",
@@ -158,7 +158,7 @@ fn no_crate_depends_on_one_above_it() {
             ],
         ),
         (
-            "data",
+            "crates/data",
             &[
                 "tch",
                 "torch-sys",
@@ -171,7 +171,7 @@ fn no_crate_depends_on_one_above_it() {
             ],
         ),
         (
-            "train",
+            "crates/train",
             &[
                 "tch",
                 "torch-sys",
@@ -183,7 +183,7 @@ fn no_crate_depends_on_one_above_it() {
             ],
         ),
         (
-            "storage",
+            "crates/storage",
             &[
                 "tch",
                 "torch-sys",
@@ -195,7 +195,7 @@ fn no_crate_depends_on_one_above_it() {
                 "pavlov",
             ],
         ),
-        ("trainer", &["pavlov-data", "pavlov-train", "pavlov-storage", "pavlov-algorithms", "pavlov"]),
+        ("crates/trainer", &["pavlov-data", "pavlov-train", "pavlov-storage", "pavlov-algorithms", "pavlov"]),
         ("algorithms", &["pavlov-storage", "pavlov"]),
         ("xtask", &["tch", "torch-sys", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
     ] {
@@ -209,27 +209,28 @@ fn no_crate_depends_on_one_above_it() {
     }
 }
 
-/// The files that may name libtorch, besides those in `trainer/src/learn/engines/torch` and `src/torch_train`: a build
+/// The files that may name libtorch, besides those in `crates/trainer/src/learn/engines/torch` and `src/torch_train`: a build
 /// without the feature `torch` compiles none of them, or only their names.
 const NAME_LIBTORCH: [&str; 12] = [
     "src/cli/doctor/torch.rs",
     "src/lib.rs",
-    "trainer/src/base/libtorch.rs",
-    "trainer/src/base/torch.rs",
-    "trainer/src/base/unread.rs",
-    "trainer/src/learn/export.rs",
-    "trainer/src/learn/loss/on_libtorch.rs",
-    "trainer/src/learn/params/device.rs",
-    "trainer/src/learn/params/encode.rs",
-    "trainer/src/learn/params/tensors.rs",
-    "trainer/src/lib.rs",
+    "crates/trainer/src/base/libtorch.rs",
+    "crates/trainer/src/base/torch.rs",
+    "crates/trainer/src/base/unread.rs",
+    "crates/trainer/src/learn/export.rs",
+    "crates/trainer/src/learn/loss/on_libtorch.rs",
+    "crates/trainer/src/learn/params/device.rs",
+    "crates/trainer/src/learn/params/encode.rs",
+    "crates/trainer/src/learn/params/tensors.rs",
+    "crates/trainer/src/lib.rs",
     "src/torch_train/mod.rs",
 ];
 
 #[test]
 fn libtorch_is_named_only_where_a_build_without_it_does_not_look() {
     let mut files = Vec::new();
-    let mut waiting: Vec<PathBuf> = ["trainer/src", "algorithms/src", "src"].map(|f| root().join(f)).into();
+    let mut waiting: Vec<PathBuf> =
+        ["crates/trainer/src", "algorithms/src", "src"].map(|f| root().join(f)).into();
     while let Some(directory) = waiting.pop() {
         for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() { waiting.push(path) } else { files.push(path) }
@@ -241,8 +242,8 @@ fn libtorch_is_named_only_where_a_build_without_it_does_not_look() {
         features += text.matches("feature = \"torch\"").count();
         let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         let may = NAME_LIBTORCH.contains(&name.as_str())
-            || name.starts_with("trainer/src/learn/engines/torch/")
-            || name.starts_with("trainer/src/export/torchscript/")
+            || name.starts_with("crates/trainer/src/learn/engines/torch/")
+            || name.starts_with("crates/trainer/src/export/torchscript/")
             || name.starts_with("src/torch_train/");
         // A method of a trait that is there only with the feature says its types in full.
         let code = code(&text).replace("tch::Tensor", "");

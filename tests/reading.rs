@@ -19,9 +19,9 @@ use lists::{BOXES, READINGS, RULE, Reading, TO_THE_PLAN};
 
 /// The crates whose files name each other.
 const CRATES: [(&str, &str); 4] = [
-    ("pavlov_trainer", "trainer/src"),
+    ("pavlov_trainer", "crates/trainer/src"),
     ("pavlov_algorithms", "algorithms/src"),
-    ("pavlov_tune", "tune/src"),
+    ("pavlov_tune", "crates/tune/src"),
     ("pavlov_envs", "envs/src"),
 ];
 

@@ -1,4 +1,4 @@
-//! What the sweep itself costs: trials that do nothing, ten reports each.
+//! What the sweep itself costs: trials that do nothing, with ten reports each, and functions that return at once.
 //!
 //! ```text
 //! cargo bench -p pavlov-tune --bench overhead [-- --trials 1000 --python PYTHON]
@@ -42,22 +42,28 @@ fn main() -> Result<()> {
     let trials: u64 = option("--trials").and_then(|text| text.parse().ok()).unwrap_or(1000);
     let few = (trials / 10).max(1);
     println!(
-        "| {trials} trials x {REPORTS} reports | seconds | µs per result | of them CPU | growth of memory, KiB |"
+        "| {trials} trials, {REPORTS} reports or 1 each | seconds | µs per result | of them CPU | growth of memory, KiB |"
     );
     println!("|---|---|---|---|---|");
     // Kept to the end: ext4 makes new files slowly where many were just deleted.
     let home = tempfile::tempdir().map_err(pavlov_tune::Error::io("write in", &std::env::temp_dir()))?;
-    for (name, log_results) in
-        [("threads, results in the journal", false), ("threads, all result files", true)]
-    {
+    let at_once = || TrainableFactory::function("at_once", |config| Ok(config.get("lr").cloned()));
+    let trivial = || TrainableFactory::new("trivial", |_| Ok(Trivial::default()));
+    let cases: [(&str, &dyn Fn() -> TrainableFactory, u64, bool); 4] = [
+        ("threads, results in the journal", &trivial, REPORTS, false),
+        ("threads, all result files", &trivial, REPORTS, true),
+        ("functions that return at once, results in the journal", &at_once, 1, false),
+        ("functions that return at once, all result files", &at_once, 1, true),
+    ];
+    for (number, (name, factory, reports, log_results)) in cases.into_iter().enumerate() {
         // What a process takes once is not growth.
-        sweep(home.path(), few, log_results)?;
+        sweep(home.path(), &format!("{number}_few"), factory(), few, log_results)?;
         let before = resident_kib();
         let cpu = cpu_seconds();
-        let seconds = sweep(home.path(), trials, log_results)?;
+        let seconds = sweep(home.path(), &number.to_string(), factory(), trials, log_results)?;
         let grown = resident_kib().saturating_sub(before);
-        let cpu = (cpu_seconds() - cpu) * 1e6 / (trials * REPORTS) as f64;
-        print_row(name, trials, seconds, &format!("{cpu:.1}"), &grown.to_string());
+        let cpu = (cpu_seconds() - cpu) * 1e6 / (trials * reports) as f64;
+        print_row(name, trials * reports, seconds, &format!("{cpu:.1}"), &grown.to_string());
     }
     if let Some(python) = option("--python") {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/ray_peer.py");
@@ -66,7 +72,7 @@ fn main() -> Result<()> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         for line in text.lines().filter_map(|line| line.strip_prefix("RESULT ")) {
             if let Some((name, seconds)) = line.rsplit_once(' ') {
-                print_row(name, trials, seconds.parse().unwrap_or(f64::NAN), "", "");
+                print_row(name, trials * REPORTS, seconds.parse().unwrap_or(f64::NAN), "", "");
             }
         }
         if !output.status.success() {
@@ -76,18 +82,17 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn print_row(name: &str, trials: u64, seconds: f64, cpu: &str, grown: &str) {
-    let per_result = seconds * 1e6 / (trials * REPORTS) as f64;
+fn print_row(name: &str, results: u64, seconds: f64, cpu: &str, grown: &str) {
+    let per_result = seconds * 1e6 / results as f64;
     println!("| {name} | {seconds:.3} | {per_result:.1} | {cpu} | {grown} |");
 }
 
-fn sweep(home: &Path, trials: u64, log_results: bool) -> Result<f64> {
-    let trivial = TrainableFactory::new("trivial", |_| Ok(Trivial::default()));
-    let mut tuner = Tuner::new(trivial).space(json!({"lr": {"uniform": [0.0, 1.0]}}));
+fn sweep(home: &Path, name: &str, factory: TrainableFactory, trials: u64, log_results: bool) -> Result<f64> {
+    let mut tuner = Tuner::new(factory).space(json!({"lr": {"uniform": [0.0, 1.0]}}));
     tuner.tune_config = TuneConfig { num_samples: Some(trials), ..TuneConfig::default() };
     tuner.run_config = RunConfig {
         storage_path: Some(home.into()),
-        name: Some(format!("{trials}_{log_results}")),
+        name: Some(name.into()),
         stop: Some(Box::new(MaximumIterationStopper::new(REPORTS))),
         checkpoint_config: CheckpointConfig { checkpoint_at_end: Some(false), ..CheckpointConfig::default() },
         log_results,
