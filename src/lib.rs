@@ -135,7 +135,7 @@ mod report;
 mod torch_train;
 
 pub use league::{League, LeagueConfig};
-pub use load::{load, load_policy, load_shared};
+pub use load::{algorithm_of, load, load_policy, load_shared};
 pub use pavlov_trainer::{Error, Result};
 #[cfg(feature = "torch")]
 pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};

@@ -1,8 +1,11 @@
 //! What the sweep itself costs: trials that do nothing, with ten reports each, and functions that return at once.
 //!
 //! ```text
-//! cargo bench -p pavlov-tune --bench overhead [-- --trials 1000 --python PYTHON]
+//! cargo bench -p pavlov-tune --bench overhead [-- --trials 1000 --only NAME --python PYTHON]
 //! ```
+//!
+//! `--only` runs the cases whose names contain the text. Each process should write into a file system in which nothing was
+//! deleted in the last minutes: ext4 makes new files slowly there.
 //!
 //! With `--python`, a Python that has `ray[tune]==2.60.0`, the same sweep runs on Ray Tune beside it (`ray_peer.py`).
 
@@ -55,7 +58,9 @@ fn main() -> Result<()> {
         ("functions that return at once, results in the journal", &at_once, 1, false),
         ("functions that return at once, all result files", &at_once, 1, true),
     ];
-    for (number, (name, factory, reports, log_results)) in cases.into_iter().enumerate() {
+    let only = option("--only").unwrap_or_default();
+    let chosen = cases.into_iter().enumerate().filter(|(_, (name, ..))| name.contains(&only));
+    for (number, (name, factory, reports, log_results)) in chosen {
         // What a process takes once is not growth.
         sweep(home.path(), &format!("{number}_few"), factory(), few, log_results)?;
         let before = resident_kib();

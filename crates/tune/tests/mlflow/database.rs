@@ -166,6 +166,53 @@ fn a_run_that_goes_on_keeps_its_id_and_what_came_after_its_checkpoint_is_removed
 }
 
 #[test]
+fn a_file_that_was_deleted_or_replaced_gets_the_run_again() {
+    for (leftovers, replaced) in [(false, false), (true, false), (false, true)] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("mlflow.db");
+        let mut logger = logger(home.path());
+        (1..=2).for_each(|iteration| log(&mut logger, iteration));
+        let before = rows(home.path());
+        fs::remove_file(&path).unwrap();
+        if !leftovers {
+            for name in ["mlflow.db-wal", "mlflow.db-shm"] {
+                fs::remove_file(home.path().join(name)).unwrap();
+            }
+        }
+        if replaced {
+            // Another run has made a file of that name.
+            let mut other = MlflowLogger::beside_run("another");
+            let trial = TrialContext { logdir: home.path().join("second run"), ..trial(home.path()) };
+            fs::create_dir_all(&trial.logdir).unwrap();
+            other.setup(&Map::new(), &trial).unwrap();
+            other.close().unwrap();
+        }
+        let name = path.display().to_string();
+        assert_eq!(logger.keep_in(home.path()).unwrap(), Some(name));
+        assert_eq!(logger.keep_in(home.path()).unwrap(), None);
+        if !replaced {
+            assert_eq!(rows(home.path()), before);
+        }
+        log(&mut logger, 3);
+        fs::remove_file(&path).unwrap();
+        logger.close().unwrap();
+        let steps: Vec<i64> = metric(home.path(), "train/kl").into_iter().map(|(step, _)| step).collect();
+        assert_eq!(steps, [100, 200, 300]);
+        let of_run = "SELECT status FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name = 'pole'";
+        assert_eq!(query::<String>(home.path(), of_run), ["FINISHED"]);
+        assert_eq!(query::<String>(home.path(), "PRAGMA integrity_check"), ["ok"]);
+    }
+    // A folder that is gone is not made again.
+    let home = tempfile::tempdir().unwrap();
+    let mut logger = logger(home.path());
+    log(&mut logger, 1);
+    fs::remove_dir_all(home.path()).unwrap();
+    assert_eq!(logger.keep_in(home.path()).unwrap(), None);
+    logger.close().unwrap();
+    assert!(!home.path().exists());
+}
+
+#[test]
 fn runs_that_begin_at_the_same_moment_share_a_file_and_an_experiment() {
     for _ in 0..5 {
         let home = tempfile::tempdir().unwrap();

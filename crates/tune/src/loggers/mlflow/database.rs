@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::again;
 use super::errors::{PATIENCE, failed, refusal};
 use super::{
     ITERATION, experiment_name, iteration_and_step, known_id, now, parts, run_id, run_name, schema, tags,
@@ -69,6 +70,8 @@ pub struct MlflowLogger {
 struct MlflowRun {
     connection: Connection,
     database: PathBuf,
+    /// The file that was opened: its device and its number there.
+    file: (u64, u64),
     id: String,
     /// Metrics that have had a number.
     known: BTreeSet<String>,
@@ -104,14 +107,17 @@ impl Logger for MlflowLogger {
     fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
         let beside = || trial.logdir.parent().unwrap_or(&trial.logdir).join("mlflow.db");
         let database = place(&self.database.clone().unwrap_or_else(beside))?;
-        let mut connection = open(&database)?;
         let id = run_id(&trial.logdir.join(ID))?;
+        let alone = again::alone();
+        let mut connection = open(&database)?;
         let start = write(&mut connection, &database)?;
         schema::provide(&start, &database)?;
         begin(&start, &database, (&id, &experiment_name(self.experiment.as_ref(), trial)), config, trial)?;
         let known = known(&start, &id).map_err(failed(&database))?;
         start.commit().map_err(failed(&database))?;
-        self.run = Some(MlflowRun { connection, database, id, known, is_fresh: true, has_failed: false });
+        drop(alone);
+        let file = again::identity(&database).map_err(Error::io("read", &database))?;
+        self.run = Some(MlflowRun { connection, database, file, id, known, is_fresh: true, has_failed: false });
         Ok(())
     }
 
@@ -147,6 +153,33 @@ impl Logger for MlflowLogger {
         all.commit().map_err(failed(&run.database))
     }
 
+    /// A file that was deleted or replaced gets the rows of this run again, from the file that is still open. Without its
+    /// folder nothing is written.
+    fn keep_in(&mut self, _: &Path) -> Result<Option<String>> {
+        let Some(run) = &mut self.run else { return Ok(None) };
+        let path = &run.database;
+        let is_there = || match again::identity(path) {
+            Ok(file) => Ok(Some(file == run.file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("read", path)(error)),
+        };
+        if is_there()? == Some(true) || !path.parent().is_some_and(Path::is_dir) {
+            return Ok(None);
+        }
+        let _alone = again::alone();
+        if is_there()?.is_none() {
+            again::remove_leftovers(path);
+        }
+        let mut connection = open(path)?;
+        let all = write(&mut connection, path)?;
+        schema::provide(&all, path)?;
+        again::copy(&run.connection, &all, path, &run.id)?;
+        all.commit().map_err(failed(path))?;
+        run.file = again::identity(path).map_err(Error::io("read", path))?;
+        run.connection = connection;
+        Ok(Some(path.display().to_string()))
+    }
+
     fn sync(&mut self) -> Result<()> {
         let Some(run) = &self.run else { return Ok(()) };
         // Without a write-ahead log each commit is durable.
@@ -167,6 +200,7 @@ impl Logger for MlflowLogger {
     }
 
     fn close(&mut self) -> Result<()> {
+        self.keep_in(Path::new(""))?;
         let Some(run) = self.run.take() else { return Ok(()) };
         let status = if run.has_failed { "FAILED" } else { "FINISHED" };
         let end = "UPDATE runs SET status = ?2, end_time = ?3 WHERE run_uuid = ?1";
@@ -258,7 +292,11 @@ fn begin(
 }
 
 /// Returns the id of the experiment and the place of its files. Creates it unless it exists.
-fn provide_experiment(all: &Transaction<'_>, path: &Path, name: &str) -> Result<(i64, String)> {
+pub(super) fn provide_experiment(
+    all: &Transaction<'_>,
+    path: &Path,
+    name: &str,
+) -> Result<(i64, String)> {
     let find = "SELECT experiment_id, artifact_location, lifecycle_stage FROM experiments \
                 WHERE name = ?1 AND workspace = 'default'";
     let columns = |row: &rusqlite::Row<'_>| {

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use crate::{Metrics, Result, TrialContext, read_file, replace_file};
 
 #[cfg(feature = "sqlite")]
+mod again;
+#[cfg(feature = "sqlite")]
 mod database;
 #[cfg(feature = "sqlite")]
 mod errors;
