@@ -56,7 +56,7 @@ def test_a_masked_policy_chooses_only_legal_actions_and_drawn_ones_differ(tmp_pa
 @pytest.mark.parametrize("algorithm", ["DDPG", "TD3"])
 def test_noise_of_training_is_left_out_of_predict(tmp_path, algorithm):
     run, pack = tmp_path / "run", tmp_path / "policy.pavlov"
-    settings = ["num_workers=0", "learning_starts=10", "train_batch_size=8", "timesteps_per_iteration=40"]
+    settings = ["num_workers=0", "replay_buffer_config.learning_starts=10", "train_batch_size=8", "min_sample_timesteps_per_reporting=40"]
     chosen = [word for setting in settings for word in ("--set", setting)]
     command("train", algorithm, "--env", "Pendulum-v1", "--out", run, "--stop", "training_iteration=1", "--quiet", *chosen)
     command("pack", run, pack)

@@ -89,7 +89,9 @@ impl RunFile {
     /// Reads `run.json`. A trial of a sweep has none: its settings are those of `newest`, its newest checkpoint.
     pub(super) fn of_run_or_trial(run_dir: &Path, newest: Option<&Path>) -> anyhow::Result<RunFile> {
         match newest {
-            Some(newest) if !run_dir.join(RUN).exists() && is_trial(run_dir)? => RunFile::of_checkpoint(newest),
+            Some(newest) if !run_dir.join(RUN).exists() && is_trial(run_dir)? => {
+                RunFile::of_checkpoint(newest)
+            }
             _ => RunFile::read(run_dir, newest),
         }
     }

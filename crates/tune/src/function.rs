@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -141,6 +141,44 @@ struct Thread {
     go_on: Sender<()>,
 }
 
+/// What a thread runs.
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Threads whose functions have ended. They run the next ones: a new thread costs more than a function that returns at once.
+static IDLE: Mutex<Vec<Sender<Work>>> = Mutex::new(Vec::new());
+
+/// Number of threads that wait for work at most; further ones end.
+const MOST_IDLE: usize = 64;
+
+/// Runs `work` in a thread that does nothing else meanwhile.
+fn in_thread(mut work: Work) -> Result<()> {
+    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Some(thread) = { idle().pop() } {
+        match thread.send(work) {
+            Ok(()) => return Ok(()),
+            Err(unsent) => work = unsent.0,
+        }
+    }
+    let (sender, next) = bounded::<Work>(1);
+    let run = move || {
+        loop {
+            work();
+            {
+                let mut idle = idle();
+                if idle.len() >= MOST_IDLE {
+                    return;
+                }
+                idle.push(sender.clone());
+            }
+            match next.recv() {
+                Ok(more) => work = more,
+                Err(_) => return,
+            }
+        }
+    };
+    thread::Builder::new().name("function".into()).spawn(run).map(drop).map_err(Error::other)
+}
+
 impl FunctionTrainable {
     fn new(function: Arc<dyn Function>) -> Self {
         FunctionTrainable {
@@ -163,7 +201,6 @@ impl FunctionTrainable {
         let function = self.function.clone();
         let config = self.config.clone();
         let checkpoint = self.checkpoint.clone();
-        let name = format!("function of {}", context.trial_id);
         let run = move || {
             let ends = reports_in.clone();
             session::enter(Session {
@@ -180,10 +217,11 @@ impl FunctionTrainable {
             let outcome = outcome.unwrap_or_else(|panic| {
                 Err(Error::other(format!("the function panicked: {}", pavlov_processes::panic_text(&*panic))))
             });
+            session::leave();
             // If the trial was told to end, the channel is closed and the send fails.
             let _ = ends.send(Message::End(outcome));
         };
-        thread::Builder::new().name(name).spawn(run).map_err(Error::other)?;
+        in_thread(Box::new(run))?;
         Ok(Thread { reports, go_on })
     }
 
@@ -244,6 +282,10 @@ impl Trainable for FunctionTrainable {
             }
             Err(_) => Err(Error::other("the function's thread is gone")),
         }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended
     }
 
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {

@@ -50,6 +50,9 @@ impl RunLog {
 
     /// Creates the run directory.
     pub(crate) fn make_dir(&self) -> Result<()> {
+        if self.dir.is_dir() {
+            return Ok(());
+        }
         fs::create_dir_all(&self.dir).map_err(Error::io("create", &self.dir))
     }
 
@@ -93,8 +96,11 @@ impl RunLog {
 
     /// Passes a result to every logger, after rewinding them if that is due.
     pub(crate) fn on_result(&mut self, result: &Metrics, config: &Config) -> Result<()> {
+        let are_new = self.loggers.is_empty();
         self.open(config)?;
-        self.write_missing(config)?;
+        if !are_new {
+            self.write_missing(config)?;
+        }
         if let Some(iteration) = self.rewind_to {
             self.loggers.iter_mut().try_for_each(|logger| logger.rewind(iteration))?;
             self.rewind_to = None;

@@ -260,6 +260,11 @@ pub(crate) fn enter(session: Session) {
     SESSION.set(Some(Rc::new(session)));
 }
 
+/// Ends the session of this thread, which may get another one.
+pub(crate) fn leave() {
+    SESSION.set(None);
+}
+
 /// Returns the session of the trial whose thread calls this; `None` outside a trial.
 pub fn current() -> Option<Rc<Session>> {
     SESSION.with_borrow(Clone::clone)

@@ -101,6 +101,11 @@ pub trait Trainable: Send {
     /// An error fails the trial; the driver's counters do not change.
     fn step(&mut self) -> Result<Metrics>;
 
+    /// Whether the last step gave the last result, so that further steps would only repeat it. `false` by default.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Writes the complete state as plain files into `dir`, an empty directory. Subfolders are allowed. The file names
     /// `manifest.json` and `metadata.json` are reserved for the driver.
     ///
@@ -188,6 +193,9 @@ impl<T: Trainable + ?Sized> Trainable for Box<T> {
     }
     fn step(&mut self) -> Result<Metrics> {
         (**self).step()
+    }
+    fn is_over(&self) -> bool {
+        (**self).is_over()
     }
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
         (**self).save_checkpoint(dir)

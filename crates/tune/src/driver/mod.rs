@@ -187,13 +187,16 @@ impl<T: Trainable> Driver<T> {
         Ok(())
     }
 
-    /// Restarts the logs of a trial that starts from the beginning, in a directory where it may have run before.
+    /// Restarts the logs of a trial that starts from the beginning, in a directory where it may have run before unless the
+    /// directory `is_new`.
     ///
     /// # Errors
     /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed.
-    pub(crate) fn begin_again(&mut self) -> Result<()> {
-        checkpoint::set_aside_damaged(self.log.dir(), None)?;
-        if self.log.has_own() || self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
+    pub(crate) fn begin_again(&mut self, is_new: bool) -> Result<()> {
+        if !is_new {
+            checkpoint::set_aside_damaged(self.log.dir(), None)?;
+        }
+        if self.log.has_own() || (!is_new && self.log.dir().join(crate::loggers::RESULTS_FILE).exists()) {
             self.log.rewind(0);
         }
         Ok(())

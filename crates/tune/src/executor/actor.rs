@@ -55,25 +55,14 @@ struct Actor<'a> {
 impl Actor<'_> {
     fn answer(&mut self, request: Request) -> Result<Report> {
         match request {
-            Request::Start(start) => self.start(*start),
-            Request::Train => {
-                let driver = self.driver()?;
-                let mut result = match driver.train() {
-                    // Nothing is lost: the trial goes on beside its directory, and the sweep tells of it at its end.
-                    Err(error @ Error::RunDirectory { .. }) => {
-                        let error = driver.rescue(error);
-                        let Error::RunDirectory { rescued: Some(_), .. } = &error else { return Err(error) };
-                        tracing::warn!("{error}");
-                        driver.last_result().cloned().unwrap_or_default()
-                    }
-                    trained => trained?,
-                };
-                if result.contains_key("__duplicate__") {
-                    return Ok(Report::Ended);
+            Request::Start(start) => {
+                let trains_at_once = start.trains_at_once;
+                match self.start(*start)? {
+                    Report::Started { .. } if trains_at_once => self.train(),
+                    report => Ok(report),
                 }
-                result.shift_remove("config");
-                Ok(Report::Trained { iteration: driver.iteration(), result })
             }
+            Request::Train => self.train(),
             Request::Save => {
                 let driver = self.driver()?;
                 let path = match driver.save() {
@@ -96,13 +85,33 @@ impl Actor<'_> {
         }
     }
 
+    fn train(&mut self) -> Result<Report> {
+        let driver = self.driver()?;
+        let mut result = match driver.train() {
+            // Nothing is lost: the trial goes on beside its directory, and the sweep tells of it at its end.
+            Err(error @ Error::RunDirectory { .. }) => {
+                let error = driver.rescue(error);
+                let Error::RunDirectory { rescued: Some(_), .. } = &error else { return Err(error) };
+                tracing::warn!("{error}");
+                driver.last_result().cloned().unwrap_or_default()
+            }
+            trained => trained?,
+        };
+        if result.contains_key("__duplicate__") {
+            return Ok(Report::Ended);
+        }
+        result.shift_remove("config");
+        Ok(Report::Trained { iteration: driver.iteration(), result, is_last: driver.is_over() })
+    }
+
     fn driver(&mut self) -> Result<&mut Driver<Box<dyn Trainable>>> {
         self.driver.as_mut().ok_or_else(|| Error::other("the trial was not started"))
     }
 
     fn start(&mut self, start: Start) -> Result<Report> {
         self._lock = None;
-        self._lock = Some(lock(&start.logdir)?);
+        let (lock, is_new) = lock(&start.logdir)?;
+        self._lock = Some(lock);
         let options = RunOptions {
             logdir: Some(start.logdir.clone()),
             trial_id: Some(start.trial_id),
@@ -125,7 +134,7 @@ impl Actor<'_> {
         }
         let driver = self.driver()?;
         let Some(from) = &start.from else {
-            driver.begin_again()?;
+            driver.begin_again(is_new)?;
             return Ok(Report::Started { iteration: 0, bytes: 0 });
         };
         let own = from.parent() == Some(&*start.logdir);
@@ -135,13 +144,17 @@ impl Actor<'_> {
     }
 }
 
-/// Creates the directory if it is missing and locks it, waiting for another process that holds the lock.
-fn lock(dir: &Path) -> Result<File> {
-    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+/// Creates the directory if it is missing and locks it, waiting for another process that holds the lock. Returns whether it
+/// was missing, too.
+fn lock(dir: &Path) -> Result<(File, bool)> {
+    let is_new = fs::create_dir(dir).is_ok();
+    if !is_new {
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    }
     let handle = File::open(dir).map_err(Error::io("open", dir))?;
     // A file system without locks works without this protection.
     let _ = flock(&handle, FlockOperation::LockExclusive);
-    Ok(handle)
+    Ok((handle, is_new))
 }
 
 /// Copies another trial's checkpoint into this trial's directory, completely or not at all.
@@ -170,40 +183,62 @@ fn size(checkpoint: &Path) -> Result<u64> {
 /// sweep.
 pub(crate) struct ThreadExecutor {
     factory: TrainableFactory,
-    actors: HashMap<ActorId, (Sender<Request>, JoinHandle<()>)>,
+    actors: HashMap<ActorId, ActorThread>,
+    /// Threads whose actors have ended. They run the next ones: a new thread costs more than a trial that ends at once.
+    idle: Vec<(Sender<Job>, JoinHandle<()>)>,
     report: Sender<(ActorId, Report)>,
     reports: Receiver<(ActorId, Report)>,
 }
+
+/// A running actor: where its requests go, and its thread.
+struct ActorThread {
+    requests: Sender<Request>,
+    jobs: Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+/// What a thread does next: the actor, and its requests.
+type Job = (ActorId, Receiver<Request>);
 
 impl ThreadExecutor {
     /// Makes an executor without actors.
     pub(crate) fn new(factory: TrainableFactory) -> Self {
         let (report, reports) = unbounded();
-        ThreadExecutor { factory, actors: HashMap::new(), report, reports }
+        ThreadExecutor { factory, actors: HashMap::new(), idle: Vec::new(), report, reports }
+    }
+
+    /// Starts a thread that runs one actor after the other until it gets no more.
+    fn start_thread(&self) -> Result<(Sender<Job>, JoinHandle<()>)> {
+        let (sender, jobs) = bounded::<Job>(1);
+        let factory = self.factory.clone();
+        let report = self.report.clone();
+        let run = move || {
+            for (actor, requests) in jobs {
+                serve(&factory, requests.into_iter(), |answer| {
+                    // A closed channel means that the sweep is over.
+                    let _ = report.send((actor, answer));
+                });
+            }
+        };
+        Ok((sender, thread::Builder::new().name("trial".into()).spawn(run).map_err(Error::other)?))
     }
 }
 
 impl Executor for ThreadExecutor {
     fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()> {
-        let (sender, requests) = bounded(1);
-        let factory = self.factory.clone();
-        let report = self.report.clone();
-        let thread = thread::Builder::new()
-            .name(format!("trial {}", start.trial_id))
-            .spawn(move || {
-                serve(&factory, requests.into_iter(), |answer| {
-                    // A closed channel means that the sweep is over.
-                    let _ = report.send((actor, answer));
-                });
-            })
-            .map_err(Error::other)?;
-        let _ = sender.send(Request::Start(Box::new(start)));
-        self.actors.insert(actor, (sender, thread));
+        let (jobs, thread) = match self.idle.pop() {
+            Some(idle) => idle,
+            None => self.start_thread()?,
+        };
+        let (requests, received) = bounded(1);
+        let _ = requests.send(Request::Start(Box::new(start)));
+        let _ = jobs.send((actor, received));
+        self.actors.insert(actor, ActorThread { requests, jobs, thread });
         Ok(())
     }
 
     fn send(&mut self, actor: ActorId, request: Request) {
-        let sent = self.actors.get(&actor).is_some_and(|(requests, _)| requests.send(request).is_ok());
+        let sent = self.actors.get(&actor).is_some_and(|actor| actor.requests.send(request).is_ok());
         if !sent {
             let message = "its thread has ended".to_string();
             let _ = self.report.send((actor, Report::Failed { message }));
@@ -211,12 +246,23 @@ impl Executor for ThreadExecutor {
     }
 
     fn forget(&mut self, actor: ActorId) {
-        if let Some((_, thread)) = self.actors.remove(&actor) {
-            let _ = thread.join();
+        if let Some(ActorThread { requests, jobs, thread }) = self.actors.remove(&actor) {
+            // A parked actor ends here; another one has ended already.
+            drop(requests);
+            self.idle.push((jobs, thread));
         }
     }
 
     fn reports(&self) -> &Receiver<(ActorId, Report)> {
         &self.reports
+    }
+}
+
+impl Drop for ThreadExecutor {
+    fn drop(&mut self) {
+        for (jobs, thread) in self.idle.drain(..) {
+            drop(jobs);
+            let _ = thread.join();
+        }
     }
 }

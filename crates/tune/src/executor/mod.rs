@@ -48,6 +48,9 @@ pub(crate) struct Start {
     pub(crate) logdir: PathBuf,
     /// Checkpoint to continue from; one of another trial is first copied into `logdir`.
     pub(crate) from: Option<PathBuf>,
+    /// Whether the actor runs the first iteration without being asked: it reports the result in place of
+    /// [`Started`](Report::Started).
+    pub(crate) trains_at_once: bool,
     /// Whether to write `result.json` and the other log files.
     pub(crate) log_results: bool,
 }
@@ -61,8 +64,9 @@ pub(crate) enum Report {
     Started { iteration: u64, bytes: u64 },
     /// The trainable does not support `reset_config`; the actor has ended.
     CannotReset,
-    /// One result without its `config`; `iteration` is the driver's count of the trial's results.
-    Trained { iteration: u64, result: Metrics },
+    /// One result without its `config`; `iteration` is the driver's count of the trial's results. `is_last`: there are no more
+    /// results, and [`Ended`](Report::Ended) is not reported.
+    Trained { iteration: u64, result: Metrics, is_last: bool },
     /// The trial has no more results; its last one stays valid.
     Ended,
     /// A checkpoint was written, complete and durable.

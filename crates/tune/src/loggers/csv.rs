@@ -1,6 +1,6 @@
 //! Writes `progress.csv`, a table of the results for spreadsheets and plots, made from `result.json`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,8 @@ pub struct CsvLogger {
     path: PathBuf,
     columns: Vec<String>,
     file: Option<File>,
+    /// Whether there is no result yet.
+    is_new: bool,
 }
 
 impl CsvLogger {
@@ -39,9 +41,12 @@ impl CsvLogger {
             path: run_dir.join(FILE),
             columns: Vec::new(),
             file: None,
+            is_new: false,
         };
-        if run_dir.join(json::FILE).exists() && !logger.go_on()? {
-            logger.rebuild()?;
+        match fs::metadata(run_dir.join(json::FILE)) {
+            Ok(results) if results.len() == 0 && !logger.path.exists() => logger.is_new = true,
+            Ok(_) if !logger.go_on()? => logger.rebuild()?,
+            _ => {}
         }
         Ok(logger)
     }
@@ -124,6 +129,20 @@ impl CsvLogger {
         Ok(())
     }
 
+    /// Begins `progress.csv` with the first result of the run.
+    fn begin(&mut self, cells: Vec<(String, String)>) -> Result<()> {
+        let failed = || Error::io("write", &self.path);
+        let (columns, texts): (Vec<_>, Vec<_>) = cells.into_iter().unzip();
+        let mut lines = line(columns.iter()).map_err(failed())?;
+        lines.extend(line(texts.iter()).map_err(failed())?);
+        // If the process is killed in between, the next one rebuilds the file.
+        let mut file = files::append(&self.path)?;
+        file.write_all(&lines).map_err(failed())?;
+        self.file = Some(file);
+        self.columns = columns;
+        Ok(())
+    }
+
     /// Formats one result as a line with a cell for every column.
     fn row(&self, cells: &[(String, String)]) -> std::io::Result<Vec<u8>> {
         let cell =
@@ -135,6 +154,9 @@ impl CsvLogger {
 impl Logger for CsvLogger {
     fn on_result(&mut self, result: &Metrics) -> Result<()> {
         let cells = cells(result);
+        if std::mem::take(&mut self.is_new) && !cells.is_empty() {
+            return self.begin(cells);
+        }
         let known = cells.iter().all(|(key, _)| self.columns.contains(key));
         match &mut self.file {
             Some(_) if known => {
@@ -147,6 +169,7 @@ impl Logger for CsvLogger {
     }
 
     fn rewind(&mut self, _iteration: u64) -> Result<()> {
+        self.is_new = false;
         if self.go_on()? { Ok(()) } else { self.rebuild() }
     }
 
@@ -161,6 +184,7 @@ impl Logger for CsvLogger {
         }
         self.run_dir = run_dir.into();
         self.path = path;
+        self.is_new = false;
         self.rebuild()?;
         Ok(Some(FILE.into()))
     }

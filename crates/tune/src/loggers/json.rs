@@ -31,14 +31,17 @@ impl JsonLogger {
     pub fn open(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join(FILE);
         let file = files::append(&path)?;
-        let last = LinesFromEnd::open(&path).and_then(|mut lines| lines.next());
-        if let Some((start, line)) = last.map_err(unreadable(&path))?
-            && !line.ends_with(b"\n")
-        {
-            tracing::warn!("cut a broken line of {} bytes off {}", line.len(), path.display());
-            file.set_len(start).map_err(Error::io("write", &path))?;
+        let mut length = file.metadata().map_err(Error::io("read", &path))?.len();
+        if length > 0 {
+            let last = LinesFromEnd::open(&path).and_then(|mut lines| lines.next());
+            if let Some((start, line)) = last.map_err(unreadable(&path))?
+                && !line.ends_with(b"\n")
+            {
+                tracing::warn!("cut a broken line of {} bytes off {}", line.len(), path.display());
+                file.set_len(start).map_err(Error::io("write", &path))?;
+                length = start;
+            }
         }
-        let length = file.metadata().map_err(Error::io("read", &path))?.len();
         Ok(JsonLogger { path, file, length: Some(length) })
     }
 }

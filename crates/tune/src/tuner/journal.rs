@@ -25,6 +25,8 @@ pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
 /// Minimum time between two syncs to disk. Writing waits during a sync, so there is not one for each line.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// Minimum time between two looks at whether the journal is still in its place.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Event in a sweep: one line of the journal.
@@ -155,6 +157,8 @@ pub(crate) struct Journal {
     line: Vec<u8>,
     length: u64,
     ends_with_idle: bool,
+    /// When the journal was last found in its place.
+    found: Instant,
     synced: Instant,
     sync: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -232,6 +236,7 @@ impl Journal {
             line: Vec::new(),
             length,
             ends_with_idle: false,
+            found: synced,
             synced,
             sync,
         })
@@ -243,7 +248,12 @@ impl Journal {
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
         self.line.push(b'\n');
         files::refuse_too_large(&self.line).map_err(Error::io("write", &self.path))?;
-        self.stay()?;
+        // A file that is deleted in between keeps its lines until they are written again. No trial begins in a directory that
+        // is gone.
+        if matches!(event, Event::Started { .. }) || self.found.elapsed() >= LOOK_EVERY {
+            self.stay()?;
+            self.found = Instant::now();
+        }
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
         self.length += self.line.len() as u64;
         self.ends_with_idle = matches!(event, Event::Idle);

@@ -198,7 +198,8 @@ fn a_file_that_was_deleted_or_replaced_gets_the_run_again() {
         logger.close().unwrap();
         let steps: Vec<i64> = metric(home.path(), "train/kl").into_iter().map(|(step, _)| step).collect();
         assert_eq!(steps, [100, 200, 300]);
-        let of_run = "SELECT status FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name = 'pole'";
+        let of_run =
+            "SELECT status FROM runs JOIN experiments USING (experiment_id) WHERE experiments.name = 'pole'";
         assert_eq!(query::<String>(home.path(), of_run), ["FINISHED"]);
         assert_eq!(query::<String>(home.path(), "PRAGMA integrity_check"), ["ok"]);
     }

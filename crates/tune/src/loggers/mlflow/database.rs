@@ -117,7 +117,8 @@ impl Logger for MlflowLogger {
         start.commit().map_err(failed(&database))?;
         drop(alone);
         let file = again::identity(&database).map_err(Error::io("read", &database))?;
-        self.run = Some(MlflowRun { connection, database, file, id, known, is_fresh: true, has_failed: false });
+        self.run =
+            Some(MlflowRun { connection, database, file, id, known, is_fresh: true, has_failed: false });
         Ok(())
     }
 
@@ -292,11 +293,7 @@ fn begin(
 }
 
 /// Returns the id of the experiment and the place of its files. Creates it unless it exists.
-pub(super) fn provide_experiment(
-    all: &Transaction<'_>,
-    path: &Path,
-    name: &str,
-) -> Result<(i64, String)> {
+pub(super) fn provide_experiment(all: &Transaction<'_>, path: &Path, name: &str) -> Result<(i64, String)> {
     let find = "SELECT experiment_id, artifact_location, lifecycle_stage FROM experiments \
                 WHERE name = ?1 AND workspace = 'default'";
     let columns = |row: &rusqlite::Row<'_>| {

@@ -55,14 +55,16 @@ impl Control {
                 tracing::info!("trainables are made anew for each trial: `reset_config` returned false");
                 self.start(i)
             }
-            Report::Trained { iteration, result } => self.on_result(i, iteration, result),
-            Report::Ended => {
-                if self.sweep.runs[i].next() != Next::Stop {
-                    let trial_id = self.id(i);
-                    self.log(&Event::Ended { trial_id: trial_id.into() })?;
-                    self.sweep.ended(i)?;
+            Report::Trained { iteration, result, is_last } => {
+                self.on_result(i, iteration, result)?;
+                // One that is to be paused goes on from its checkpoint later.
+                if is_last && self.sweep.runs[i].next() == Next::Train {
+                    self.on_ended(i)?;
                 }
-                self.unsaved.waits = false;
+                self.request_next(i, true)
+            }
+            Report::Ended => {
+                self.on_ended(i)?;
                 self.release(i)
             }
             Report::Saved(saved) => self.on_saved(i, saved),
@@ -135,7 +137,19 @@ impl Control {
             }
             self.report(false);
         }
-        self.request_next(i, true)
+        Ok(())
+    }
+
+    /// Notes that a trial has no more results.
+    fn on_ended(&mut self, i: usize) -> Result<()> {
+        if self.sweep.runs[i].next() != Next::Stop {
+            let trial_id = self.id(i);
+            self.log(&Event::Ended { trial_id: trial_id.into() })?;
+            self.sweep.ended(i)?;
+        }
+        self.unsaved.waits = false;
+        self.unsaved.nothing_to_start = false;
+        Ok(())
     }
 
     fn progressed(&mut self, i: usize, progress: Progress) {

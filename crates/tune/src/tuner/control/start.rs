@@ -7,7 +7,7 @@ use super::{Control, ParkedActor};
 use crate::executor::{Request, Start};
 use crate::search::{Suggestion, experiment_tag};
 use crate::tuner::journal::Event;
-use crate::tuner::life::Actor;
+use crate::tuner::life::{Actor, State};
 use crate::{Config, Error, Resources, Result, Trial, TrialStatus, checkpoint};
 
 impl Control {
@@ -187,6 +187,12 @@ impl Control {
             resources,
             gpus: gpus.clone(),
             logdir: run.dir.clone(),
+            // A trial that was stopped or is to be saved is asked for that first.
+            trains_at_once: from.is_none()
+                && run.state == State::Running
+                && run.seen == 0
+                && !run.save
+                && !self.unsaved.interrupted,
             from: from.map(|(_, path)| path),
             log_results: self.run_config.log_results,
         };
