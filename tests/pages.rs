@@ -150,7 +150,7 @@ fn page() -> String {
 }
 
 /// Refuses a page that is not what a test makes of the sources. With `PAVLOV_WRITE` set it is written first.
-fn is_written(page: &str, wanted: &str) {
+pub(crate) fn is_written(page: &str, wanted: &str) {
     let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("PAVLOV_WRITE").is_some() {
         std::fs::write(&path, wanted).expect("written");
