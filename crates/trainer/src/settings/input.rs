@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 const ID: &str = "PolicyServerInput";
 
 /// Turns Ray's `input: {"type": "PolicyServerInput", ..}`, with `observation_space` and `action_space` beside it, into the
-/// environment of that name and its `env_config`. Settings without such an input stay as they are.
+/// environment of that name and its `env_config`. `num_workers` becomes 0 where it is not given. Settings without such an input
+/// stay as they are.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if the settings name another environment as well, or `env_config` is no table.
@@ -42,6 +43,7 @@ pub fn translate_input(config: &mut Config) -> Result<()> {
     }
     config.insert("env".into(), json!(ID));
     config.insert("env_config".into(), Value::Object(settings));
+    config.entry("num_workers").or_insert(json!(0));
     Ok(())
 }
 
@@ -68,7 +70,13 @@ mod tests {
             "observation_space": "Box(-1.0, 1.0, (4,), float32)",
             "action_space": "Discrete(2)",
         });
-        assert_eq!(of_ray, config(json!({"lr": 0.1, "env": "PolicyServerInput", "env_config": env_config})));
+        let wanted =
+            json!({"lr": 0.1, "env": "PolicyServerInput", "env_config": env_config, "num_workers": 0});
+        assert_eq!(of_ray, config(wanted));
+        // What is given stays, and is refused later with the reason.
+        let mut given = config(json!({"num_workers": 2, "input": {"type": "PolicyServerInput"}}));
+        translate_input(&mut given).expect("it fits");
+        assert_eq!(given["num_workers"], 2);
 
         let other = config(json!({"input": "sampler", "lr": 0.1}));
         let mut same = other.clone();
