@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -145,15 +145,30 @@ struct Thread {
 type Work = Box<dyn FnOnce() + Send>;
 
 /// Threads whose functions have ended. They run the next ones: a new thread costs more than a function that returns at once.
-static IDLE: Mutex<Vec<Sender<Work>>> = Mutex::new(Vec::new());
+static IDLE: Mutex<Idle> = Mutex::new(Idle { process: 0, threads: Vec::new() });
+
+struct Idle {
+    /// The process that has the threads: a fork copies this list, but no thread.
+    process: u32,
+    threads: Vec<Sender<Work>>,
+}
+
+/// Returns the threads of this process that wait for work.
+fn idle() -> MutexGuard<'static, Idle> {
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if idle.process != process {
+        *idle = Idle { process, threads: Vec::new() };
+    }
+    idle
+}
 
 /// Number of threads that wait for work at most; further ones end.
 const MOST_IDLE: usize = 64;
 
 /// Runs `work` in a thread that does nothing else meanwhile.
 fn in_thread(mut work: Work) -> Result<()> {
-    let idle = || IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-    while let Some(thread) = { idle().pop() } {
+    while let Some(thread) = { idle().threads.pop() } {
         match thread.send(work) {
             Ok(()) => return Ok(()),
             Err(unsent) => work = unsent.0,
@@ -165,10 +180,10 @@ fn in_thread(mut work: Work) -> Result<()> {
             work();
             {
                 let mut idle = idle();
-                if idle.len() >= MOST_IDLE {
+                if idle.threads.len() >= MOST_IDLE {
                     return;
                 }
-                idle.push(sender.clone());
+                idle.threads.push(sender.clone());
             }
             match next.recv() {
                 Ok(more) => work = more,
