@@ -134,7 +134,8 @@ def main():
             wait(lambda done: QTimer.singleShot(250, done))
             text = wait(lambda done: page.runJavaScript("document.body.innerText", done)) or ""
             shown = sys.argv[2] in text
-            if shown:
+            # The text is there before the browser says that the page has loaded.
+            if shown and len(loaded) > 1:
                 break
         print(json.dumps({"loads": len(loaded), "shown": shown, "console": messages}))
         view.close()

@@ -45,21 +45,30 @@ pub(super) fn copy(from: &Connection, to: &Transaction<'_>, path: &Path, id: &st
     let name: String = from.query_row(find, params![id], |row| row.get(0)).map_err(failed(path))?;
     let (experiment, _) = provide_experiment(to, path, &name)?;
     for table in ["runs", "params", "tags", "metrics", "latest_metrics"] {
-        copy_table(from, to, table, id).map_err(failed(path))?;
+        copy_table(from, to, table, (id, experiment)).map_err(failed(path))?;
     }
-    let move_to = "UPDATE runs SET experiment_id = ?2 WHERE run_uuid = ?1";
-    to.execute(move_to, params![id, experiment]).map(drop).map_err(failed(path))
+    Ok(())
 }
 
-fn copy_table(from: &Connection, to: &Transaction<'_>, table: &str, id: &str) -> rusqlite::Result<()> {
+/// Copies the rows of the run `id`, which belongs to `experiment` in the new file.
+fn copy_table(
+    from: &Connection,
+    to: &Transaction<'_>,
+    table: &str,
+    (id, experiment): (&str, i64),
+) -> rusqlite::Result<()> {
     let mut rows = from.prepare(&format!("SELECT * FROM {table} WHERE run_uuid = ?1"))?;
-    let columns = rows.column_names().collect::<Vec<_>>().join(", ");
-    let count = rows.column_count();
-    let places = vec!["?"; count].join(", ");
+    let names: Vec<String> = rows.column_names().map(str::to_owned).collect();
+    let columns = names.join(", ");
+    let places = vec!["?"; names.len()].join(", ");
     let mut insert = to.prepare(&format!("INSERT OR REPLACE INTO {table} ({columns}) VALUES ({places})"))?;
     let mut found = rows.query(params![id])?;
     while let Some(row) = found.next()? {
-        let values = (0..count).map(|i| row.get::<_, Value>(i)).collect::<rusqlite::Result<Vec<Value>>>()?;
+        let value = |(i, name): (usize, &String)| match name.as_str() {
+            "experiment_id" => Ok(Value::Integer(experiment)),
+            _ => row.get(i),
+        };
+        let values: Vec<Value> = names.iter().enumerate().map(value).collect::<rusqlite::Result<_>>()?;
         insert.execute(params_from_iter(values))?;
     }
     Ok(())
