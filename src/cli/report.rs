@@ -17,7 +17,7 @@ use super::trust;
 use crate::registry;
 use crate::tune::config::parse_assignment;
 use crate::tune::{Config, Error, LoggerChoice, RunOptions, checkpoint, replace_file};
-use pavlov_report::{self, Changed, Episode, Known, RecordedSweep, Run};
+use pavlov_report::{self as report, Changed, Episode, Known, RecordedSweep, Run};
 use pavlov_serve::{PageServer, Source};
 
 /// Most frames of the episode on the page.
