@@ -15,10 +15,10 @@ use super::leaves::leaves;
 use super::output::{print, program, quoted, say};
 use super::trust;
 use crate::registry;
-use crate::report::{self, Changed, Episode, Known, RecordedSweep, Run};
-use crate::serve::{PageServer, Source};
 use crate::tune::config::parse_assignment;
 use crate::tune::{Config, Error, LoggerChoice, RunOptions, checkpoint, replace_file};
+use pavlov_report::{self as report, Changed, Episode, Known, RecordedSweep, Run};
+use pavlov_serve::{PageServer, Source};
 
 /// Most frames of the episode on the page.
 const MOST_FRAMES: usize = report::MOST_FRAMES;
