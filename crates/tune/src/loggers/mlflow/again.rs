@@ -12,8 +12,8 @@ use std::{fs, io};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Transaction, params, params_from_iter};
 
-use super::database::provide_experiment;
 use super::errors::failed;
+use super::schema::provide_experiment;
 use crate::Result;
 
 /// Device and number of the file at `path`. A link is not followed.
