@@ -14,7 +14,7 @@ use rusqlite::{Connection, Transaction, params, params_from_iter};
 
 use super::errors::failed;
 use super::schema::provide_experiment;
-use crate::Result;
+use crate::base::Result;
 
 /// Device and number of the file at `path`. A link is not followed.
 pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {

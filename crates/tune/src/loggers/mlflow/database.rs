@@ -24,8 +24,10 @@ use super::{
     ITERATION, experiment_name, iteration_and_step, known_id, now, parts, run_id, run_name, schema, tags,
     text_of_setting,
 };
-use crate::loggers::{Logger, flatten, tags::tag};
-use crate::{Config, Error, Metrics, Result, TrialContext};
+use crate::base::{Config, Error, Metrics, Result, flatten};
+use crate::loggers::Logger;
+use crate::loggers::tags::tag;
+use crate::trainable::TrialContext;
 
 /// Name of the file in the run directory that holds the run's id, under which it is continued.
 const ID: &str = "mlflow-db.json";

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::errors::{failed, refusal};
 use super::now;
-use crate::Result;
+use crate::base::Result;
 
 /// The tables of an empty file, as MLflow 3.13.0 creates them: `tests/record_mlflow.py` wrote this file. Each later version of MLflow
 /// adds its tables when it opens a file that lacks some, so that the file of 3.13 suits most versions.
