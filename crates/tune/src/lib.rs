@@ -137,62 +137,34 @@
 //! of a [`SweepFile`], the tags that TensorBoard shows, and `episode_reward_mean` as the default metric of the best
 //! checkpoint. The crate runs on Unix systems only.
 
+mod base;
 pub mod checkpoint;
-pub mod config;
-mod driver;
-mod error;
 mod executor;
-mod export;
-mod factory;
-mod files;
-mod function;
-mod gpu;
-mod limit;
+mod functions;
 pub mod loggers;
-mod metric;
-mod metrics;
-mod named;
-mod node;
-mod options;
 pub mod ray1;
-mod resources;
-pub mod rng;
-mod run_log;
+mod run;
 pub mod schedulers;
 pub mod search;
-pub mod session;
 pub mod stoppers;
 pub mod storage;
-mod sweep_file;
 mod trainable;
-mod trial;
 mod tuner;
-mod validate;
-mod workers;
 
-pub use driver::Driver;
-pub use error::{Error, Result, in_words};
+pub use base::{
+    Bundle, Config, Error, LARGEST_FILE, Metrics, Mode, Objective, PlacementStrategy, Resources, Result,
+    Trial, TrialStatus, config, in_words, read_file, replace_file, rng, write_file, write_output,
+    write_whole,
+};
 pub use executor::{child_main, rollout_main};
-pub use export::ExportFormat;
-pub use factory::TrainableFactory;
-pub use files::{LARGEST_FILE, read_file, replace_file, write_file, write_output, write_whole};
-pub use function::{Function, IntoReport};
-pub use metric::Objective;
-pub use metrics::Metrics;
-pub use options::{LoggerChoice, RunOptions};
-pub use pavlov_processes::{Bundle, PlacementStrategy};
-pub use resources::Resources;
-pub use sweep_file::SweepFile;
-pub use trainable::{Trainable, TrialContext};
-pub use trial::{Mode, Trial, TrialStatus};
+pub use functions::{Function, IntoReport, TrainableFactory, session};
+pub use run::{Driver, LoggerChoice, RunOptions, difference, validate_save_restore};
+pub use trainable::{ExportFormat, Trainable, TrialContext};
 pub use tuner::{
     Callback, CheckpointConfig, ExecutorKind, ExperimentFile, FailFast, FailureConfig, ProgressReporter,
-    Restore, ResultGrid, RunConfig, Scope, Standings, SweepProgress, TrialResult, TuneConfig, Tuner,
+    Restore, ResultGrid, RunConfig, Scope, Standings, SweepFile, SweepProgress, TrialResult, TuneConfig,
+    Tuner,
 };
-pub use validate::{difference, validate_save_restore};
-
-/// Settings as a JSON object.
-pub type Config = serde_json::Map<String, serde_json::Value>;
 
 /// Compiles the programs of the README as doc tests.
 #[cfg(doctest)]

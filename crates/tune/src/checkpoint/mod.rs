@@ -22,7 +22,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Error, LARGEST_FILE, Metrics, Result, read_file};
+use crate::base::{Config, Error, LARGEST_FILE, Metrics, Result, read_file};
 
 mod object;
 mod retention;

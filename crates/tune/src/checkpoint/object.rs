@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::{MANIFEST, parse_manifest, relative, verify};
-use crate::{Error, Result, read_file};
+use crate::base::{Error, Result, read_file};
 
 /// Packs the checkpoint in `dir` into bytes.
 ///
@@ -44,7 +44,7 @@ pub(crate) fn unpack(object: &[u8], dir: &Path) -> Result<()> {
         let (content, tail) = rest.split_at_checked(length).ok_or_else(cut)?;
         rest = tail;
         let path = dir.join(relative(origin, &file.path)?);
-        let folder = crate::files::parent(&path);
+        let folder = crate::base::files::parent(&path);
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         fs::write(&path, content).map_err(Error::io("write", &path))?;
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Metadata, Written, list, metadata, name, read_manifest, write};
-use crate::{Objective, Result, metric};
+use crate::base::{Objective, Result, metric};
 
 /// Returns the iterations in `ranked`, which has the best first, after the first `keep`, without those that are needed.
 pub(crate) fn beyond(

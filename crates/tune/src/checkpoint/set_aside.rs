@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{iteration, list, verify};
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 /// Suffix of the names of damaged checkpoints that were renamed.
 const DAMAGED: &str = ".damaged";

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pavlov_processes::available_memory;
 
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 /// Refuses a file that this machine's memory cannot hold and that is mostly holes, i.e. blocks that the file system does
 /// not store: its checksum would take minutes, and pavlov never writes such a file.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{METADATA, Manifest, ManifestFile, list, read_manifest};
-use crate::files::parent;
+use crate::base::files::parent;
 
 /// Hashes of a checkpoint's state, in hexadecimal digits.
 ///
@@ -91,8 +91,8 @@ fn hex(hash: Sha256) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::{Error, Result};
     use crate::checkpoint::{name, write};
-    use crate::{Error, Result};
 
     fn save(home: &Path, iteration: u64, state: &str, time: &str) -> Result<StateHash> {
         let dir = write(&home.join(name(iteration)), "Counter", |to| {

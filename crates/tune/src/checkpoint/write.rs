@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use super::state_hash::StateHash;
 use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint, list, read_manifest};
-use crate::files::{parent, sync_dir};
-use crate::{Error, Result, write_file};
+use crate::base::files::{parent, sync_dir};
+use crate::base::{Error, Result, write_file};
 use pavlov_processes::{lock_abandoned, locked_dir};
 
 /// Name prefix of hidden directories: checkpoints being written, and checkpoints being deleted.
@@ -279,7 +279,7 @@ mod tests {
         let Manifest { mut files, hash, .. } = read_manifest(&target).unwrap();
         // The first file's content does not match its checksum; reading the files would report that first.
         files[0].crc32c += 1;
-        let bytes = crate::LARGEST_FILE + 1;
+        let bytes = crate::base::LARGEST_FILE + 1;
         File::create(target.join("metadata.json")).unwrap().set_len(bytes).unwrap();
         files.push(ManifestFile { path: "metadata.json".into(), bytes, crc32c: 0 });
         let manifest = serde_json::to_vec(&Manifest::new("Counter", 1, files, hash.unwrap())).unwrap();

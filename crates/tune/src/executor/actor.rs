@@ -11,7 +11,11 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{ActorId, Executor, Report, Request, SavedCheckpoint, Start};
-use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files, in_words};
+use crate::base::{Error, Result, files, in_words};
+use crate::checkpoint;
+use crate::functions::TrainableFactory;
+use crate::run::{Driver, RunOptions};
+use crate::trainable::Trainable;
 
 /// Answers requests until the actor is told to stop, a request fails, or there are no more requests.
 pub(super) fn serve(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crossbeam_channel::Receiver;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bundle, Config, Metrics, Resources, Result};
+use crate::base::{Bundle, Config, Metrics, Resources, Result};
 
 mod actor;
 mod processes;

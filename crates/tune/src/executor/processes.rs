@@ -25,7 +25,8 @@ use pavlov_processes::{
 };
 
 use super::{ActorId, Executor, Report, Request, Start, actor};
-use crate::{Error, Result, TrainableFactory, files};
+use crate::base::{Error, Result, files};
+use crate::functions::TrainableFactory;
 
 /// Time that a trial's process has to end after its socket is closed. Native libraries such as CUDA's may need seconds.
 const PATIENCE: Duration = Duration::from_secs(5);

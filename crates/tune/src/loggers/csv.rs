@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::from_end::LinesFromEnd;
 use super::json::{self, visit_results};
 use super::{Logger, flatten};
-use crate::{Error, Metrics, Result, files};
+use crate::base::{Error, Metrics, Result, files};
 
 /// Name of the table in a run directory.
 const FILE: &str = "progress.csv";

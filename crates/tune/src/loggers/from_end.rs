@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::files;
+use crate::base::files;
 
 /// Minimum number of bytes that are read at once.
 const BLOCK: u64 = 1 << 16;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Logger;
 use super::from_end::LinesFromEnd;
-use crate::{Error, Metrics, Result, files};
+use crate::base::{Error, Metrics, Result, files};
 
 /// File name of the results in a run directory.
 pub(crate) const FILE: &str = "result.json";

@@ -4,9 +4,8 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
-
-use crate::{Config, Metrics, Result, TrialContext};
+use crate::base::{Config, Metrics, Result};
+use crate::trainable::TrialContext;
 
 mod csv;
 mod from_end;
@@ -29,6 +28,8 @@ pub use mlflow::MlflowLogger;
 pub(crate) use params::{PARAMS_FILE, write_params};
 pub use tensorboard::TensorBoardLogger;
 pub use wandb::WandbLogger;
+
+pub use crate::base::flatten;
 
 /// Receives every complete result of a run, in order.
 ///
@@ -134,36 +135,7 @@ pub trait Logger: Send {
     }
 }
 
-/// Flattens nested objects: returns every value that is not an object, with its keys joined by `/`, in order.
-pub fn flatten(object: &Map<String, Value>) -> Vec<(String, &Value)> {
-    fn walk<'a>(prefix: &str, object: &'a Map<String, Value>, flat: &mut Vec<(String, &'a Value)>) {
-        for (name, value) in object {
-            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
-            match value {
-                Value::Object(inner) => walk(&key, inner, flat),
-                _ => flat.push((key, value)),
-            }
-        }
-    }
-    let mut flat = Vec::new();
-    walk("", object, &mut flat);
-    flat
-}
-
 /// Name of the folder at the end of a path.
 fn folder_of(path: Option<&Path>) -> Option<String> {
     Some(path?.file_name()?.to_string_lossy().into_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nested_keys_are_joined_by_slashes_in_order() {
-        let result: Metrics =
-            serde_json::from_str(r#"{"b": {"y": 1, "x": {"z": null}}, "a": [2], "e": {}}"#).unwrap();
-        let keys: Vec<String> = flatten(&result).into_iter().map(|(key, _)| key).collect();
-        assert_eq!(keys, ["b/y", "b/x/z", "a"]);
-    }
 }

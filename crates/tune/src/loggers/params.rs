@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Config, Error, Result, files};
+use crate::base::{Config, Error, Result, files};
 
 /// Name of the file in a run directory.
 pub(crate) const PARAMS_FILE: &str = "params.json";

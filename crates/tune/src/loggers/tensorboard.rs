@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::histogram::histogram;
 use super::protobuf::Message;
 use super::{Logger, flatten, tags::tag};
-use crate::{Config, Error, Metrics, Result, files, node, read_file};
+use crate::base::{Config, Error, Metrics, Result, files, node, read_file};
 
 /// Writes results as TensorBoard scalars, with grouped tags: `rollout/episode_reward_mean`, `train/kl`,
 /// `eval/episode_reward_mean`, `time/timesteps_total`.

@@ -19,7 +19,8 @@ use serde_json::{Map, Value, json};
 
 use super::protobuf::{Message, Wire, field};
 use super::{Logger, flatten, folder_of, tags::tag};
-use crate::{Config, Error, Metrics, Result, TrialContext, files, node, read_file, replace_file};
+use crate::base::{Config, Error, Metrics, Result, files, node, read_file, replace_file};
+use crate::trainable::TrialContext;
 
 /// Name of the file in the run directory that holds the run's id, under which it is continued.
 const ID: &str = "wandb.json";

@@ -3,8 +3,8 @@
 use pavlov_processes::is_known_to_children;
 use serde_json::Value;
 
-use crate::loggers::flatten;
-use crate::{Config, TrainableFactory};
+use crate::base::{Config, flatten};
+use crate::functions::TrainableFactory;
 
 /// Lists the reasons why trials of `trainable` with the settings `config` cannot run in processes; empty if they can.
 ///

@@ -17,9 +17,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use self::track::StatusReporter;
-use crate::{Config, Driver, IntoReport, Metrics, Result, Trainable, TrainableFactory};
+use crate::base::{Config, Metrics, Result};
+use crate::functions::{IntoReport, TrainableFactory};
+use crate::run::Driver;
+use crate::trainable::Trainable;
 
-pub use crate::gpu::wait_for_gpu;
+pub use crate::base::gpu::wait_for_gpu;
 pub use diagnose::diagnose_serialization;
 
 /// A trainable whose checkpoints are kept on object storage: a [`Driver`] with

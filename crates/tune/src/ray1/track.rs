@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
-use crate::session::{self, Session};
-use crate::{Error, Result};
+use crate::base::{Error, Result};
+use crate::functions::session::{self, Session};
 
 /// Reports metrics through [`session::report`], without a checkpoint.
 ///

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::draws::Draws;
 use super::{Answer, Decision, Order, TrialScheduler, positive};
-use crate::metric::{self, Comparison, Objective, number};
-use crate::{Error, Metrics, Mode, Result, Trial};
+use crate::base::metric::{self, Comparison, number};
+use crate::base::{Error, Metrics, Mode, Objective, Result, Trial};
 
 /// Name of the scheduler in error messages.
 const NAME: &str = "AsyncHyperBandScheduler";

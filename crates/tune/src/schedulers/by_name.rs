@@ -10,8 +10,8 @@ use super::{
     MedianStoppingConfig, MedianStoppingRule, PbtConfig, PbtReplayConfig, PopulationBasedTraining,
     PopulationBasedTrainingReplay, TrialScheduler,
 };
-use crate::named::{Entry, Registry, settings_of};
-use crate::{Config, Result};
+use crate::base::named::{Entry, Registry, settings_of};
+use crate::base::{Config, Result};
 
 /// Every scheduler with its names, Ray's short ones included.
 static REGISTRY: Registry<dyn TrialScheduler> = Registry::new("scheduler", ENTRIES);

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-use crate::rng::stream;
+use crate::base::rng::stream;
 
 /// Random generator of a scheduler; in tests it can replay a recorded run.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Decision, Order, TrialScheduler, not_negative};
-use crate::metric::{self, Comparison, Objective, number};
-use crate::{Metrics, Result, Trial, TrialStatus};
+use crate::base::metric::{self, Comparison, number};
+use crate::base::{Metrics, Objective, Result, Trial, TrialStatus};
 
 /// Name of the scheduler in error messages.
 const NAME: &str = "MedianStoppingRule";

@@ -26,7 +26,7 @@ pub use resource_changing::{
     Situation,
 };
 
-use crate::{Bundle, Config, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
+use crate::base::{Bundle, Config, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 
 /// Answer of a scheduler to a result. A [`Decision`] alone can be converted to it: `Ok(Decision::Continue.into())`.
 #[derive(Clone, Debug, PartialEq)]

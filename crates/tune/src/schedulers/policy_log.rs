@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Error, Result, files, read_file};
+use crate::base::{Config, Error, Result, files, read_file};
 
 /// One exploit in a policy log: a line with a JSON array of the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

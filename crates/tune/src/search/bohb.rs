@@ -7,8 +7,8 @@ use super::parzen::{Observation, Parzen};
 use super::proposals::Proposals;
 use super::random::{Purpose, stream, unit};
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::metric::{self, Comparison, Objective};
-use crate::{Config, Error, Metrics, Result};
+use crate::base::metric::{self, Comparison};
+use crate::base::{Config, Error, Metrics, Objective, Result};
 
 /// Settings of [`TuneBohb`].
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use super::{
     BasicVariantConfig, BasicVariantGenerator, ConcurrencyLimiter, Repeater, Searcher, TpeConfig, TpeSearch,
     TuneBohb, TuneBohbConfig,
 };
-use crate::config::{decode, nearest};
-use crate::named::{Entry, Registry, settings_of};
-use crate::{Config, Error, Result};
+use crate::base::config::{decode, nearest};
+use crate::base::named::{Entry, Registry, settings_of};
+use crate::base::{Config, Error, Result};
 
 /// Every searcher with its names.
 static REGISTRY: Registry<dyn Searcher> = Registry::new(

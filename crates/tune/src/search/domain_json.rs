@@ -7,8 +7,8 @@ use super::domain::{
     Domain, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn, quniform, randint, randn,
     uniform,
 };
-use crate::config::nearest;
-use crate::{Error, Result};
+use crate::base::config::nearest;
+use crate::base::{Error, Result};
 
 /// Names of all domains in their JSON form.
 pub(super) const NAMES: [&str; 12] = [

@@ -1,7 +1,7 @@
 //! A searcher that limits how many of its trials run at the same time.
 
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::{Error, Metrics, Objective, Result};
+use crate::base::{Error, Metrics, Objective, Result};
 
 /// Wraps a searcher and suggests no trial while `max_concurrent` of its trials are unfinished.
 ///

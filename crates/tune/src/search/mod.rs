@@ -40,7 +40,7 @@ pub use tag::experiment_tag;
 pub(crate) use tag::format_vars;
 pub use variants::{BasicVariantConfig, BasicVariantGenerator};
 
-use crate::{Config, Metrics, Objective, Result};
+use crate::base::{Config, Metrics, Objective, Result};
 
 /// Answer of a searcher that was asked for the next trial.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::random::Random;
 use super::template::{Draw, ParameterKind, Source, Template};
 use super::{SearchSpace, Suggestion};
-use crate::{Config, Error, Result};
+use crate::base::{Config, Error, Result};
 
 /// The search space, and all trials suggested so far.
 pub(super) struct Proposals {

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 use super::domain::Domain;
-use crate::{Result, rng};
+use crate::base::{Result, rng};
 
 /// Purpose of a random stream; streams with different purposes never overlap.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::{Config, Error, Metrics, Objective, Result, metric};
+use crate::base::{Config, Error, Metrics, Objective, Result, metric};
 
 /// The `index_key` that Ray uses.
 pub const TRIAL_INDEX: &str = "__trial_index__";

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::random::Random;
-use crate::config::nearest;
-use crate::{Config, Error, Result};
+use crate::base::config::nearest;
+use crate::base::{Config, Error, Result};
 
 /// Closure that computes a value from the values drawn so far.
 pub(super) type Function = Arc<dyn Fn(&Drawn<'_>, &mut Random) -> Result<Value> + Send + Sync>;

@@ -8,7 +8,7 @@ use super::random::Random;
 use super::space::{Drawn, Function, SearchSpace, dotted, escape};
 use super::template_node::{Node, place};
 use super::template_walk::TemplateWalk;
-use crate::{Config, Error, Result};
+use crate::base::{Config, Error, Result};
 
 /// Search space that was checked and is ready to draw from.
 #[derive(Default)]

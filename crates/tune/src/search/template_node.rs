@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::domain::{Domain, same};
 use super::space::{dotted, pointer};
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 #[derive(Debug)]
 pub(super) enum Node {

@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::domain::same;
 use super::space::{dotted, escape};
 use super::template_node::{Node, fits};
-use crate::config::nearest;
-use crate::{Config, Error, Result};
+use crate::base::config::nearest;
+use crate::base::{Config, Error, Result};
 
 /// One traversal of a template, which fills in the values of one trial.
 pub(super) struct TemplateWalk<'a> {

@@ -6,8 +6,8 @@ use super::parzen::{Observation, Parzen};
 use super::proposals::Proposals;
 use super::random::unit;
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::metric::{Comparison, Objective};
-use crate::{Config, Error, Metrics, Result};
+use crate::base::metric::Comparison;
+use crate::base::{Config, Error, Metrics, Objective, Result};
 
 /// Settings of [`TpeSearch`].
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::random::{Random, unit};
 use super::template::{Source, Template};
 use super::{SearchSpace, Searcher, Suggestion};
-use crate::{Config, Objective, Result};
+use crate::base::{Config, Objective, Result};
 
 /// Number of grid points above which a warning is logged.
 const LARGE_GRID: u128 = 1_000_000;

@@ -8,8 +8,8 @@ use super::{
     ExperimentPlateauConfig, ExperimentPlateauStopper, MaximumIterationStopper, Stopper, TimeoutStopper,
     TrialPlateauConfig, TrialPlateauStopper,
 };
-use crate::named::{Entry, Registry, settings_of};
-use crate::{Config, Error, Result};
+use crate::base::named::{Entry, Registry, settings_of};
+use crate::base::{Config, Error, Result};
 
 /// Every stopper with its names.
 static REGISTRY: Registry<dyn Stopper> = Registry::new(

@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use super::Stopper;
-use crate::loggers::flatten;
-use crate::metric::{find, missing, number};
-use crate::{Config, Error, Metrics, Result};
+use crate::base::metric::{find, missing, number};
+use crate::base::{Config, Error, Metrics, Result, flatten};
 
 /// Ends a trial when any of its metrics reaches its limit: `>=`.
 ///

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Metrics, Result};
+use crate::base::{Metrics, Result};
 
 pub use by_name::{from_config, register};
 pub use criteria::{Met, StoppingCriteria};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Stopper;
-use crate::metric::{missing, number};
-use crate::{Error, Metrics, Mode, Result};
+use crate::base::metric::{missing, number};
+use crate::base::{Error, Metrics, Mode, Result};
 
 /// Settings of [`TrialPlateauStopper`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use crate::base::{Error, Result};
 use crate::storage::{Object, Storage};
-use crate::{Error, Result};
 
 /// Checks that a backend keeps the contract of [`Storage`]. The storage must be empty, and is empty again afterwards.
 ///

@@ -10,8 +10,8 @@ use std::fs;
 use std::path::Path;
 
 use super::{Object, Storage, join};
+use crate::base::{Error, Result, read_file};
 use crate::checkpoint::{self, MANIFEST, METADATA, Manifest, Metadata};
-use crate::{Error, Result, read_file};
 
 /// Maximum number of attempts to download a checkpoint that is replaced during the download.
 const ATTEMPTS: usize = 3;
@@ -102,7 +102,7 @@ fn get_version(storage: &dyn Storage, path: &str, dir: &Path, text: &[u8]) -> Re
     checkpoint::receive(dir, Path::new(&url), |unfinished| {
         for file in &manifest.files {
             let target = unfinished.join(checkpoint::relative(Path::new(&url), &file.path)?);
-            let above = crate::files::parent(&target);
+            let above = crate::base::files::parent(&target);
             fs::create_dir_all(above).map_err(Error::io("create", above))?;
             // A missing file is found by the verification afterwards. The manifest was readable, so an unreadable file means
             // that the checkpoint is damaged.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{checkpoints, open, runs, scheme, work_dir};
-use crate::Result;
+use crate::base::Result;
 use crate::checkpoint::MANIFEST;
 
 /// Returns the local directory of the checkpoint at `place`, downloading it first if `place` is a URL.

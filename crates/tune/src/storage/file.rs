@@ -10,9 +10,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Object, Storage, join};
-use crate::error::room;
-use crate::files::{self, create_anew, parent, sync_dir};
-use crate::{Error, Result, read_file};
+use crate::base::error::room;
+use crate::base::files::{self, create_anew, parent, sync_dir};
+use crate::base::{Error, Result, read_file};
 
 /// Prefix of temporary files for objects that are being written; they are not listed.
 const UNFINISHED: &str = ".pavlov-unfinished-";

@@ -10,7 +10,8 @@ use std::time::SystemTime;
 use tempfile::NamedTempFile;
 
 use super::{DRIVER, Object, SEGMENTS, Storage};
-use crate::{Error, Result, checkpoint, files};
+use crate::base::{Error, Result, files};
+use crate::checkpoint;
 
 /// Length and modification time of each uploaded file, by path.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Storage, join};
-use crate::{Error, Result, files};
+use crate::base::{Error, Result, files};
 
 /// Folder of the journal's pieces on the storage.
 pub(crate) const SEGMENTS: &str = "journal";

@@ -17,7 +17,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use serde::{Deserialize, Serialize};
 
 use super::Storage;
-use crate::{Error, Result, node};
+use crate::base::{Error, Result, node};
 
 pub(crate) const DRIVER: &str = "driver.json";
 const BEAT: Duration = Duration::from_secs(15);

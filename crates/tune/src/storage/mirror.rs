@@ -24,7 +24,7 @@ use super::journal::Segments;
 use super::lease::Lease;
 use super::upload_queue::{Shared, Work};
 use super::uploader::{Uploader, identity};
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 /// How long dropping a [`Mirror`] waits for a storage call in progress.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);

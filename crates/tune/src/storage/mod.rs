@@ -21,7 +21,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::Result;
+use crate::base::Result;
 
 mod check;
 mod checkpoints;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Storage, file, scheme};
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 /// Function that opens the storage at a URL. It need not check that anything is stored there.
 pub type Open = fn(url: &str) -> Result<Arc<dyn Storage>>;

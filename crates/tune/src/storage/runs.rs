@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::checkpoints::{self, manifest};
 use super::files::{download_small_files, is_small_file};
 use super::{Object, Storage, open, work_dir};
+use crate::base::{Error, Result};
 use crate::checkpoint::{self, MANIFEST, Written};
-use crate::{Error, Result};
 
 /// Number and time that tell when a checkpoint was written, and the checkpoint's name.
 pub(crate) type WrittenAs = (Written, String);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::Error;
+use crate::base::Error;
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {

@@ -11,9 +11,9 @@ use super::journal::Segments;
 use super::lease::Lease;
 use super::upload_queue::{Job, Shared, Work};
 use super::{Storage, checkpoints, join};
+use crate::base::files::parent;
+use crate::base::{Error, Result, read_file};
 use crate::checkpoint::MANIFEST;
-use crate::files::parent;
-use crate::{Error, Result, read_file};
 
 /// First pause between attempts during an outage; each pause is twice as long as the one before.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);

@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::files::results_root;
-use crate::{Error, Result};
+use crate::base::files::results_root;
+use crate::base::{Error, Result};
 
 /// Returns the scheme of a URL, `s3` for `s3://bucket/prefix`; `None` for a path.
 pub fn scheme(path: &Path) -> Option<&str> {

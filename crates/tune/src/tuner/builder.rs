@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Callback, ExecutorKind, ProgressReporter, Tuner};
+use crate::base::{Bundle, Objective};
 use crate::schedulers::TrialScheduler;
 use crate::search::{SearchSpace, Searcher};
 use crate::stoppers::{CombinedStopper, Stopper, StoppingCriteria};
-use crate::{Bundle, Objective};
 
 /// Methods for the settings that programs change most often. All other settings, and optional values that are only known at
 /// run time, are fields of [`tune_config`](Tuner::tune_config) and [`run_config`](Tuner::run_config).

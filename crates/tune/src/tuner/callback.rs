@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Metrics, Result, Trial};
+use crate::base::{Metrics, Result, Trial};
 
 /// Methods that a sweep calls at its events, named as in Ray Tune. They are called in order, from the thread that called
 /// `fit`. An error returned by a method ends the sweep.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::{Error, Result, read_file, storage};
+use crate::base::{Error, Result, read_file};
+use crate::storage;
 
 /// Extra file in an experiment's directory, beside the journal.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct ExperimentFile {
 impl ExperimentFile {
     pub(super) fn write(&self, dir: &Path) -> Result<()> {
         let path = dir.join(self.name);
-        crate::files::replace_durably(&path, |file| {
+        crate::base::files::replace_durably(&path, |file| {
             file.write_all(&self.content).map_err(Error::io("write", &path))
         })
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::{Error, Result, files, node};
+use crate::base::{Error, Result, files, node};
 
 pub(super) const FILE: &str = "error.txt";
 

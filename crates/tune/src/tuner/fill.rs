@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::journal::Event;
-use crate::run_log::RunLog;
-use crate::{Config, LoggerChoice, Metrics, Result, TrialContext, loggers};
+use crate::base::{Config, Metrics, Result};
+use crate::loggers;
+use crate::run::{LoggerChoice, RunLog};
+use crate::trainable::TrialContext;
 
 /// Results of a trial according to the journal.
 struct JournaledTrial<'a> {

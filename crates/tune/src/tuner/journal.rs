@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ExperimentFile;
+use crate::base::{Bundle, Config, Error, Metrics, Mode, Resources, Result, files, limit};
 use crate::executor::SavedCheckpoint;
 use crate::schedulers::Decision;
-use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, files, limit};
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::checkpoints::Checkpoints;
+use crate::base::{Config, Resources, TrialStatus};
 use crate::executor::ActorId;
 use crate::schedulers::PolicyStep;
-use crate::{Config, Resources, TrialStatus};
 
 /// State of a trial. Only [`Sweep`](super::sweep::Sweep) changes it, by the events of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

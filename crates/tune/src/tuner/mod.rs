@@ -18,8 +18,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::base::{Config, Error, Result, files, node};
+use crate::functions::TrainableFactory;
 use crate::search::SearchSpace;
-use crate::{Config, Error, Result, TrainableFactory, files, node, storage};
+use crate::storage;
 
 mod builder;
 mod callback;
@@ -38,6 +40,7 @@ mod settings;
 mod standings;
 mod stored_sweep;
 mod sweep;
+mod sweep_file;
 mod table;
 
 pub use callback::Callback;
@@ -46,6 +49,7 @@ pub use reporter::{ProgressReporter, SweepProgress};
 pub use results::{ResultGrid, Scope, TrialResult};
 pub use settings::{CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, RunConfig, TuneConfig};
 pub use standings::Standings;
+pub use sweep_file::SweepFile;
 
 use journal::{Event, FORMAT_VERSION, Header, Journal};
 use stored_sweep::StoredSweep;

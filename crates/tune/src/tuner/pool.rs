@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pavlov_processes::Bundle;
 
-use crate::{Error, Resources, Result, gpu};
+use crate::base::{Error, Resources, Result, gpu};
 
 /// Tolerance in comparisons of amounts, so that ten times 0.1 fits into 1.
 const SLACK: f64 = 1e-9;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::table::{Columns, Row};
+use crate::base::{Trial, TrialStatus};
 use crate::schedulers::TrialScheduler;
-use crate::{Trial, TrialStatus};
 
 /// Shows a running sweep to its user, as Ray Tune's `ProgressReporter` does. Without one a sweep prints nothing, and logs
 /// failed trials as warnings.

@@ -11,8 +11,9 @@ use super::journal::{self, Event};
 use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
 use super::table::{Columns, Row};
+use crate::base::{Config, Error, Metrics, Mode, Objective, Result, TrialStatus, metric};
 use crate::checkpoint::{self, Metadata};
-use crate::{Config, Error, Metrics, Mode, Objective, Result, TrialStatus, loggers, metric, storage};
+use crate::{loggers, storage};
 
 /// Results of a sweep: its trials, in the order in which they were drawn.
 #[derive(Debug)]
@@ -179,7 +180,7 @@ impl ResultGrid {
                 .first()
                 .map(|m| loggers::flatten(m).into_iter().map(|(key, _)| key).collect())
                 .unwrap_or_default();
-            let near = crate::config::nearest(key, known.iter().map(String::as_str));
+            let near = crate::base::config::nearest(key, known.iter().map(String::as_str));
             let hint = near.map(|near| format!("; nearest: `{near}`")).unwrap_or_default();
             Error::experiment(&self.dir, format!("no trial has a number for `{key}`{hint}"))
         })

@@ -23,10 +23,10 @@ use super::settings::Restore;
 use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
 use super::{ExperimentFile, ResultGrid, Tuner, absolute, fill, stored_sweep};
-use crate::loggers::flatten;
-use crate::metric::DEFAULT_METRIC;
+use crate::base::metric::DEFAULT_METRIC;
+use crate::base::{Config, Error, Result, TrialStatus, flatten};
 use crate::search::Suggestion;
-use crate::{Config, Error, Result, TrialStatus, checkpoint, storage};
+use crate::{checkpoint, storage};
 
 impl Tuner {
     /// Continues the sweep in `dir`, a directory or a URL. This tuner must have the settings of the one that began the
@@ -90,7 +90,7 @@ impl Tuner {
         // Earlier versions wrote a mode without a metric, or a metric without a mode.
         let metric = header.metric.clone().or_else(|| header.mode.map(|_| DEFAULT_METRIC.into()));
         let mode = header.mode.or(now_mode.filter(|_| metric.is_some()));
-        let mode_name = |mode: Option<crate::Mode>| mode.map_or_else(none, |mode| mode.name().into());
+        let mode_name = |mode: Option<crate::base::Mode>| mode.map_or_else(none, |mode| mode.name().into());
         let compared = [
             ("trainable", header.trainable.clone(), self.trainable.name().to_string()),
             ("metric", metric.unwrap_or_else(none), now_metric.unwrap_or_else(none)),

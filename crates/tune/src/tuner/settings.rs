@@ -10,11 +10,11 @@ use pavlov_processes::Bundle;
 use serde::{Deserialize, Serialize};
 
 use super::{Callback, ProgressReporter};
+use crate::base::{Error, Objective, Result, limit};
 use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
 use crate::storage::SyncConfig;
-use crate::{Error, Objective, Result, limit};
 
 /// Settings for how trials are drawn and scheduled.
 pub struct TuneConfig {
@@ -218,7 +218,7 @@ mod score {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
     use serde_json::Value;
 
-    use crate::{Mode, Objective, config};
+    use crate::base::{Mode, Objective, config};
 
     const ATTRIBUTE: &str = "checkpoint_score_attribute";
     const ORDER: &str = "checkpoint_score_order";

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::journal::{self, Event, check_trial_id};
-use crate::{Error, Metrics, Objective, Result, metric};
+use crate::base::{Error, Metrics, Objective, Result, metric};
 
 /// Summary of a sweep's trials, read from its directory.
 #[derive(Clone, Debug)]

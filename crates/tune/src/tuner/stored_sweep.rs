@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 use super::journal;
+use crate::base::{Error, Result, files, read_file};
+use crate::checkpoint;
 use crate::storage::{self, Lease, Mirror, Object, SEGMENTS, Segments, Storage, SyncConfig};
-use crate::{Error, Result, checkpoint, files, read_file};
 
 /// File in a working directory with the URL that it belongs to. It is not uploaded.
 const ORIGIN: &str = ".storage";

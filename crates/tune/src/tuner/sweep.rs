@@ -14,11 +14,11 @@ use serde_json::Value;
 use super::checkpoints::Checkpoints;
 use super::journal::Verdict;
 use super::life::{Exploit, State, TrialRun};
+use crate::base::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus, metric};
 use crate::executor::SavedCheckpoint;
 use crate::schedulers::{Order, TrialScheduler};
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
-use crate::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus, metric};
 
 pub(super) struct Sweep {
     pub(super) dir: PathBuf,

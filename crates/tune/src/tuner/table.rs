@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::{Config, Error, Metrics, Objective, Result, TrialStatus, loggers, metric};
+use crate::base::{Config, Error, Metrics, Objective, Result, TrialStatus, metric};
+use crate::loggers;
 
 /// Maximum width of a cell in characters; longer ones are cut.
 const WIDEST: usize = 48;

@@ -12,9 +12,9 @@ use std::{fs, io};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Transaction, params, params_from_iter};
 
-use super::database::provide_experiment;
 use super::errors::failed;
-use crate::Result;
+use super::schema::provide_experiment;
+use crate::base::Result;
 
 /// Device and number of the file at `path`. A link is not followed.
 pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {

@@ -16,16 +16,18 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::again;
-use super::errors::{PATIENCE, failed, refusal};
+use super::errors::{PATIENCE, failed};
 use super::{
     ITERATION, experiment_name, iteration_and_step, known_id, now, parts, run_id, run_name, schema, tags,
     text_of_setting,
 };
-use crate::loggers::{Logger, flatten, tags::tag};
-use crate::{Config, Error, Metrics, Result, TrialContext};
+use crate::base::{Config, Error, Metrics, Result, flatten};
+use crate::loggers::Logger;
+use crate::loggers::tags::tag;
+use crate::trainable::TrialContext;
 
 /// Name of the file in the run directory that holds the run's id, under which it is continued.
 const ID: &str = "mlflow-db.json";
@@ -269,7 +271,7 @@ fn begin(
     let go_on = "UPDATE runs SET status = 'RUNNING', end_time = NULL WHERE run_uuid = ?1";
     let name = run_name(trial);
     if all.execute(go_on, params![id]).map_err(failed(path))? == 0 {
-        let (experiment_id, artifacts) = provide_experiment(all, path, experiment)?;
+        let (experiment_id, artifacts) = schema::provide_experiment(all, path, experiment)?;
         let run = "INSERT INTO runs (run_uuid, name, source_type, source_name, entry_point_name, user_id, status, \
                    start_time, source_version, lifecycle_stage, artifact_uri, experiment_id) \
                    VALUES (?1, ?2, 'UNKNOWN', '', '', 'unknown', 'RUNNING', ?3, '', 'active', ?4, ?5)";
@@ -290,36 +292,6 @@ fn begin(
         Ok(())
     };
     write().map_err(failed(path))
-}
-
-/// Returns the id of the experiment and the place of its files. Creates it unless it exists.
-pub(super) fn provide_experiment(all: &Transaction<'_>, path: &Path, name: &str) -> Result<(i64, String)> {
-    let find = "SELECT experiment_id, artifact_location, lifecycle_stage FROM experiments \
-                WHERE name = ?1 AND workspace = 'default'";
-    let columns = |row: &rusqlite::Row<'_>| {
-        Ok((row.get(0)?, row.get::<_, Option<String>>(1)?.unwrap_or_default(), row.get::<_, String>(2)?))
-    };
-    let found = all.query_row(find, params![name], columns).optional().map_err(failed(path))?;
-    match found {
-        Some((id, _, stage)) if stage != "active" => Err(refusal(
-            path,
-            format!(
-                "the experiment {name:?} was deleted in MLflow; bring it back with `mlflow experiments restore \
-                 --experiment-id {id}`, or remove it for good with `mlflow gc`"
-            ),
-        )),
-        Some((id, place, _)) => Ok((id, place)),
-        None => {
-            let make = "INSERT INTO experiments (name, workspace, lifecycle_stage, creation_time, last_update_time) \
-                        VALUES (?1, 'default', 'active', ?2, ?2)";
-            all.execute(make, params![name, time()]).map_err(failed(path))?;
-            let id = all.last_insert_rowid();
-            let place = schema::artifacts(path, id);
-            let keep = "UPDATE experiments SET artifact_location = ?2 WHERE experiment_id = ?1";
-            all.execute(keep, params![id, place]).map_err(failed(path))?;
-            Ok((id, place))
-        }
-    }
 }
 
 /// Returns the metrics of a run.

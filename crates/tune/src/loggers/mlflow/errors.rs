@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::ErrorCode;
 
-use crate::Error;
+use crate::base::Error;
 
 /// Maximum time to wait until other programs have written.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

@@ -20,8 +20,10 @@ use super::{
     ITERATION, experiment_name, iteration_and_step, known_id, now, parts, run_id, run_name, tags,
     text_of_setting,
 };
-use crate::loggers::{Logger, flatten, tags::tag};
-use crate::{Config, Error, Metrics, Result, TrialContext, files, read_file, replace_file};
+use crate::base::{Config, Error, Metrics, Result, files, flatten, read_file, replace_file};
+use crate::loggers::Logger;
+use crate::loggers::tags::tag;
+use crate::trainable::TrialContext;
 
 /// Name of the file in the run directory that holds the run's id, under which it is continued.
 const ID: &str = "mlflow.json";

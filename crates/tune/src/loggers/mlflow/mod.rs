@@ -5,7 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::{Metrics, Result, TrialContext, read_file, replace_file};
+use crate::base::{Metrics, Result, read_file, replace_file};
+use crate::trainable::TrialContext;
 
 #[cfg(feature = "sqlite")]
 mod again;

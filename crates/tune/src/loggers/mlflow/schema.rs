@@ -1,4 +1,4 @@
-//! The tables of MLflow: creates them in an empty file, and checks those of an existing file.
+//! The tables of MLflow: creates them in an empty file, checks those of an existing file, and provides a run's experiment.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::errors::{failed, refusal};
 use super::now;
-use crate::Result;
+use crate::base::Result;
 
 /// The tables of an empty file, as MLflow 3.13.0 creates them: `tests/record_mlflow.py` wrote this file. Each later version of MLflow
 /// adds its tables when it opens a file that lacks some, so that the file of 3.13 suits most versions.
@@ -56,6 +56,36 @@ pub(super) fn provide(all: &Transaction<'_>, path: &Path) -> Result<()> {
 /// Returns the place of the files of an experiment.
 pub(super) fn artifacts(path: &Path, experiment_id: i64) -> String {
     path.with_file_name("mlartifacts").join(experiment_id.to_string()).display().to_string()
+}
+
+/// Returns the id of the experiment and the place of its files. Creates it unless it exists.
+pub(super) fn provide_experiment(all: &Transaction<'_>, path: &Path, name: &str) -> Result<(i64, String)> {
+    let find = "SELECT experiment_id, artifact_location, lifecycle_stage FROM experiments \
+                WHERE name = ?1 AND workspace = 'default'";
+    let columns = |row: &rusqlite::Row<'_>| {
+        Ok((row.get(0)?, row.get::<_, Option<String>>(1)?.unwrap_or_default(), row.get::<_, String>(2)?))
+    };
+    let found = all.query_row(find, params![name], columns).optional().map_err(failed(path))?;
+    match found {
+        Some((id, _, stage)) if stage != "active" => Err(refusal(
+            path,
+            format!(
+                "the experiment {name:?} was deleted in MLflow; bring it back with `mlflow experiments restore \
+                 --experiment-id {id}`, or remove it for good with `mlflow gc`"
+            ),
+        )),
+        Some((id, place, _)) => Ok((id, place)),
+        None => {
+            let make = "INSERT INTO experiments (name, workspace, lifecycle_stage, creation_time, last_update_time) \
+                        VALUES (?1, 'default', 'active', ?2, ?2)";
+            all.execute(make, params![name, now() as i64]).map_err(failed(path))?;
+            let id = all.last_insert_rowid();
+            let place = artifacts(path, id);
+            let keep = "UPDATE experiments SET artifact_location = ?2 WHERE experiment_id = ?1";
+            all.execute(keep, params![id, place]).map_err(failed(path))?;
+            Ok((id, place))
+        }
+    }
 }
 
 /// Returns the version of MLflow's schema in a file.

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, Decision, Order, TrialScheduler, positive};
-use crate::metric::{self, Comparison, Objective, missing, number};
-use crate::{Error, Metrics, Result, Trial, TrialStatus};
+use crate::base::metric::{self, Comparison, missing, number};
+use crate::base::{Error, Metrics, Objective, Result, Trial, TrialStatus};
 use bracket::Bracket;
 
 /// Settings of [`HyperBandScheduler`].

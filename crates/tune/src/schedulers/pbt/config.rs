@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Objective, metric};
+use crate::base::{Config, Objective, metric};
 
 /// Settings of [`PopulationBasedTraining`](super::PopulationBasedTraining).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::base::{Config, Error, Result};
 use crate::schedulers::draws::Draws;
 use crate::search::{Domain, same};
-use crate::{Config, Error, Result};
 
 /// Function from a number in `[0, 1)` to a value of a setting; with uniform numbers it samples a distribution.
 pub(super) type Sample = Arc<dyn Fn(f64) -> Value + Send + Sync>;

@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::draws::Draws;
 use super::policy_log::PolicyStep;
 use super::{Answer, Decision, Order, TrialScheduler, not_negative, positive};
-use crate::metric::{Comparison, Objective, missing, number};
+use crate::base::metric::{Comparison, missing, number};
+use crate::base::{Config, Error, Metrics, Objective, Result, Trial, TrialStatus};
 use crate::search::format_vars;
-use crate::{Config, Error, Metrics, Result, Trial, TrialStatus};
 use explore::{Explore, Mutations};
 
 pub use config::PbtConfig;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::perturbed_tag;
+use crate::base::{Config, Error, Metrics, Result, Trial, read_file};
 use crate::schedulers::policy_log::PolicyStep;
 use crate::schedulers::{Answer, Decision, Order, TrialScheduler};
-use crate::{Config, Error, Metrics, Result, Trial, read_file};
 
 /// Name of the scheduler in error messages.
 const NAME: &str = "PopulationBasedTrainingReplay";

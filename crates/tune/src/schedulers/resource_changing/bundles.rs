@@ -1,6 +1,6 @@
 //! Arithmetic with the CPUs and GPUs of bundles.
 
-use crate::Bundle;
+use crate::base::Bundle;
 
 /// Numbers of CPUs and GPUs; other resources are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

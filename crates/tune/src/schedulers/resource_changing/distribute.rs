@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::bundles::{Added, Amounts};
 use super::{ResourceAllocation, Situation};
-use crate::metric::{self, Objective, number};
-use crate::{Bundle, Error, Resources, Result, Trial, limit};
+use crate::base::metric::{self, number};
+use crate::base::{Bundle, Error, Objective, Resources, Result, Trial, limit};
 
 /// Distributes free CPUs and GPUs evenly among all living trials, as Ray Tune does.
 ///

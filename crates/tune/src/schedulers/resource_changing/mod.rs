@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::{Answer, Decision, Order, TrialScheduler};
-use crate::{Bundle, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
+use crate::base::{Bundle, Error, Metrics, Objective, Resources, Result, Trial, TrialStatus};
 
 pub use distribute::{DistributeResources, DistributeResourcesToTopJob};
 

@@ -17,10 +17,11 @@ use super::stored_sweep::StoredSweep;
 use super::sweep::Sweep;
 use super::table::Columns;
 use super::{ResultGrid, Tuner};
+use crate::base::{Error, Objective, Resources, Result, TrialStatus};
 use crate::executor::{ActorId, Executor, ProcessExecutor, ThreadExecutor};
+use crate::functions::TrainableFactory;
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, Searcher};
-use crate::{Error, Objective, Resources, Result, TrainableFactory, TrialStatus};
 
 mod reports;
 mod start;

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{Control, ParkedActor};
+use crate::base::{Error, Metrics, Result};
+use crate::checkpoint;
 use crate::executor::{ActorId, Report, Request, SavedCheckpoint};
 use crate::tuner::failures;
 use crate::tuner::journal::{Event, Verdict};
 use crate::tuner::life::{Actor, Progress, State, TrialRun};
 use crate::tuner::settings::FailFast;
-use crate::{Error, Metrics, Result, checkpoint};
 
 /// What a trial's actor does once it has trained up to the last result that was decided about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::{Control, ParkedActor};
+use crate::base::{Config, Error, Resources, Result, Trial, TrialStatus};
+use crate::checkpoint;
 use crate::executor::{Request, Start};
 use crate::search::{Suggestion, experiment_tag};
 use crate::tuner::journal::Event;
 use crate::tuner::life::{Actor, State};
-use crate::{Config, Error, Resources, Result, Trial, TrialStatus, checkpoint};
 
 impl Control {
     /// Starts one trial if possible. Returns `false` if none can be started now.

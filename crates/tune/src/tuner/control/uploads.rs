@@ -1,9 +1,10 @@
 //! What a sweep on a storage uploads, which local copies it deletes after that, and the file with all results.
 
 use super::Control;
+use crate::base::{Result, files};
+use crate::checkpoint;
 use crate::tuner::reporter;
 use crate::tuner::table::Columns;
-use crate::{Result, checkpoint, files};
 
 /// File with the table of all trials.
 const RESULTS: &str = "results.csv";

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::base::{Config, Error, Metrics, Result, files};
 use crate::checkpoint::Metadata;
 use crate::loggers::{
     CsvLogger, JsonLogger, Logger, PARAMS_FILE, RESULTS_FILE, TensorBoardLogger, last_result, write_params,
 };
-use crate::{Config, Error, LoggerChoice, Metrics, Result, TrialContext, files};
+use crate::run::LoggerChoice;
+use crate::trainable::TrialContext;
 
 /// Opens the loggers of a run and passes every result to them.
 pub(crate) struct RunLog {

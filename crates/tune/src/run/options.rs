@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use crate::base::{Config, Error, Resources, Result, files, node};
 use crate::loggers::Logger;
 use crate::storage::{self, SyncConfig};
-use crate::{Config, Error, Resources, Result, TrialContext, files, node};
+use crate::trainable::TrialContext;
 
 /// Options of a run that are not settings of the trainable.
 #[derive(Debug)]
@@ -103,8 +104,7 @@ impl RunOptions {
                 "it must be 1 or more, or absent to keep all",
             ));
         }
-        let or_default =
-            |name: &Option<String>| name.clone().unwrap_or_else(|| crate::error::NO_TRIAL.into());
+        let or_default = |name: &Option<String>| name.clone().unwrap_or_else(|| crate::base::NO_TRIAL.into());
         Ok(TrialContext {
             trial_id: or_default(&self.trial_id),
             trial_name: or_default(&self.trial_name),

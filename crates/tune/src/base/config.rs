@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Config, Error, Result};
+use crate::base::{Config, Error, Result};
 
 /// Maximum size of a settings file in bytes (64 MiB); settings are written by people, so a larger file is a mistake.
 const LARGEST_SETTINGS: u64 = 1 << 26;

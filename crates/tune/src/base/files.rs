@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 /// Maximum size in bytes (256 MiB) of a file of a run, sweep or checkpoint that is read as a whole. Real ones are far
 /// smaller: a result with images in it has some megabytes.

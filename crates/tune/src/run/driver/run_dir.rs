@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result, files};
+use crate::base::{Error, Result, files};
 
 /// Handle on the run directory as it was first seen; it still identifies the directory after a move.
 #[derive(Debug, Default)]

@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Driver;
+use crate::base::{Error, Result, files, write_file};
 use crate::checkpoint::{self, METADATA, Metadata};
-use crate::{Error, ExportFormat, Result, Trainable, files, write_file};
+use crate::trainable::{ExportFormat, Trainable};
 
 /// Size in bytes above which a checkpoint object is logged, since it is held in memory.
 const LARGE_OBJECT: usize = 10_000_000;

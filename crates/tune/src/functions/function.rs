@@ -13,8 +13,10 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::session::{self, Checkpoint, Message, Session};
-use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
+use crate::base::{Config, Error, Metrics, Result};
+use crate::functions::TrainableFactory;
+use crate::functions::session::{self, Checkpoint, Message, Session};
+use crate::trainable::{Trainable, TrialContext};
 
 /// Time that a function has to end after it was told to.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -115,7 +117,7 @@ impl TrainableFactory {
         let worker = function.clone();
         let work = move |socket| {
             let function = worker.clone();
-            crate::workers::work(move |config| function.run(config), socket)
+            crate::functions::workers::work(move |config| function.run(config), socket)
         };
         Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()), work)
     }

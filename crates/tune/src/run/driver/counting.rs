@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use super::Driver;
-use crate::{Error, Metrics, Result, Trainable, node};
+use crate::base::{Error, Metrics, Result, node};
+use crate::trainable::Trainable;
 
 /// Counts of iterations, timesteps, episodes and seconds, in total and since the last restore.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::config::{Layer, decode, nearest, overlay};
-use crate::{Config, Error, Result};
+use crate::base::config::{Layer, decode, nearest, overlay};
+use crate::base::{Config, Error, Result};
 
 /// Function that makes a `T` from its settings (without `type`) and a seed.
 type Make<T> = dyn Fn(&Config, u64) -> Result<Box<T>> + Send + Sync;

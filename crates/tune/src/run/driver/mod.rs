@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::base::node::SysUsage;
+use crate::base::{Config, Error, Metrics, Resources, Result};
 use crate::checkpoint::{self, Retention};
-use crate::node::SysUsage;
-use crate::run_log::RunLog;
-use crate::{Config, Error, Metrics, Resources, Result, RunOptions, Trainable, TrialContext, storage};
+use crate::run::{RunLog, RunOptions};
+use crate::storage;
+use crate::trainable::{Trainable, TrialContext};
 
 mod counting;
 mod run_dir;

@@ -12,8 +12,9 @@ use crossbeam_channel::bounded;
 use pavlov_processes::{GroupMember, WorkerGroup, WorkerGroupSetup, WorkerMessage, WorkerPlace, panic_text};
 use serde::{Deserialize, Serialize};
 
-use crate::session::{self, Checkpoint, Message, Session};
-use crate::{Config, Error, Metrics, Resources, Result, TrialContext, in_words};
+use crate::base::{Config, Error, Metrics, Resources, Result, in_words};
+use crate::functions::session::{self, Checkpoint, Message, Session};
+use crate::trainable::TrialContext;
 
 /// A worker's report: its metrics and its checkpoint.
 type Reported = (Metrics, Option<Checkpoint>);

@@ -34,8 +34,10 @@ use crossbeam_channel::{Receiver, Sender};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::metric::DEFAULT_METRIC;
-use crate::{Config, Error, Metrics, Resources, Result, TrialContext, checkpoint, files};
+use crate::base::metric::DEFAULT_METRIC;
+use crate::base::{Config, Error, Metrics, Resources, Result, files};
+use crate::checkpoint;
+use crate::trainable::TrialContext;
 
 /// State from which a function trainable can continue: a JSON value or a directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

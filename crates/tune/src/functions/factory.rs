@@ -4,9 +4,10 @@ use std::fmt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use crate::base::{Config, Error, Resources, Result};
 use crate::loggers::Logger;
-use crate::trainable::short_name;
-use crate::{Config, Error, LoggerChoice, Resources, Result, Trainable};
+use crate::run::LoggerChoice;
+use crate::trainable::{Trainable, short_name};
 
 type Make = dyn Fn(&Config) -> Result<Box<dyn Trainable>> + Send + Sync;
 type MakeLogger = dyn Fn() -> Box<dyn Logger> + Send + Sync;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::base::{Error, Result};
 use crate::checkpoint::{self, Kept, Retention};
+use crate::run::RunOptions;
 use crate::storage::{self, Lease, Mirror, Storage};
-use crate::{Error, Result, RunOptions};
 
 /// Uploads a run directory to storage and applies the checkpoint limit on both sides.
 pub(super) struct RunUpload {

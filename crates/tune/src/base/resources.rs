@@ -3,7 +3,7 @@
 use pavlov_processes::{Bundle, PlacementStrategy};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 /// Resource request of a trial: the first bundle is for the trainable itself, the others are for its workers.
 ///

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
-use crate::config::{self, nearest};
-use crate::loggers::flatten;
-use crate::{Error, Metrics, Mode, Result};
+use crate::base::config::{self, nearest};
+use crate::base::{Error, Metrics, Mode, Result, flatten};
 
 /// Name of the metric of a trainable that reports bare numbers instead of objects.
 pub(crate) const DEFAULT_METRIC: &str = "_metric";

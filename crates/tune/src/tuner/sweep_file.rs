@@ -34,14 +34,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::base::{Bundle, Config, Error, Objective, Resources, Result, config, limit, metric};
+use crate::functions::TrainableFactory;
 use crate::schedulers::{self, TrialScheduler};
 use crate::search::{self, BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher, Suggestion};
 use crate::stoppers::{self, CombinedStopper, Stopper, StoppingCriteria};
-use crate::tuner::check_name;
-use crate::{
-    Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Objective, Resources, Result,
-    RunConfig, TrainableFactory, TuneConfig, Tuner, config, limit, metric,
-};
+use crate::tuner::{CheckpointConfig, ExecutorKind, FailureConfig, RunConfig, TuneConfig, Tuner, check_name};
 
 /// Contents of a sweep file. The caller of [`tuner`](SweepFile::tuner) turns `algorithm` into a trainable.
 #[derive(Clone, Debug, Serialize, Deserialize)]

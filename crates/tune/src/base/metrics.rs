@@ -96,3 +96,32 @@ impl<'a> IntoIterator for &'a Metrics {
         self.0.iter()
     }
 }
+
+/// Flattens nested objects: returns every value that is not an object, with its keys joined by `/`, in order.
+pub fn flatten(object: &Map<String, Value>) -> Vec<(String, &Value)> {
+    fn walk<'a>(prefix: &str, object: &'a Map<String, Value>, flat: &mut Vec<(String, &'a Value)>) {
+        for (name, value) in object {
+            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+            match value {
+                Value::Object(inner) => walk(&key, inner, flat),
+                _ => flat.push((key, value)),
+            }
+        }
+    }
+    let mut flat = Vec::new();
+    walk("", object, &mut flat);
+    flat
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_keys_are_joined_by_slashes_in_order() {
+        let result: Metrics =
+            serde_json::from_str(r#"{"b": {"y": 1, "x": {"z": null}}, "a": [2], "e": {}}"#).unwrap();
+        let keys: Vec<String> = flatten(&result).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["b/y", "b/x/z", "a"]);
+    }
+}

@@ -1,7 +1,8 @@
 //! A check that a trainable continues exactly after saving and restoring.
 
-use crate::loggers::flatten;
-use crate::{Driver, Error, Metrics, Result, Trainable};
+use crate::base::{Error, Metrics, Result, flatten};
+use crate::run::Driver;
+use crate::trainable::Trainable;
 
 /// Checks that a restored trainable continues exactly. Trains one object for three results, moves its state into a second
 /// one, and trains both further. The second must count results 4 and 5, and give the same metrics except for those that

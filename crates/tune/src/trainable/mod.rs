@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Config, ExportFormat, Metrics, Resources, Result};
+use crate::base::{Config, Metrics, Resources, Result};
+
+mod export;
+
+pub use export::ExportFormat;
 
 /// Identity, resources and directory of the trial that a trainable runs as.
 #[derive(Clone, Debug)]

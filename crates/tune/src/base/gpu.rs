@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::{Error, Result};
+use crate::base::{Error, Result};
 
 /// Program that NVIDIA's driver brings.
 const NVIDIA_SMI: &str = "nvidia-smi";
