@@ -15,7 +15,7 @@ use crate::shuffle::ShuffleBuffer;
 use crate::source::{Blocks, Datasource, checked};
 
 /// Upper limit of `prefetch_batches`; values this large never help.
-const MOST_AHEAD: usize = 10_000;
+const MAX_AHEAD: usize = 10_000;
 
 /// Options for iterating over batches; the defaults are Ray's.
 #[derive(Clone, Debug)]
@@ -78,8 +78,8 @@ impl Batches {
             return Err(above_0("shuffle.buffer_size"));
         }
         let ahead = options.prefetch_batches;
-        if ahead > MOST_AHEAD {
-            let rule = format!("it must be at most {MOST_AHEAD}: that many batches are held in memory");
+        if ahead > MAX_AHEAD {
+            let rule = format!("it must be at most {MAX_AHEAD}: that many batches are held in memory");
             return Err(Error::config("prefetch_batches", ahead, rule));
         }
         // Lazy datasets are made when they are opened, so the source is not opened before the first call of `next`.

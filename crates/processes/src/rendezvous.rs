@@ -25,7 +25,7 @@ const HELLO: Duration = Duration::from_secs(5);
 const GREETING: usize = size_of::<Secret>() + size_of::<u64>();
 /// Maximum number of callers with an incomplete greeting; above it the oldest is dropped. Workers send theirs at once,
 /// so the oldest is not a worker.
-const MOST_CALLERS: usize = 256;
+const MAX_CALLERS: usize = 256;
 /// Time without an answer after which a machine counts as lost.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -91,7 +91,7 @@ pub fn meet(
             Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(Duration::from_millis(2)),
             Err(error) => return Err(Error::other(error)),
         }
-        if callers.len() > MOST_CALLERS {
+        if callers.len() > MAX_CALLERS {
             callers.remove(0);
         }
         let mut silent = Vec::new();

@@ -18,7 +18,7 @@ mod pages;
 
 #[cfg(feature = "pages")]
 pub use pages::{
-    Changed, Episode, Known, MOST_FRAMES, Move, Newest, RecordedSweep, Run, Watched, figure, of_run, of_runs,
+    Changed, Episode, Known, MAX_FRAMES, Move, Newest, RecordedSweep, Run, Watched, figure, of_run, of_runs,
     of_sweep, record,
 };
 

@@ -29,7 +29,7 @@ const PART: u64 = 8 << 20;
 /// Number of parts of a file that are uploaded at the same time; they take 32 MiB of memory.
 const PARTS_IN_FLIGHT: usize = 4;
 /// Maximum number of parts of an object on S3.
-const MOST_PARTS: u64 = 10_000;
+const MAX_PARTS: u64 = 10_000;
 /// Approximate size in bytes of the pieces in which downloads are written.
 const PIECE: usize = 1 << 20;
 
@@ -315,7 +315,7 @@ impl<'a> Parts<'a> {
     fn open(path: &'a FilePath, expected: u32) -> Result<Self> {
         let file = File::open(path).map_err(Error::io("read", path))?;
         let left = file.metadata().map_err(Error::io("read", path))?.len();
-        Ok(Parts { path, file, size: PART.max(left.div_ceil(MOST_PARTS)), left, crc32c: 0, expected })
+        Ok(Parts { path, file, size: PART.max(left.div_ceil(MAX_PARTS)), left, crc32c: 0, expected })
     }
 
     /// Reads the next part; `None` at the end of the file.

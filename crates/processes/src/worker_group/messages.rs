@@ -21,9 +21,9 @@ use crate::rendezvous::Secret;
 use crate::{Error, Result};
 
 /// Maximum number of sockets in one message, Linux's `SCM_MAX_FD`.
-const MOST_SOCKETS: usize = 253;
+const MAX_SOCKETS: usize = 253;
 /// Maximum number of workers on one machine: each one receives the sockets to all others in one message.
-pub(super) const MOST_WORKERS: usize = MOST_SOCKETS + 1;
+pub(super) const MAX_WORKERS: usize = MAX_SOCKETS + 1;
 
 /// Everything that a worker needs to start; `T` is what the workers of this kind need beside their rank.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,10 +70,10 @@ pub(super) fn send_line(mut socket: &UnixStream, what: &impl Serialize) -> Resul
     socket.write_all(&line).map_err(Error::other)
 }
 
-/// Sends file descriptors of sockets in one message, at most [`MOST_SOCKETS`].
+/// Sends file descriptors of sockets in one message, at most [`MAX_SOCKETS`].
 pub(super) fn send_sockets(to: &UnixStream, sockets: &[OwnedFd]) -> Result<()> {
     let handles: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
-    let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
+    let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_SOCKETS))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     if !rights.push(SendAncillaryMessage::ScmRights(&handles)) {
         return Err(Error::other(format!("{} sockets are too many for one message", sockets.len())));
@@ -85,7 +85,7 @@ pub(super) fn send_sockets(to: &UnixStream, sockets: &[OwnedFd]) -> Result<()> {
 /// Receives the file descriptors that `send_sockets` sent.
 pub(super) fn receive_sockets(from: &UnixStream) -> Result<Vec<OwnedFd>> {
     let as_io = |errno: rustix::io::Errno| Error::other(std::io::Error::from(errno));
-    let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
+    let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_SOCKETS))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut rights, RecvFlags::empty()).map_err(as_io)?;

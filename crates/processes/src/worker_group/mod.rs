@@ -27,7 +27,7 @@ use crate::rendezvous::Secret;
 use crate::role::{Role, is_known_to_children};
 use crate::transport::{Bundle, PlacementStrategy};
 use crate::{Error, Result};
-use messages::{Instruction, MOST_WORKERS, MemberSetup, send_line, send_sockets};
+use messages::{Instruction, MAX_WORKERS, MemberSetup, send_line, send_sockets};
 
 pub use member::{GroupMember, MessageSender};
 pub use messages::WorkerMessage;
@@ -138,8 +138,8 @@ impl<R: DeserializeOwned + Send + 'static> WorkerGroup<R> {
             let room = engine.reserve("scaling_config.workers", what)?;
             group.ray = Some((engine, room));
             secret = Some(rand::random());
-        } else if num_workers > MOST_WORKERS {
-            let rule = format!("on one machine there are at most {MOST_WORKERS}");
+        } else if num_workers > MAX_WORKERS {
+            let rule = format!("on one machine there are at most {MAX_WORKERS}");
             return Err(Error::config("num_workers", num_workers, rule));
         }
         for rank in 0..num_workers {

@@ -8,7 +8,7 @@ use pavlov_tune::{Config, Metrics};
 use serde_json::Value;
 
 /// Largest number of rows that are kept; of a longer run every second one is dropped, again and again.
-const MOST_ROWS: usize = 2000;
+const MAX_ROWS: usize = 2000;
 
 /// The numbers of one result that rules look at.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,7 +122,7 @@ impl Records {
             return;
         }
         self.rows.push(Row::of(result));
-        if self.rows.len() >= MOST_ROWS {
+        if self.rows.len() >= MAX_ROWS {
             let mut at = 0;
             self.rows.retain(|_| {
                 at += 1;

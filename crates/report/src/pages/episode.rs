@@ -6,7 +6,7 @@ use super::text::{count, escape, number};
 use pavlov_envs::Frame;
 
 /// Most frames of a recording; they are kept in memory until the picture is made.
-pub const MOST_FRAMES: usize = 250;
+pub const MAX_FRAMES: usize = 250;
 /// Largest width of a frame; larger ones are made smaller.
 const WIDEST: usize = 240;
 /// Frames in a row of the picture.

@@ -27,7 +27,7 @@ mod time;
 mod watch;
 
 pub use self::compare::of_runs;
-pub use self::episode::{Episode, MOST_FRAMES, record};
+pub use self::episode::{Episode, MAX_FRAMES, record};
 pub use self::one::{Changed, Known, of_run};
 pub use self::run::{Newest, Run};
 pub use self::sweep::RecordedSweep;

@@ -13,7 +13,7 @@ use super::time::time;
 use crate::doctor::{Finding, Sure};
 
 /// Most points of a line.
-pub(super) const MOST_POINTS: usize = 1000;
+pub(super) const MAX_POINTS: usize = 1000;
 
 /// What the command knows of a run besides its files.
 #[derive(Debug, Default)]
@@ -280,10 +280,10 @@ pub(super) fn curve(run: &Run, xs: &[f64], x_name: &str, frame: Frame) -> String
         plot.mark(xs[*row], "bad", &format!("{key} is no number any more"));
     }
     let name = if key == "episode_reward_mean" { "training" } else { key.as_str() };
-    plot.line(&thinned(xs, &score, MOST_POINTS), "a", Some(name));
+    plot.line(&thinned(xs, &score, MAX_POINTS), "a", Some(name));
     for (i, (policy, ys)) in policies.iter().enumerate() {
         let class = format!("{} dash", super::plot::COLOURS[(i + 2) % super::plot::COLOURS.len()]);
-        plot.line(&thinned(xs, ys, MOST_POINTS), &class, Some(policy));
+        plot.line(&thinned(xs, ys, MAX_POINTS), &class, Some(policy));
     }
     let played = records.column("evaluation/episodes_this_iter");
     let mut points = Vec::new();
@@ -297,8 +297,8 @@ pub(super) fn curve(run: &Run, xs: &[f64], x_name: &str, frame: Frame) -> String
         };
         titles.push(format!("evaluation: {}{over} at {} {x_name}", number(*y), count(xs[i])));
     }
-    if points.len() > MOST_POINTS {
-        plot.line(&thinned(xs, &evaluated, MOST_POINTS), "b", Some("evaluation"));
+    if points.len() > MAX_POINTS {
+        plot.line(&thinned(xs, &evaluated, MAX_POINTS), "b", Some("evaluation"));
     } else if let Some((x, y)) = points.last().copied() {
         plot.dots(&points, "b", &titles);
         plot.end(x, y, "evaluation", "b");

@@ -9,7 +9,7 @@ use super::sweep::{RecordedSweep, Trial};
 use super::text::{cut, escape, number, short, value};
 
 /// Most axes beside the score.
-const MOST_AXES: usize = 8;
+const MAX_AXES: usize = 8;
 /// Number of groups into which many values of a number are parted.
 const GROUPS: usize = 5;
 /// Fewest trials with a score from which importance is computed.
@@ -109,7 +109,7 @@ impl Scale {
 
 /// A line for each trial through its settings to its score; the best trial's is in front.
 pub(super) fn coordinates(sweep: &RecordedSweep, axes: &[Axis]) -> String {
-    let axes = &axes[..axes.len().min(MOST_AXES)];
+    let axes = &axes[..axes.len().min(MAX_AXES)];
     let sign = if sweep.is_cost { -1.0 } else { 1.0 };
     let mut scored: Vec<(&Trial, f64)> =
         sweep.trials.iter().filter_map(|trial| Some((trial, trial.score()?))).collect();

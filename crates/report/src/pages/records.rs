@@ -12,7 +12,7 @@ use pavlov_tune::{Config, Error};
 const WHOLE: [&str; 7] =
     ["evaluation", "info", "policy_reward_mean", "time_breakdown", "custom_metrics", "date", "hostname"];
 /// Largest number of columns of a kind; a file of a stranger may have any number of keys.
-const MOST_COLUMNS: usize = 400;
+const MAX_COLUMNS: usize = 400;
 
 /// Columns of numbers by name, each with a value of every row; NaN where a row has none.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ struct Column {
 
 impl Columns {
     fn set(&mut self, row: usize, key: &str, value: f64) {
-        if self.0.len() >= MOST_COLUMNS && !self.0.contains_key(key) {
+        if self.0.len() >= MAX_COLUMNS && !self.0.contains_key(key) {
             return;
         }
         let column = match self.0.get_mut(key) {
@@ -164,7 +164,7 @@ impl Records {
             let same = text("same_bits_on").map(|on| format!(", the same bits on {on}")).unwrap_or_default();
             self.engine = Some(format!("{engine}{same}"));
         }
-        if self.learners.len() >= MOST_COLUMNS && !self.learners.contains_key(policy) {
+        if self.learners.len() >= MAX_COLUMNS && !self.learners.contains_key(policy) {
             return;
         }
         for (key, value) in learner.get("learner_stats").and_then(Value::as_object).into_iter().flatten() {

@@ -29,7 +29,7 @@ const CHECK: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Largest number of discrete actions for which [`EnvInfo::of`] asks for a mask.
-const MOST_FLAGS: usize = 1 << 20;
+const MAX_FLAGS: usize = 1 << 20;
 
 /// Whether the environment says which discrete actions are legal; only the first agent is asked.
 fn has_masks(copies: &EnvCopies, agents: &[Agent]) -> bool {
@@ -38,7 +38,7 @@ fn has_masks(copies: &EnvCopies, agents: &[Agent]) -> bool {
         EnvCopies::Vector(copies) => copies.num_envs() * space.flat_width(),
         EnvCopies::MultiAgent(_) | EnvCopies::External(_) => space.flat_width(),
     };
-    if !matches!(space, Space::Discrete { .. } | Space::MultiDiscrete { .. }) || number > MOST_FLAGS {
+    if !matches!(space, Space::Discrete { .. } | Space::MultiDiscrete { .. }) || number > MAX_FLAGS {
         return false;
     }
     let mut flags = vec![false; number];

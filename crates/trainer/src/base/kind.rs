@@ -72,22 +72,22 @@ impl Scalar for bool {
 }
 
 /// Largest number of axes of an array.
-pub(crate) const MOST_AXES: usize = 8;
+pub(crate) const MAX_AXES: usize = 8;
 
 /// The sizes of an array's axes, without memory of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     axes: usize,
-    sizes: [i64; MOST_AXES],
+    sizes: [i64; MAX_AXES],
 }
 
 impl Shape {
     /// # Panics
     /// Panics if there are more than eight axes.
     pub(crate) fn new(axes: impl IntoIterator<Item = i64>) -> Self {
-        let mut shape = Self { axes: 0, sizes: [0; MOST_AXES] };
+        let mut shape = Self { axes: 0, sizes: [0; MAX_AXES] };
         for size in axes {
-            assert!(shape.axes < MOST_AXES, "an array has at most {MOST_AXES} axes");
+            assert!(shape.axes < MAX_AXES, "an array has at most {MAX_AXES} axes");
             shape.sizes[shape.axes] = size;
             shape.axes += 1;
         }

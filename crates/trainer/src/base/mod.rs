@@ -32,7 +32,7 @@ pub(crate) use episode::part_of;
 pub use episode::{DEFAULT_POLICY, Episode, PolicyId};
 pub(crate) use error::catch;
 pub use error::{Error, Result};
-pub(crate) use kind::MOST_AXES;
+pub(crate) use kind::MAX_AXES;
 pub use kind::{Kind, Scalar};
 pub use lent::ArrayRef;
 pub use notice::notice;

@@ -3,7 +3,7 @@
 
 pub use crate::base::array::Array;
 use crate::base::error::{Error, Result};
-use crate::base::kind::{Kind, MOST_AXES};
+use crate::base::kind::{Kind, MAX_AXES};
 use crate::base::memory::Memory;
 use pavlov_tune::checkpoint::refuse_unlisted;
 use pavlov_tune::{read_file, write_file};
@@ -266,9 +266,9 @@ fn read_arrays(path: &Path) -> Result<Vec<(String, Array)>> {
         let kind = kind.ok_or_else(|| {
             refuse(format!("its array `{name}` holds {:?}, which no part of pavlov writes", found.dtype()))
         })?;
-        if found.shape().len() > MOST_AXES {
+        if found.shape().len() > MAX_AXES {
             return Err(refuse(format!(
-                "its array `{name}` has {} axes, but at most {MOST_AXES} are read",
+                "its array `{name}` has {} axes, but at most {MAX_AXES} are read",
                 found.shape().len()
             )));
         }

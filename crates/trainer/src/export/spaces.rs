@@ -18,7 +18,7 @@ pub(super) struct RawObservations<'a> {
 impl<'a> RawObservations<'a> {
     pub(super) fn of(desk: &'a Inference) -> Self {
         let boxes = matches!((&desk.space, &desk.stored), (Space::Box { .. }, Space::Box { .. }));
-        let filter = desk.pilot.filter.as_ref().map(|filter| statistics(filter.running()));
+        let filter = desk.connector.filter.as_ref().map(|filter| statistics(filter.running()));
         let is_same = desk.space == desk.stored || (boxes && filter.is_none());
         Self { space: &desk.space, is_flattened: !is_same, filter }
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::sync::Weak;
 
 /// Largest number of pictures of an evaluation's first episode.
-const MOST_PICTURES: usize = 1000;
+const MAX_PICTURES: usize = 1000;
 
 /// The evaluation workers of a run, and the results of its last evaluation.
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ fn spec_of_evaluation(spec: &WorkerSpec) -> WorkerSpec {
 impl PreparedEvaluation {
     /// Makes the evaluation take pictures of its first episode, if `render_env` is set.
     pub(crate) fn with_pictures(mut self) -> Self {
-        self.task.frames = if self.workers.common().render_env { MOST_PICTURES } else { 0 };
+        self.task.frames = if self.workers.common().render_env { MAX_PICTURES } else { 0 };
         self
     }
 

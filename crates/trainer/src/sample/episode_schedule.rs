@@ -5,7 +5,7 @@ use crate::base::{Episode, Error, Result, Stream, derive, notice};
 use std::time::{Duration, Instant};
 
 /// Largest number of steps per episode: without a time limit a greedy policy may never reach an end.
-const MOST_STEPS: u64 = 1_000_000;
+const MAX_STEPS: u64 = 1_000_000;
 
 /// Time without a finished episode after which the user is told that there is no time limit.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ impl<'a> EpisodeSchedule<'a> {
         let (env, _) = self.unlimited.take_if(|(_, patience)| is_first && began.elapsed() > *patience)?;
         Some(format!(
             "no episode of {env} has ended in {steps} steps, and it has no time limit: an episode is given up after \
-             {MOST_STEPS} steps. Give it a limit: the wrapper `TimeLimit`, or `max_episode_steps` where it is registered"
+             {MAX_STEPS} steps. Give it a limit: the wrapper `TimeLimit`, or `max_episode_steps` where it is registered"
         ))
     }
 
@@ -133,9 +133,9 @@ impl<'a> EpisodeSchedule<'a> {
         for (sum, reward) in episode.agent_rewards.iter_mut().zip(agents) {
             sum.reward += reward;
         }
-        if episode.length > MOST_STEPS {
+        if episode.length > MAX_STEPS {
             let reason = format!(
-                "episode {} has not ended in {MOST_STEPS} steps; give the environment a time limit (`TimeLimit`)",
+                "episode {} has not ended in {MAX_STEPS} steps; give the environment a time limit (`TimeLimit`)",
                 episode.number
             );
             return Err(Error::Worker { worker: self.worker, reason });

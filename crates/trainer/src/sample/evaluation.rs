@@ -146,13 +146,13 @@ fn play_vector(
     let id = spec.policies.in_evaluation().of(&spec.agents()[0].name);
     let common = spec.common_of(&id);
     let policy = policies.get_mut(&id)?.as_mut();
-    let mut pilot =
+    let mut connector =
         Connector::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;
-    let mut storage = pilot.steps(1)?;
+    let mut storage = connector.steps(1)?;
     let mut frames = Vec::new();
 
-    env.reset(Some(&roster.seeds()), pilot.first(&mut storage))?;
-    pilot.observe(&mut storage, 0, false)?;
+    env.reset(Some(&roster.seeds()), connector.first(&mut storage))?;
+    connector.observe(&mut storage, 0, false)?;
     if let Some(masks) = &mut storage.masks {
         masks.read(env, 0)?;
     }
@@ -160,10 +160,10 @@ fn play_vector(
         if roster.at_first() && frames.len() < task.frames {
             frames.extend(env.render(0)?);
         }
-        pilot.act(policy, &mut storage, 0, task.explore, task.timestep)?;
-        let (actions, out) = pilot.exchange(&mut storage, 0);
+        connector.act(policy, &mut storage, 0, task.explore, task.timestep)?;
+        let (actions, out) = connector.exchange(&mut storage, 0);
         env.step(actions, Some(roster.next_seeds()), out)?;
-        pilot.observe(&mut storage, 1, false)?;
+        connector.observe(&mut storage, 1, false)?;
         if let Some(masks) = &mut storage.masks {
             masks.read(env, 1)?;
         }
@@ -172,7 +172,7 @@ fn play_vector(
             roster.count(i, f64::from(storage.rewards[i]), &[])?;
             if storage.terminated[i] || storage.truncated[i] {
                 roster.follow(i);
-                pilot.begin(i, Some(roster.stream(i, 0)));
+                connector.begin(i, Some(roster.stream(i, 0)));
             }
         }
     }

@@ -114,7 +114,7 @@ impl Session {
         let Self { id, desk, policies, timestep, .. } = self;
         let policy = policies.take(&id)?.into_shared()?;
         let obs_dtype = desk.obs_dtype();
-        let parts = desk.pilot.into_parts();
+        let parts = desk.connector.into_parts();
         Ok(Loaded(Arc::new(Shared {
             policy,
             obs_dtype,

@@ -24,7 +24,7 @@ pub(crate) struct MultiAgentSampler {
     /// The agents of each policy; policies that act in evaluations only are left out.
     teams: Vec<Team>,
     /// The episodes in progress.
-    counting: RunningEpisodes,
+    running_episodes: RunningEpisodes,
     common: Common,
     perf: SamplerPerf,
 }
@@ -75,10 +75,10 @@ impl MultiAgentSampler {
                 Seats::new((id.clone(), policy), (own, spaces), &copies, (settings, worker), rngs, steps)?;
             teams.push(Team { learns, clip_rewards: settings.clip_rewards, seats: own });
         }
-        let counting = RunningEpisodes::new(run_seed, first_env, copies.num_envs());
-        let counting = counting.with_agents(PolicyAssignment::new(agents, policies));
+        let running_episodes = RunningEpisodes::new(run_seed, first_env, copies.num_envs());
+        let running_episodes = running_episodes.with_agents(PolicyAssignment::new(agents, policies));
         let mut sampler =
-            Self { copies, teams, counting, common: common.clone(), perf: SamplerPerf::default() };
+            Self { copies, teams, running_episodes, common: common.clone(), perf: SamplerPerf::default() };
         sampler.start_episodes(callbacks)?;
         Ok(sampler)
     }
@@ -86,13 +86,13 @@ impl MultiAgentSampler {
     /// Starts a new episode in every copy.
     fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         (0..self.copies.num_envs()).try_for_each(|copy| self.start(copy))?;
-        self.counting.start(callbacks)
+        self.running_episodes.start(callbacks)
     }
 
     /// Resets one copy, and begins its running episode for all agents.
     fn start(&mut self, copy: usize) -> Result<()> {
-        let Self { copies, teams, counting, .. } = self;
-        let episode = counting.running(copy);
+        let Self { copies, teams, running_episodes, .. } = self;
+        let episode = running_episodes.running(copy);
         copies.reset(copy, episode.seed)?;
         seats::begin(teams, |team| &mut team.seats, copies, (copy, episode), &|_| None)
     }
@@ -103,14 +103,14 @@ impl MultiAgentSampler {
             let (ended, truncated) = ended(&self.copies, copy);
             let rewards = self.copies.rewards(copy);
             let reward: f64 = rewards.iter().sum();
-            self.counting.reward_agents(copy, rewards);
+            self.running_episodes.reward_agents(copy, rewards);
             let step = StepView {
                 obs: &[],
                 reward: reward as f32,
                 terminated: ended && !truncated,
                 truncated: ended && truncated,
             };
-            self.counting.step(copy, reward, step, callbacks)?;
+            self.running_episodes.step(copy, reward, step, callbacks)?;
             if ended {
                 self.start(copy)?;
             }
@@ -160,7 +160,7 @@ impl FragmentSource for MultiAgentSampler {
         for t in 0..steps {
             let now = timestep + t as u64 * total_envs;
             let stepped = self.step(policies, explore, now, &mut callbacks, &mut laps);
-            let sampled = self.counting.count(self.copies.num_envs() as u64);
+            let sampled = self.running_episodes.count(self.copies.num_envs() as u64);
             stepped.map_err(|error| match error {
                 Error::NotFinite { what, value, hint, .. } => {
                     Error::NotFinite { what, value, step: sampled, hint }
@@ -185,7 +185,7 @@ impl FragmentSource for MultiAgentSampler {
     }
 
     fn take_episodes(&mut self) -> Vec<Episode> {
-        self.counting.take_finished()
+        self.running_episodes.take_finished()
     }
 
     fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
@@ -204,7 +204,7 @@ impl FragmentSource for MultiAgentSampler {
     fn state(&self) -> Result<State> {
         let mut state = State::default();
         save(&self.copies, &mut state)?;
-        self.counting.save(&mut state)?;
+        self.running_episodes.save(&mut state)?;
         for Team { seats, .. } in &self.teams {
             state.nest(&format!("policy_{}", seats.id()), seats.state()?);
         }
@@ -212,7 +212,7 @@ impl FragmentSource for MultiAgentSampler {
     }
 
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
-        self.counting.set_state(state)?;
+        self.running_episodes.set_state(state)?;
         let new_policies = state.has("new_policies");
         for Team { seats, .. } in &mut self.teams {
             let part = format!("policy_{}", seats.id());
@@ -226,7 +226,7 @@ impl FragmentSource for MultiAgentSampler {
             if !new_policies {
                 notice_once("these environments cannot save their state: every copy starts a new episode");
             }
-            self.counting.follow_all();
+            self.running_episodes.follow_all();
             self.start_episodes(callbacks)?;
             return Ok(false);
         }

@@ -26,10 +26,10 @@ pub(crate) struct Sampler {
     /// Id of the policy that acts.
     policy: PolicyId,
     /// Connection between environment and policy.
-    pilot: Connector,
+    connector: Connector,
     storage: RolloutBuffer,
     /// The episodes in progress.
-    counting: RunningEpisodes,
+    running_episodes: RunningEpisodes,
     clip_rewards: Option<ClipRewards>,
     /// Number of environment copies in the whole run.
     total_envs: u64,
@@ -56,12 +56,12 @@ impl Sampler {
         let t = common.rollout_fragment_length;
         let rngs = (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect();
         let spaces = Spaces::of(env.as_ref());
-        let pilot = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
+        let connector = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
         let mut sampler = Self {
             policy: id,
-            storage: pilot.steps(t)?,
-            pilot,
-            counting: RunningEpisodes::new(run_seed, first_env, n),
+            storage: connector.steps(t)?,
+            connector,
+            running_episodes: RunningEpisodes::new(run_seed, first_env, n),
             clip_rewards: common.clip_rewards,
             total_envs: common.total_envs() as u64,
             steps: t,
@@ -75,36 +75,36 @@ impl Sampler {
 
     /// Resets all copies, and starts their running episodes.
     fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        let Self { env, pilot, storage, counting, .. } = self;
-        env.reset(Some(&counting.seeds()), pilot.first(storage))?;
-        pilot.observe(storage, 0, true)?;
+        let Self { env, connector, storage, running_episodes, .. } = self;
+        env.reset(Some(&running_episodes.seeds()), connector.first(storage))?;
+        connector.observe(storage, 0, true)?;
         if let Some(masks) = &mut storage.masks {
             masks.read(env.as_ref(), 0)?;
         }
-        (0..counting.copies()).for_each(|copy| pilot.begin(copy, None));
-        counting.start(callbacks)
+        (0..running_episodes.copies()).for_each(|copy| connector.begin(copy, None));
+        running_episodes.start(callbacks)
     }
 
     /// Chooses the error to report when acting on row `t` or its step failed with `error`. If an observation of that
     /// row is not finite, no action can be right, and the error about the observation is returned.
     fn blame_observation(&self, t: usize, error: Error) -> Error {
-        if self.pilot.encoding().kind() != Kind::F32 {
+        if self.connector.encoding().kind() != Kind::F32 {
             return error;
         }
-        let width = self.pilot.encoding().shape().iter().product::<i64>() as usize;
-        let row = self.counting.copies() * width;
+        let width = self.connector.encoding().shape().iter().product::<i64>() as usize;
+        let row = self.running_episodes.copies() * width;
         let obs = &self.storage.obs.lend().read()[t * row..][..row];
-        self.counting.not_finite(obs, width, t).unwrap_or(error)
+        self.running_episodes.not_finite(obs, width, t).unwrap_or(error)
     }
 
     /// Steps all copies with the actions of row `t`, and stores observations and masks in row `t + 1`.
     fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {
-        let Self { env, pilot, storage, counting, perf, .. } = self;
-        let (actions, out) = pilot.exchange(storage, t);
+        let Self { env, connector, storage, running_episodes, perf, .. } = self;
+        let (actions, out) = connector.exchange(storage, t);
         laps.lap(&mut perf.action_processing);
-        env.step(actions, Some(counting.next_seeds()), out)?;
+        env.step(actions, Some(running_episodes.next_seeds()), out)?;
         laps.lap(&mut perf.env_wait);
-        pilot.observe(storage, t + 1, true)?;
+        connector.observe(storage, t + 1, true)?;
         match &mut storage.masks {
             Some(masks) => masks.read(env.as_ref(), t + 1),
             None => Ok(()),
@@ -114,8 +114,8 @@ impl Sampler {
     /// Adds step `t` of every copy to its episode, and stores last observation, mask and recurrent state of episodes
     /// that ended.
     fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        let Self { pilot, storage, counting, env, .. } = self;
-        let n = counting.copies();
+        let Self { connector, storage, running_episodes, env, .. } = self;
+        let n = running_episodes.copies();
         for i in 0..n {
             let row = t * n + i;
             let terminated = storage.terminated[row];
@@ -129,18 +129,18 @@ impl Sampler {
                     }
                     masks.ended(i, truncated && !terminated)
                 });
-                let (obs, memory) = pilot.last_seen(i, None)?;
+                let (obs, memory) = connector.last_seen(i, None)?;
                 endings.push(row, obs, mask.into_iter().flatten().copied(), memory);
-                pilot.begin(i, None);
+                connector.begin(i, None);
             }
             // Only callbacks read the observation.
             let obs: &[f32] = if callbacks.is_some() {
-                pilot.model_row(storage, (!ended).then_some((t + 1, i)))
+                connector.model_row(storage, (!ended).then_some((t + 1, i)))
             } else {
                 &[]
             };
             let step = StepView { obs, reward: storage.rewards[row], terminated, truncated };
-            counting.step(i, f64::from(step.reward), step, callbacks)?;
+            running_episodes.step(i, f64::from(step.reward), step, callbacks)?;
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl FragmentSource for Sampler {
         let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;
-            let acted = self.pilot.act(policy, &mut self.storage, t, explore, now);
+            let acted = self.connector.act(policy, &mut self.storage, t, explore, now);
             acted.map_err(|error| self.blame_observation(t, error))?;
             laps.lap(&mut self.perf.inference);
             let stepped = self.step_env(t, &mut laps);
@@ -172,32 +172,32 @@ impl FragmentSource for Sampler {
             laps.lap(&mut self.perf.raw_obs_processing);
         }
         if let Some(memories) = &mut self.storage.memories {
-            memories.next.copy_from_slice(self.pilot.memories());
+            memories.next.copy_from_slice(self.connector.memories());
         }
         self.perf.steps += self.steps as u32;
         self.carry = true;
         // Integers are always finite.
-        let is_float = self.pilot.encoding().kind() == Kind::F32;
+        let is_float = self.connector.encoding().kind() == Kind::F32;
         let endings = &self.storage.endings;
         let last = if is_float { endings.obs_f32() } else { Vec::new() };
-        self.counting.check_and_count(Numbers {
+        self.running_episodes.check_and_count(Numbers {
             rewards: &self.storage.rewards,
             obs: if is_float { self.storage.obs.lend().read() } else { &[] },
             ended: (endings.rows(), &last),
-            width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
+            width: self.connector.encoding().shape().iter().product::<i64>() as usize,
         })?;
         if let Some(clip) = self.clip_rewards {
             clip.apply(&mut self.storage.rewards);
         }
-        Ok((self.steps * self.counting.copies()) as u64)
+        Ok((self.steps * self.running_episodes.copies()) as u64)
     }
 
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
-        f(&self.policy, self.pilot.lend(&self.storage, self.steps, None))
+        f(&self.policy, self.connector.lend(&self.storage, self.steps, None))
     }
 
     fn take_episodes(&mut self) -> Vec<Episode> {
-        self.counting.take_finished()
+        self.running_episodes.take_finished()
     }
 
     fn set_task(&mut self, task: &Value) -> Result<()> {
@@ -209,11 +209,11 @@ impl FragmentSource for Sampler {
     }
 
     fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
-        self.pilot.filter.as_mut().map(|filter| (self.policy.as_str(), filter)).into_iter().collect()
+        self.connector.filter.as_mut().map(|filter| (self.policy.as_str(), filter)).into_iter().collect()
     }
 
     fn copies(&self) -> usize {
-        self.counting.copies()
+        self.running_episodes.copies()
     }
 
     fn state(&self) -> Result<State> {
@@ -224,18 +224,18 @@ impl FragmentSource for Sampler {
             Some(bytes) => state.set_array("envs", bytes),
             None => state.set("envs", &Option::<u8>::None)?,
         }
-        self.pilot.save(&mut state)?;
-        self.counting.save(&mut state)?;
+        self.connector.save(&mut state)?;
+        self.running_episodes.save(&mut state)?;
         Ok(state)
     }
 
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
-        self.counting.set_state(state)?;
-        self.pilot.set_state(state, self.counting.beginnings())?;
+        self.running_episodes.set_state(state)?;
+        self.connector.set_state(state, self.running_episodes.beginnings())?;
         self.carry = false;
         if state.has("envs") || !self.env.can_load_state() {
             notice_once("these environments cannot save their state: every copy starts a new episode");
-            self.counting.follow_all();
+            self.running_episodes.follow_all();
             self.start_episodes(callbacks)?;
             return Ok(false);
         }

@@ -28,7 +28,7 @@ pub(crate) struct Seats {
     /// Number of slots per copy: one for each agent that acts by this policy in some episode.
     agents: usize,
     /// Connection between environment and policy; each slot is one of its copies.
-    pub(crate) pilot: Connector,
+    pub(crate) connector: Connector,
     /// The rows of all slots.
     pub(crate) storage: RolloutBuffer,
     /// Buffers for the slots that act in a step, if others wait.
@@ -70,15 +70,15 @@ impl Seats {
         steps: usize,
     ) -> Result<Self> {
         let slots = rngs.len();
-        let pilot = Connector::new(spaces, copies.act_dtype(), common, policy, worker, rngs)?;
+        let connector = Connector::new(spaces, copies.act_dtype(), common, policy, worker, rngs)?;
         Ok(Self {
             id,
             places: (0..copies.len())
                 .flat_map(|copy| agents.iter().map(move |&agent| (copy, agent)))
                 .collect(),
             agents: agents.len(),
-            storage: pilot.steps(steps)?,
-            gathered: pilot.gathered()?,
+            storage: connector.steps(steps)?,
+            gathered: connector.gathered()?,
             learning: true,
             absent: Vec::new(),
             plays: vec![true; slots],
@@ -86,17 +86,17 @@ impl Seats {
             due: vec![false; slots],
             open: vec![false; slots],
             earned: vec![0.0; slots],
-            before: vec![0.0; pilot.memories().len()],
+            before: vec![0.0; connector.memories().len()],
             began: vec![false; slots],
             abandoned: Vec::new(),
-            pilot,
+            connector,
         })
     }
 
     /// Replaces the observation filter by one with the statistics `running`, which no longer change; with `None`
     /// observations are not filtered.
     pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
-        self.pilot = self.pilot.filtered_by(running)?;
+        self.connector = self.connector.filtered_by(running)?;
         self.learning = false;
         Ok(self)
     }
@@ -108,15 +108,15 @@ impl Seats {
 
     /// The policy's id and its observation filter; `None` without a filter.
     pub(crate) fn filter_mut(&mut self) -> Option<(&str, &mut MeanStdFilter)> {
-        self.pilot.filter.as_mut().map(|filter| (self.id.as_str(), filter))
+        self.connector.filter.as_mut().map(|filter| (self.id.as_str(), filter))
     }
 
     /// Restores the observation filter, if there is one, from `state`; without a state it starts empty.
     pub(crate) fn set_filter(&mut self, state: Option<&State>) -> Result<()> {
-        if self.pilot.filter.is_some() {
-            self.pilot.filter = Some(match state {
+        if self.connector.filter.is_some() {
+            self.connector.filter = Some(match state {
                 Some(state) => state.get("filter")?,
-                None => self.pilot.new_filter(),
+                None => self.connector.new_filter(),
             });
         }
         Ok(())
@@ -144,7 +144,7 @@ impl Seats {
         let mut playing = 0;
         for slot in self.slots_of(copy) {
             let (_, agent) = self.places[slot];
-            self.pilot.begin(slot, stream(agent));
+            self.connector.begin(slot, stream(agent));
             self.plays[slot] = seated[agent].policy == self.id;
             self.open[slot] = false;
             self.due[slot] = false;
@@ -170,10 +170,10 @@ impl Seats {
         }
         let raw = copies.obs(copy, agent);
         self.absent.clear();
-        if self.pilot.filter.is_some() {
+        if self.connector.filter.is_some() {
             copies.absent_parts(copy, agent, &mut self.absent);
         }
-        self.pilot.observe_one(&mut self.storage, (t, slot), (raw, &self.absent), self.learning)
+        self.connector.observe_one(&mut self.storage, (t, slot), (raw, &self.absent), self.learning)
     }
 
     /// Number of finished rows of every agent, if it is the same for all agents of all copies; otherwise `None`.
@@ -187,12 +187,12 @@ impl Seats {
         let slots = self.slots();
         let agent = self.places[slot].1;
         let obs = self.storage.obs.part_mut(self.closed[slot], slot, slots);
-        check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
+        check_finite(obs, self.connector.encoding().kind(), &copies.names()[agent])
     }
 
     /// Returns an error if the current observation of an agent that acts next is not finite.
     fn check_all_seen(&mut self, copies: &impl Agents) -> Result<()> {
-        if self.pilot.encoding().kind() != Kind::F32 {
+        if self.connector.encoding().kind() != Kind::F32 {
             return Ok(());
         }
         // A check of one row that all slots share is faster than a check of every slot.
@@ -227,21 +227,21 @@ impl Seats {
             return Ok(());
         }
         let common_row = self.common_row();
-        let Self { pilot, storage, gathered, closed, before, began, .. } = self;
+        let Self { connector, storage, gathered, closed, before, began, .. } = self;
         if storage.memories.is_some() {
             for &slot in &gathered.slots {
-                let memory = pilot.memory(slot);
+                let memory = connector.memory(slot);
                 before[slot * memory.len()..][..memory.len()].copy_from_slice(memory);
-                began[slot] = pilot.resets()[slot];
+                began[slot] = connector.resets()[slot];
             }
         }
         // If all agents act in the same row, their observations are adjacent already.
         let actions = if let Some(t) = common_row.filter(|_| acting == slots) {
-            pilot.act(policy, storage, t, explore, timestep)?;
-            pilot.taken(storage, t)
+            connector.act(policy, storage, t, explore, timestep)?;
+            connector.taken(storage, t)
         } else {
-            pilot.act_some(policy, storage, gathered, closed, explore, timestep)?;
-            pilot.taken(&mut gathered.rows, 0)
+            connector.act_some(policy, storage, gathered, closed, explore, timestep)?;
+            connector.taken(&mut gathered.rows, 0)
         };
         let width = actions.len() / slots;
         for (i, &slot) in gathered.slots.iter().enumerate() {
@@ -300,8 +300,8 @@ impl Seats {
     fn end(&mut self, copies: &impl Agents, slot: usize, step: AgentStep) -> Result<()> {
         let (copy, agent) = self.places[slot];
         let row = self.closed[slot] * self.slots() + slot;
-        let kind = self.pilot.encoding().kind();
-        let (obs, memory) = self.pilot.last_seen(slot, Some(copies.obs(copy, agent)))?;
+        let kind = self.connector.encoding().kind();
+        let (obs, memory) = self.connector.last_seen(slot, Some(copies.obs(copy, agent)))?;
         check_finite(obs, kind, &copies.names()[agent])?;
         let mask: &[bool] = match &mut self.storage.masks {
             Some(masks) => {
@@ -338,7 +338,7 @@ impl Seats {
                 let memory = if self.open[slot] {
                     &self.before[slot * width..][..width]
                 } else {
-                    self.pilot.memory(slot)
+                    self.connector.memory(slot)
                 };
                 memories.next[slot * width..][..width].copy_from_slice(memory);
             }
@@ -347,7 +347,7 @@ impl Seats {
         let lengths = (!equal).then_some(&self.closed[..]);
         f(
             &self.id,
-            Fragment { abandoned: &self.abandoned, ..self.pilot.lend(&self.storage, steps, lengths) },
+            Fragment { abandoned: &self.abandoned, ..self.connector.lend(&self.storage, steps, lengths) },
         )?;
         self.abandoned.clear();
         Ok(())

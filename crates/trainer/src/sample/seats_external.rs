@@ -11,7 +11,7 @@ impl Seats {
 
     /// Whether the policy learns from the probabilities with which actions were drawn.
     pub(crate) fn needs_logp(&self) -> bool {
-        self.pilot.column(Column::ACTION_LOGP).is_some()
+        self.connector.column(Column::ACTION_LOGP).is_some()
     }
 
     /// Converts an action that a program chose, in the environment's form, to the policy's form; `logp` is the logarithm of
@@ -28,7 +28,7 @@ impl Seats {
             }
             _ => {}
         }
-        self.pilot.to_policy(action).map_err(|why| ("action", why))
+        self.connector.to_policy(action).map_err(|why| ("action", why))
     }
 
     /// Replaces the action of an agent's unfinished row, given by its `slot`, by one in the policy's form.
@@ -39,7 +39,7 @@ impl Seats {
             return;
         }
         self.storage.actions.part_mut(row, slot, slots).copy_from_slice(action);
-        if let (Some(column), Some(logp)) = (self.pilot.column(Column::ACTION_LOGP), logp) {
+        if let (Some(column), Some(logp)) = (self.connector.column(Column::ACTION_LOGP), logp) {
             let part = self.storage.columns[column].part_mut(row, slot, slots);
             part.copy_from_slice(&logp.to_ne_bytes());
         }
@@ -75,7 +75,7 @@ impl Seats {
             let width = self.before.len() / slots;
             &self.before[slot * width..][..width]
         } else {
-            self.pilot.memory(slot)
+            self.connector.memory(slot)
         };
         self.storage.endings.push(row, &obs, mask.into_iter(), memory);
     }
@@ -91,6 +91,6 @@ impl Seats {
     /// episode.
     pub(crate) fn model_row(&mut self, slot: usize, ended: bool) -> &[f32] {
         let at = (!ended).then_some((self.closed[slot], slot));
-        self.pilot.model_row(&mut self.storage, at)
+        self.connector.model_row(&mut self.storage, at)
     }
 }

@@ -42,12 +42,12 @@ impl Seats {
         state.set("due", &self.due)?;
         state.set("open", &self.open)?;
         state.set("earned", &self.earned)?;
-        state.set("resets", &self.pilot.resets())?;
+        state.set("resets", &self.connector.resets())?;
         if !self.before.is_empty() {
             state.set_array("before", &self.before);
             state.set("began", &self.began)?;
         }
-        self.pilot.save(&mut state)?;
+        self.connector.save(&mut state)?;
         Ok(state)
     }
 
@@ -59,7 +59,7 @@ impl Seats {
     /// Restores the state that [`state`](Self::state) returned in the middle of episodes.
     pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
         let resets: Vec<bool> = state.get("resets")?;
-        self.pilot.set_state(state, resets.into_iter())?;
+        self.connector.set_state(state, resets.into_iter())?;
         self.carry();
         self.storage.restore_chosen(state)?;
         let due = state.get("due")?;

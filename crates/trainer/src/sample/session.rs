@@ -83,7 +83,7 @@ impl Session {
 
     /// The environment's action space.
     pub fn action_space(&self) -> &Space {
-        self.desk.pilot.action_space()
+        self.desk.connector.action_space()
     }
 
     /// Whether the policy keeps a recurrent state from one call to the next.
@@ -118,7 +118,7 @@ impl Session {
             let reason = format!("there is no copy {copy}; it has {}, and the first is 0", self.copies);
             return Err(Error::state("the session", reason));
         }
-        self.desk.pilot.begin(copy, None);
+        self.desk.connector.begin(copy, None);
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl Session {
 /// Acts one step at a time, for sessions and exports, by a policy that the caller passes.
 #[derive(Debug)]
 pub(crate) struct Inference {
-    pub(crate) pilot: Connector,
+    pub(crate) connector: Connector,
     pub(crate) storage: RolloutBuffer,
     /// The environment's observation space.
     pub(crate) space: Space,
@@ -155,11 +155,11 @@ impl Inference {
     ) -> Result<Self> {
         let spaces = spec.policies.spaces(id, spec.agents())?;
         let common = spec.common_of(id);
-        let pilot = Connector::new(spaces, spec.names.env_info.act_dtype, common, policy, 0, rngs)?
+        let connector = Connector::new(spaces, spec.names.env_info.act_dtype, common, policy, 0, rngs)?
             .filtered_by(filter)?;
         Ok(Self {
-            storage: pilot.steps(1)?,
-            pilot,
+            storage: connector.steps(1)?,
+            connector,
             space: spaces.observation_space.clone(),
             stored: spec.names.common.policy_spaces(spaces).observation_space,
             obs_dtype: spec.names.env_info.obs_dtype,
@@ -174,7 +174,7 @@ impl Inference {
 
     /// Number of environment copies.
     pub(crate) fn copies(&self) -> usize {
-        self.pilot.copies()
+        self.connector.copies()
     }
 
     /// Number of raw observations in `obs`; an error if they have another scalar type, or their last one is not whole.
@@ -190,15 +190,15 @@ impl Inference {
         explore: bool,
         timestep: u64,
     ) -> Result<Vec<Action>> {
-        let Self { pilot, storage, action_width, .. } = self;
+        let Self { connector, storage, action_width, .. } = self;
         if let Some(masks) = &mut storage.masks {
             masks.check(0)?;
         }
-        pilot.first(storage).copy_from_slice(bytemuck::cast_slice(obs));
-        pilot.observe(storage, 0, false)?;
-        pilot.act(policy, storage, 0, explore, timestep)?;
-        let discrete = pilot.is_discrete();
-        let bytes = pilot.exchange(storage, 0).0;
+        connector.first(storage).copy_from_slice(bytemuck::cast_slice(obs));
+        connector.observe(storage, 0, false)?;
+        connector.act(policy, storage, 0, explore, timestep)?;
+        let discrete = connector.is_discrete();
+        let bytes = connector.exchange(storage, 0).0;
         Ok(if discrete {
             chunks(bytes, *action_width).map(Action::Int).collect()
         } else {

@@ -6,7 +6,7 @@ use pavlov_processes::{PlacementStrategy, WorkerTransport};
 
 /// Largest allowed number of learners. A gradient passes through all learners in turn, which takes the longer the more
 /// there are.
-const MOST_LEARNERS: usize = 64;
+const MAX_LEARNERS: usize = 64;
 
 impl Common {
     /// Checks the settings of additional learners.
@@ -16,10 +16,10 @@ impl Common {
         let kind = format!("\"{}\"", transport.name());
         rules::all([
             rules::refuse_if(
-                learners > MOST_LEARNERS,
+                learners > MAX_LEARNERS,
                 "num_learners",
                 learners,
-                format!("it must be at most {MOST_LEARNERS}"),
+                format!("it must be at most {MAX_LEARNERS}"),
             ),
             rules::refuse_if(
                 transport == WorkerTransport::Threads,

@@ -6,7 +6,7 @@ use crate::settings::evaluation::EvaluationDuration;
 use pavlov_processes::WorkerTransport;
 
 /// Largest allowed number of rollout workers, more than any machine has cores.
-const MOST_WORKERS: usize = 4096;
+const MAX_WORKERS: usize = 4096;
 
 impl Common {
     /// Checks the rules of the settings that all algorithms share.
@@ -21,10 +21,10 @@ impl Common {
                 WorkerTransport::Ray => "an actor on the cluster",
             };
             let rule = format!(
-                "it must be at most {MOST_WORKERS}: each is {each}; for more copies of the environment raise \
+                "it must be at most {MAX_WORKERS}: each is {each}; for more copies of the environment raise \
                  `num_envs_per_worker`"
             );
-            rules::refuse_if(workers > MOST_WORKERS, key, workers, rule)
+            rules::refuse_if(workers > MAX_WORKERS, key, workers, rule)
         };
         let duration = match self.evaluation_duration {
             EvaluationDuration::Units(0) => {

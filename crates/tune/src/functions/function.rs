@@ -166,7 +166,7 @@ fn idle() -> MutexGuard<'static, Idle> {
 }
 
 /// Number of threads that wait for work at most; further ones end.
-const MOST_IDLE: usize = 64;
+const MAX_IDLE: usize = 64;
 
 /// Runs `work` in a thread that does nothing else meanwhile.
 fn in_thread(mut work: Work) -> Result<()> {
@@ -182,7 +182,7 @@ fn in_thread(mut work: Work) -> Result<()> {
             work();
             {
                 let mut idle = idle();
-                if idle.threads.len() >= MOST_IDLE {
+                if idle.threads.len() >= MAX_IDLE {
                     return;
                 }
                 idle.threads.push(sender.clone());

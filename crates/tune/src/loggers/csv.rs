@@ -195,7 +195,7 @@ impl Logger for CsvLogger {
 }
 
 /// Largest number of cells that [`table_differences`] names.
-const MOST_CELLS: usize = 5;
+const MAX_CELLS: usize = 5;
 
 /// Compares `progress.csv` with `result.json`, and describes the first cells that differ. A run without the table, which may
 /// be deleted, has no differences.
@@ -244,7 +244,7 @@ pub fn table_differences(run_dir: &Path) -> Result<Vec<String>> {
     if records.next().is_some() {
         found.push(format!("{FILE} has more rows than {}", json::FILE));
     }
-    found.truncate(MOST_CELLS);
+    found.truncate(MAX_CELLS);
     Ok(found)
 }
 

@@ -14,7 +14,7 @@ use super::template::ParameterKind;
 use super::template_walk::{middle, option_at};
 
 /// Maximum number of observations that count as good.
-const MOST_GOOD: usize = 25;
+const MAX_GOOD: usize = 25;
 /// Number of newest observations that have full weight; the weights of older ones decrease with age.
 const FULL_WEIGHT: usize = 25;
 
@@ -47,7 +47,7 @@ impl Parzen {
     ) -> Vec<f64> {
         let mut ranking: Vec<usize> = (0..observations.len()).collect();
         ranking.sort_by(|a, b| observations[*a].loss.total_cmp(&observations[*b].loss));
-        let good = ((self.gamma * ranking.len() as f64).ceil() as usize).min(MOST_GOOD);
+        let good = ((self.gamma * ranking.len() as f64).ceil() as usize).min(MAX_GOOD);
         let (good, bad) = ranking.split_at_mut(good);
         let density = |ranking: &mut [usize]| {
             ranking.sort_unstable();

@@ -10,7 +10,7 @@ use crate::base::{Error, Resources, Result, gpu};
 const SLACK: f64 = 1e-9;
 
 /// Upper limit for the number of GPUs, far above that of any single machine.
-const MOST_GPUS: usize = 1024;
+const MAX_GPUS: usize = 1024;
 
 /// Total and free amounts of each resource, and the free part of each GPU.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ impl Pool {
         };
         Resources::new(vec![total.clone()])?;
         let gpus = total.get("GPU").map_or(0, |gpus| gpus.floor() as usize);
-        if gpus > MOST_GPUS {
-            let rule = format!("it must be at most {MOST_GPUS}, the GPUs of one machine");
+        if gpus > MAX_GPUS {
+            let rule = format!("it must be at most {MAX_GPUS}, the GPUs of one machine");
             return Err(Error::config("total_resources.GPU", total["GPU"], rule));
         }
         Ok(Pool { free: total.clone(), gpus: vec![1.0; gpus], total, taken: BTreeMap::new(), shares_cores })
@@ -61,7 +61,7 @@ impl Pool {
         }
         // GPUs that are gone keep their entries; the smaller free amount keeps trials from using them.
         let gpus = total.get("GPU").map_or(0, |gpus| gpus.floor() as usize);
-        self.gpus.resize(gpus.min(MOST_GPUS).max(self.gpus.len()), 1.0);
+        self.gpus.resize(gpus.min(MAX_GPUS).max(self.gpus.len()), 1.0);
         self.total = total;
         true
     }

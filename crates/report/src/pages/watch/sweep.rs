@@ -17,7 +17,7 @@ use super::tail::{Seen, Tail};
 use pavlov_tune::Error;
 
 /// Most curves of trials.
-const MOST_CURVES: usize = 60;
+const MAX_CURVES: usize = 60;
 
 /// A sweep that may be going on.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl LiveSweep {
             colour: if place == 0 { Color::Cyan } else { Color::DarkGray },
             is_dots: false,
         };
-        let mut curves: Vec<Curve> = order.iter().take(MOST_CURVES).enumerate().map(curve).collect();
+        let mut curves: Vec<Curve> = order.iter().take(MAX_CURVES).enumerate().map(curve).collect();
         curves.reverse();
         let title = Line::from(vec![
             Span::raw(format!("{}, ", in_words(&self.sweep.metric))),

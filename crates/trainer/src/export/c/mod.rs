@@ -76,7 +76,7 @@ impl Session {
 
     fn write_source(&self, file: &Path, (text, takes): (String, String)) -> Result<Signature> {
         tune::write_output(file, text.as_bytes())?;
-        let space = self.desk.pilot.action_space();
+        let space = self.desk.connector.action_space();
         let gives = format!("`action`, the best action as the environment takes it: {space}");
         Ok(Signature { takes, gives })
     }
@@ -88,7 +88,7 @@ fn text_of(
     policy: &dyn Policy,
     (syntax, in_8_bits): (Syntax, bool),
 ) -> Result<(String, String)> {
-    let options = desk.pilot.mask_width();
+    let options = desk.connector.mask_width();
     let recording = policy.recording(options)?;
     let raw = RawObservations::of(desk);
     let mut network = FunctionBody::new(syntax, in_8_bits);
@@ -96,7 +96,7 @@ fn text_of(
     let values = network.steps(&recording, &obs)?;
     let head = &values[recording.head];
     let columns = recording.columns[recording.head];
-    let (is_discrete, count) = match desk.pilot.to_env() {
+    let (is_discrete, count) = match desk.connector.to_env() {
         PolicyToEnv::Int { start, sizes, .. } => {
             choices(
                 &mut network,
@@ -104,7 +104,7 @@ fn text_of(
                 columns,
                 (sizes, start),
                 options.is_some(),
-                desk.pilot.action_space(),
+                desk.connector.action_space(),
             )?;
             (true, sizes.len())
         }
@@ -113,7 +113,7 @@ fn text_of(
             let from = match best {
                 Some(best) => best,
                 None if columns == low.len() => head.clone(),
-                None => return Err(misfit(columns, desk.pilot.action_space())),
+                None => return Err(misfit(columns, desk.connector.action_space())),
             };
             numbers(&mut network, &from, low, high, *how)?;
             (false, low.len())
@@ -121,7 +121,7 @@ fn text_of(
     };
     let interface = Interface {
         observations: raw.space.clone(),
-        actions: desk.pilot.action_space().clone(),
+        actions: desk.connector.action_space().clone(),
         is_discrete,
         count,
         options,

@@ -86,7 +86,7 @@ fn rounded(mut recording: Recording) -> Recording {
 /// observations. The session has one copy, and begins new episodes.
 pub(super) fn agreement(own: &mut Session, env: Option<&mut dyn AnyVectorEnv>) -> Result<Agreement> {
     let policy = own.policies.get_mut(&own.id)?;
-    let recording = rounded(policy.recording(own.desk.pilot.mask_width())?);
+    let recording = rounded(policy.recording(own.desk.connector.mask_width())?);
     let mut small = session_of(&own.desk, policy.as_ref(), &recording)?;
     let mut pair = Pair { own, small: &mut small, rows: 0, equal: 0, largest: 0.0 };
     let are_visited = env.is_some();
@@ -96,7 +96,7 @@ pub(super) fn agreement(own: &mut Session, env: Option<&mut dyn AnyVectorEnv>) -
         DType::F32 => pair.compare::<f32>(env)?,
         DType::F64 => pair.compare::<f64>(env)?,
     }
-    let discrete = pair.own.desk.pilot.is_discrete();
+    let discrete = pair.own.desk.connector.is_discrete();
     Ok(Agreement {
         observations: pair.rows,
         are_visited,
@@ -131,7 +131,7 @@ impl Pair<'_> {
         for _ in 0..OBSERVATIONS {
             draw(&space, &mut random, bytemuck::cast_slice_mut(&mut obs));
             if let Some(masks) = &mut self.own.desk.storage.masks {
-                self.own.desk.pilot.draw_masks(masks.row(0), &mut random);
+                self.own.desk.connector.draw_masks(masks.row(0), &mut random);
             }
             self.act(&obs)?;
         }
@@ -185,7 +185,7 @@ impl Pair<'_> {
         self.rows += 1;
         self.equal += usize::from(wanted == found);
         if let (Action::Float(wanted), Action::Float(found), PolicyToEnv::Float { low, high, .. }) =
-            (&wanted, &found, self.own.desk.pilot.to_env())
+            (&wanted, &found, self.own.desk.connector.to_env())
         {
             for (((a, b), low), high) in wanted.iter().zip(found).zip(low).zip(high) {
                 let width = f64::from(high - low);

@@ -27,11 +27,11 @@ pub(in crate::export) fn compare(
     sample: bool,
     run: &Run<'_>,
 ) -> Result<()> {
-    let before = desk.pilot.running();
+    let before = desk.connector.running();
     let masks = desk.storage.masks.as_mut().map(|masks| masks.row(0).to_vec());
-    (0..desk.copies()).for_each(|copy| desk.pilot.begin(copy, None));
+    (0..desk.copies()).for_each(|copy| desk.connector.begin(copy, None));
     let compared = act_side_by_side(model, desk, policy, sample, run);
-    desk.pilot.set_running(before);
+    desk.connector.set_running(before);
     if let (Some(own), Some(before)) = (&mut desk.storage.masks, masks) {
         own.row(0).copy_from_slice(&before);
     }
@@ -48,14 +48,14 @@ fn act_side_by_side(
     let mut random = NpRandom::new(0);
     let tame = tame(&desk.space);
     for _ in 0..STEPS {
-        draw(&tame, &mut random, desk.pilot.first(&mut desk.storage));
+        draw(&tame, &mut random, desk.connector.first(&mut desk.storage));
         if let Some(masks) = &mut desk.storage.masks {
-            desk.pilot.draw_masks(masks.row(0), &mut random);
+            desk.connector.draw_masks(masks.row(0), &mut random);
         }
         let inputs = inputs(model, desk, &mut random);
         let values = run(inputs).ok_or_else(|| differs("it cannot be run"))?;
-        desk.pilot.observe(&mut desk.storage, 0, false)?;
-        let (head, memory) = desk.pilot.outputs(policy, &mut desk.storage)?;
+        desk.connector.observe(&mut desk.storage, 0, false)?;
+        let (head, memory) = desk.connector.outputs(policy, &mut desk.storage)?;
         same_numbers(
             "head",
             &values["head"],
@@ -69,9 +69,9 @@ fn act_side_by_side(
                 concatenate(Axis(1), &next).map_err(|_| differs("its recurrent states differ in rows"))?;
             same_numbers("recurrent state", &next, &memory, None)?;
         }
-        desk.pilot.act(policy, &mut desk.storage, 0, false, u64::MAX)?;
-        let discrete = desk.pilot.is_discrete();
-        let taken = desk.pilot.exchange(&mut desk.storage, 0).0;
+        desk.connector.act(policy, &mut desk.storage, 0, false, u64::MAX)?;
+        let discrete = desk.connector.is_discrete();
+        let taken = desk.connector.exchange(&mut desk.storage, 0).0;
         if sample {
             continue;
         }
@@ -92,14 +92,14 @@ fn is_next(port: &Port) -> bool {
 /// The model's inputs: those of the policy's next step, and random noise.
 fn inputs(model: &Model, desk: &mut Inference, random: &mut NpRandom) -> Values {
     let mut values = Values::new();
-    let memory: Vec<f64> = desk.pilot.memories().iter().map(|&x| f64::from(x)).collect();
+    let memory: Vec<f64> = desk.connector.memories().iter().map(|&x| f64::from(x)).collect();
     let width: usize = model.outputs.iter().filter(|port| is_next(port)).map(Port::width).sum();
     let mut used = 0;
     for port in &model.inputs {
         let numbers: Vec<f64> = match port.name.as_str() {
             "obs" => {
                 let dtype = desk.space.dtype();
-                numbers(desk.pilot.first(&mut desk.storage), dtype)
+                numbers(desk.connector.first(&mut desk.storage), dtype)
             }
             "mask" => {
                 let masks =

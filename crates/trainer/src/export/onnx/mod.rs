@@ -79,7 +79,7 @@ pub(super) fn check(desk: &mut Inference, policy: &mut dyn Policy) -> Result<()>
 
 /// Makes the model of a policy, with what turns raw observations into its input and its outputs into actions.
 pub(super) fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> Result<Model> {
-    let options = desk.pilot.mask_width();
+    let options = desk.connector.mask_width();
     let recording = policy.recording(options)?;
     let mut model = Model::default();
     let obs = observations(&mut model, &RawObservations::of(desk), &recording.encoding);
@@ -94,8 +94,8 @@ pub(super) fn model_of(desk: &Inference, policy: &dyn Policy, sample: bool) -> R
     let mask = mask.as_deref();
     let network = network(&mut model, &recording, &obs, mask)?;
     let choosing = Choosing {
-        space: desk.pilot.action_space(),
-        to_env: desk.pilot.to_env(),
+        space: desk.connector.action_space(),
+        to_env: desk.connector.to_env(),
         dist: policy.distribution(),
         sample,
     };

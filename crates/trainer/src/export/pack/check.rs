@@ -6,9 +6,9 @@ use crate::learn::loss::{Cell, Layer, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of steps.
-const MOST_STEPS: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 /// Largest number of columns of all steps together.
-pub(super) const MOST_COLUMNS: usize = 1 << 22;
+pub(super) const MAX_COLUMNS: usize = 1 << 22;
 
 /// A plan that was checked: its layers with indices of weights, and the order of the weights.
 #[derive(Clone, Debug)]
@@ -56,8 +56,8 @@ pub(super) fn check(
     obs: usize,
     options: Option<usize>,
 ) -> Result<Checked, String> {
-    if plan.steps.len() > MOST_STEPS {
-        return Err(format!("its plan has {} steps; at most {MOST_STEPS} are taken", plan.steps.len()));
+    if plan.steps.len() > MAX_STEPS {
+        return Err(format!("its plan has {} steps; at most {MAX_STEPS} are taken", plan.steps.len()));
     }
     let mut walk = Walk {
         tensors,
@@ -74,8 +74,8 @@ pub(super) fn check(
         let refuse = |why: String| format!("step {at} of its plan is refused: {why}");
         let (node, columns) = walk.step(step, obs, options).map_err(refuse)?;
         total += columns;
-        if total > MOST_COLUMNS {
-            return Err(refuse(format!("its values have more than {MOST_COLUMNS} columns together")));
+        if total > MAX_COLUMNS {
+            return Err(refuse(format!("its values have more than {MAX_COLUMNS} columns together")));
         }
         walk.nodes.push(node);
         walk.columns.push(columns);
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
                 let [out, channels, tall, wide] = self.shape(weights, 0)?;
                 self.has_shape(weights, 1, &[out])?;
                 let [from, height, width] = *input;
-                if from != channels || [height, width].iter().chain(padding).any(|&n| n > MOST_COLUMNS) {
+                if from != channels || [height, width].iter().chain(padding).any(|&n| n > MAX_COLUMNS) {
                     return Err(format!("weights of {channels} channels do not fit an image of {input:?}"));
                 }
                 self.has_columns(*of, product(input)?)?;
@@ -285,5 +285,5 @@ impl<'a> Walk<'a> {
 /// The product of sizes, if it is no more than a plan may have.
 fn product(sizes: &[usize]) -> Result<usize, String> {
     let size = sizes.iter().try_fold(1_usize, |size, &n| size.checked_mul(n));
-    size.filter(|&size| size <= MOST_COLUMNS).ok_or_else(|| format!("an image of {sizes:?} is too large"))
+    size.filter(|&size| size <= MAX_COLUMNS).ok_or_else(|| format!("an image of {sizes:?} is too large"))
 }

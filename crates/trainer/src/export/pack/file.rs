@@ -9,9 +9,9 @@ use std::fmt::{self, Write};
 use std::marker::PhantomData;
 
 /// Largest file that is read, in bytes.
-pub(super) const MOST_BYTES: u64 = 2 << 30;
+pub(super) const MAX_BYTES: u64 = 2 << 30;
 /// Largest header that is read, in bytes.
-const MOST_HEADER: usize = 16 << 20;
+const MAX_HEADER: usize = 16 << 20;
 /// Number of bytes before the header.
 const PREFIX: usize = 8;
 const METADATA: &str = "__metadata__";
@@ -167,8 +167,8 @@ fn header(file: &[u8]) -> Result<&[u8], String> {
         ));
     };
     let length = u64::from_le_bytes(*length);
-    if length > MOST_HEADER as u64 {
-        return Err(format!("its header is said to have {length} bytes; at most {MOST_HEADER} are read"));
+    if length > MAX_HEADER as u64 {
+        return Err(format!("its header is said to have {length} bytes; at most {MAX_HEADER} are read"));
     }
     rest.get(..length as usize)
         .ok_or_else(|| format!("its header is said to have {length} bytes, but {} are there", rest.len()))

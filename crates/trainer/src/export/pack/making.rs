@@ -45,7 +45,7 @@ impl Session {
 }
 
 fn made(desk: &Inference, policy: &dyn Policy, facts: PackFacts) -> Result<Pack> {
-    let recording = policy.recording(desk.pilot.mask_width())?;
+    let recording = policy.recording(desk.connector.mask_width())?;
     made_of(desk, policy, &recording, facts)
 }
 
@@ -59,12 +59,12 @@ pub(in crate::export) fn session_of(
 }
 
 fn made_of(desk: &Inference, policy: &dyn Policy, recording: &Recording, facts: PackFacts) -> Result<Pack> {
-    let options = desk.pilot.mask_width();
-    let action_space = desk.pilot.action_space();
+    let options = desk.connector.mask_width();
+    let action_space = desk.connector.action_space();
     let has_best = recording.best.is_some();
     let choice = choice(policy.distribution(), action_space, has_best)?;
     let (plan, tensors) = Plan::of(recording, choice)?;
-    let (normalizes, clips) = match desk.pilot.to_env() {
+    let (normalizes, clips) = match desk.connector.to_env() {
         PolicyToEnv::Float { how, .. } => (*how == FloatActions::Unsquash, *how == FloatActions::Clip),
         PolicyToEnv::Int { .. } => (true, false),
     };
@@ -79,7 +79,7 @@ fn made_of(desk: &Inference, policy: &dyn Policy, recording: &Recording, facts: 
             clip_actions: clips,
             mask_actions: options.is_some(),
         },
-        filter: desk.pilot.filter.as_ref().map(|filter| filter.running().clone()),
+        filter: desk.connector.filter.as_ref().map(|filter| filter.running().clone()),
         facts,
     };
     Pack::new(plan, Arc::new(tensors), about)
@@ -117,7 +117,7 @@ fn compare<T: Element>(own: &mut Session, packed: &mut Session, copies: usize) -
     for _ in 0..STEPS {
         draw(&space, &mut random, bytemuck::cast_slice_mut(&mut rows));
         if let Some(masks) = &mut own.desk.storage.masks {
-            own.desk.pilot.draw_masks(masks.row(0), &mut random);
+            own.desk.connector.draw_masks(masks.row(0), &mut random);
             let drawn = masks.row(0).to_vec();
             packed.mask_mut().into_iter().for_each(|mask| mask.copy_from_slice(&drawn));
         }

@@ -8,8 +8,8 @@ mod policy;
 
 use crate::agents::{Agent, EnvInfo};
 use crate::base::{DEFAULT_POLICY, Device, Error, Result, Spaces, Stream, catch};
-use crate::export::pack::check::{MOST_COLUMNS, check};
-use crate::export::pack::file::{MOST_BYTES, Tensors};
+use crate::export::pack::check::{MAX_COLUMNS, check};
+use crate::export::pack::file::{MAX_BYTES, Tensors};
 use crate::export::pack::plan::Plan;
 use crate::export::pack::policy::Packed;
 use crate::sample::{
@@ -32,7 +32,7 @@ pub(super) use making::session_of;
 /// Version of the format that this version of pavlov writes, and the newest that it reads.
 const FORMAT_VERSION: u64 = 1;
 /// Largest number of bytes of the names that commands print: of the algorithm, the environment, the licence.
-const MOST_NAME: usize = 1000;
+const MAX_NAME: usize = 1000;
 const FORMAT: &str = "pavlov-model";
 
 /// What a packed model says about itself besides its network. None of it is run.
@@ -104,14 +104,14 @@ impl Pack {
         let About { pavlov, facts, .. } = &about;
         let named = ["algorithm", "env"].iter().filter_map(|key| facts.settings.get(*key)?.as_str());
         for name in named.chain([pavlov.as_str(), facts.licence.as_str()]) {
-            if name.chars().any(char::is_control) || name.len() > MOST_NAME {
+            if name.chars().any(char::is_control) || name.len() > MAX_NAME {
                 let begins: String = name.chars().take(80).collect();
                 return Err(refuse(format!("a name in it begins {begins:?}, which is no name to print")));
             }
         }
         for (what, space) in [("observation", &spaces.observation_space), ("action", &spaces.action_space)] {
-            if width(space).is_none_or(|width| width > MOST_COLUMNS) {
-                return Err(refuse(format!("its {what} space has more than {MOST_COLUMNS} numbers")));
+            if width(space).is_none_or(|width| width > MAX_COLUMNS) {
+                return Err(refuse(format!("its {what} space has more than {MAX_COLUMNS} numbers")));
             }
             space.validate()?;
         }
@@ -145,12 +145,12 @@ impl Pack {
         let within = |error: Error| error.within(&path.display().to_string());
         let file = File::open(path).map_err(tune::Error::io("read", path))?;
         let data = file.metadata().map_err(tune::Error::io("read", path))?;
-        if !data.is_file() || data.len() > MOST_BYTES {
-            let reason = format!("a packed model is a file of at most {MOST_BYTES} bytes, and this is none");
+        if !data.is_file() || data.len() > MAX_BYTES {
+            let reason = format!("a packed model is a file of at most {MAX_BYTES} bytes, and this is none");
             return Err(Error::state(path.display().to_string(), reason));
         }
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(tune::Error::io("read", path))?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(tune::Error::io("read", path))?;
         Self::from_bytes(&bytes).map_err(within)
     }
 

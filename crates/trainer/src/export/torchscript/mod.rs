@@ -31,7 +31,7 @@ impl Session {
         if sample || policy.memory_width() > 0 || desk.storage.masks.is_some() {
             return recorded::export(file, desk, policy, sample);
         }
-        let traced = trace(policy, &Entrance::of(desk), &desk.space, desk.pilot.action_space())?;
+        let traced = trace(policy, &Entrance::of(desk), &desk.space, desk.connector.action_space())?;
         let room = 2 * policy.get_weights().bytes() + (1 << 20);
         tune::write_whole(file, |unfinished| {
             let written = refuse_full_disk(unfinished, room);
@@ -42,9 +42,9 @@ impl Session {
         let row = Tensor::zeros(sizes(&desk.space, 1), (kind(&desk.space), Device::Cpu));
         let outputs = Outputs {
             observation_space: &desk.space,
-            action_space: desk.pilot.action_space(),
+            action_space: desk.connector.action_space(),
             columns: CModule::load(file)?.forward_ts(&[row])?.size().get(1).copied().unwrap_or(1) as usize,
-            are_actions: !desk.pilot.is_discrete() && has_best_actions(desk, policy)?,
+            are_actions: !desk.connector.is_discrete() && has_best_actions(desk, policy)?,
         };
         let signature = Signature::of(&outputs);
         write_description(file, &signature.to_json(&outputs))?;
@@ -136,20 +136,20 @@ fn stretched(actions: Tensor, [low, high]: &[Tensor; 2]) -> Tensor {
 
 /// Returns an error if the exported function differs from the policy on random raw observations.
 fn compare(module: &CModule, desk: &mut Inference, policy: &mut dyn Policy) -> Result<()> {
-    let Inference { pilot, storage, space, .. } = desk;
+    let Inference { connector, storage, space, .. } = desk;
     let tame = tame(space);
     let mut random = NpRandom::new(0);
     for _ in 0..COMPARISONS {
-        let raw = pilot.first(storage);
+        let raw = connector.first(storage);
         draw(&tame, &mut random, raw);
         let rows = raw.len() / (space.width() * space.dtype().size());
         let input = Tensor::from_data_size(raw, &sizes(space, rows), kind(space));
-        pilot.observe(storage, 0, false)?;
+        connector.observe(storage, 0, false)?;
         let outputs = policy.forward(&storage.obs.row(0).to_tensor())?;
-        let gives_actions = !pilot.is_discrete() && policy.best_actions(&outputs).is_some();
+        let gives_actions = !connector.is_discrete() && policy.best_actions(&outputs).is_some();
         let wanted = if gives_actions {
-            pilot.act(policy, storage, 0, false, u64::MAX)?;
-            let taken: &[f32] = bytemuck::cast_slice(pilot.taken(storage, 0));
+            connector.act(policy, storage, 0, false, u64::MAX)?;
+            let taken: &[f32] = bytemuck::cast_slice(connector.taken(storage, 0));
             Tensor::from_slice(taken).view([rows as i64, -1])
         } else {
             outputs

@@ -16,7 +16,7 @@ use std::ops::Range;
 const ROOM: usize = 1 << 16;
 
 /// Largest number of rows of the patches that are copied at once.
-const MOST_ROWS: usize = 512;
+const MAX_ROWS: usize = 512;
 
 /// Some pixels of the output whose patches lie side by side.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Group {
 fn groups(place: ConvPlace, rows: usize) -> impl Iterator<Item = Group> {
     let lanes = rows.next_multiple_of(LANES);
     let pixels = place.pixels();
-    let most = (ROOM / place.patch()).min(MOST_ROWS) / lanes;
+    let most = (ROOM / place.patch()).min(MAX_ROWS) / lanes;
     let most = most.max(1);
     (0..pixels).step_by(most).map(move |first| Group { pixels: first..pixels.min(first + most), lanes })
 }

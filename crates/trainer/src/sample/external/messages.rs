@@ -214,7 +214,7 @@ impl ExternalSampler {
         let obs = if acting.callbacks.is_some() { self.seats.model_row(place, ended) } else { &[] };
         let step = StepView { obs, reward: reward as f32, terminated, truncated };
         let callbacks = &mut acting.callbacks;
-        self.counting.step(place, reward, step, callbacks)
+        self.running_episodes.step(place, reward, step, callbacks)
     }
 
     fn end(
@@ -231,7 +231,7 @@ impl ExternalSampler {
             let message = "the action before is not chosen yet: wait for its answer";
             return Ok(Err(refused("out_of_order", message.into())));
         }
-        let Episode { total_reward, length, .. } = *self.counting.running(place);
+        let Episode { total_reward, length, .. } = *self.running_episodes.running(place);
         let mut answer = Answer::Ended { episode_reward: total_reward, episode_len: length };
         // An episode without an action has no rows.
         if playing.turns > 0 {
@@ -250,7 +250,7 @@ impl ExternalSampler {
     pub(super) fn cut(&mut self, place: usize) {
         let Some(playing) = self.places.free(place) else { return };
         self.seats.cut(place);
-        drop(self.counting.follow(place));
+        drop(self.running_episodes.follow(place));
         self.held.retain(|call| episode_of(&call.ask) != Some(&playing.name));
         for reply in playing.waiting {
             let message = "the episode was cut: start a new one".into();

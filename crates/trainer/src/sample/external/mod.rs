@@ -46,7 +46,7 @@ pub(crate) struct ExternalSampler {
     seats: Seats,
     /// Who acts: the only agent, by the only policy.
     seated: Vec<AgentReward>,
-    counting: RunningEpisodes,
+    running_episodes: RunningEpisodes,
     clip_rewards: Option<ClipRewards>,
     episode_timeout: Duration,
     /// Number of rows of one place in a fragment.
@@ -96,7 +96,7 @@ impl ExternalSampler {
             held: VecDeque::new(),
             seats,
             seated: vec![AgentReward { agent, policy: id, reward: 0.0 }],
-            counting: RunningEpisodes::new(run_seed, 0, places.len()),
+            running_episodes: RunningEpisodes::new(run_seed, 0, places.len()),
             places,
             clip_rewards: common.clip_rewards,
             episode_timeout,
@@ -235,7 +235,7 @@ impl FragmentSource for ExternalSampler {
         self.fill_rows(&mut acting, &mut laps)?;
         let rows = self.rows() as u64;
         self.perf.steps += rows as u32;
-        self.counting.count(rows);
+        self.running_episodes.count(rows);
         Ok(rows)
     }
 
@@ -250,7 +250,7 @@ impl FragmentSource for ExternalSampler {
     }
 
     fn take_episodes(&mut self) -> Vec<Episode> {
-        self.counting.take_finished()
+        self.running_episodes.take_finished()
     }
 
     fn set_task(&mut self, task: &Value) -> Result<()> {
@@ -271,7 +271,7 @@ impl FragmentSource for ExternalSampler {
 
     fn state(&self) -> Result<State> {
         let mut state = State::default();
-        self.counting.save(&mut state)?;
+        self.running_episodes.save(&mut state)?;
         state.set("started", &self.episodes)?;
         state.set("version", &self.version)?;
         state.nest("rows", self.seats.state()?);
@@ -279,8 +279,8 @@ impl FragmentSource for ExternalSampler {
     }
 
     fn set_state(&mut self, state: &State, _: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
-        self.counting.set_state(state)?;
-        self.counting.follow_all();
+        self.running_episodes.set_state(state)?;
+        self.running_episodes.follow_all();
         self.episodes = state.get("started")?;
         self.version = state.get("version")?;
         self.seats.set_state(&state.nested("rows")?)?;

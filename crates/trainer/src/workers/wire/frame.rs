@@ -1,6 +1,6 @@
 //! Frames on the wire: reading and writing a header, JSON and arrays.
 
-use crate::base::{Array, Error, Kind, MOST_AXES, Result, State};
+use crate::base::{Array, Error, Kind, MAX_AXES, Result, State};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,9 +19,9 @@ const HEADER: usize = 40;
 const CHECKSUM: std::ops::Range<usize> = 32..36;
 
 /// Largest number of bytes of the JSON in a frame, the same as for a line from the process of a trial.
-const MOST_JSON: u64 = 256 << 20;
+const MAX_JSON: u64 = 256 << 20;
 /// Largest number of bytes of the arrays in a frame, more than any batch has.
-const MOST_ARRAYS: u64 = 64 << 30;
+const MAX_ARRAYS: u64 = 64 << 30;
 /// Largest number of bytes of memory that is reserved before data arrive.
 const AT_ONCE: u64 = 64 << 20;
 
@@ -182,7 +182,7 @@ fn header(op: u16, request: u64, [json, arrays]: [u64; 2]) -> [u8; HEADER] {
 
 /// Returns an error if the JSON or the arrays of a frame are too long.
 fn check_sizes(sizes: [u64; 2]) -> Result<()> {
-    for (what, size, most) in [("JSON", sizes[0], MOST_JSON), ("arrays", sizes[1], MOST_ARRAYS)] {
+    for (what, size, most) in [("JSON", sizes[0], MAX_JSON), ("arrays", sizes[1], MAX_ARRAYS)] {
         if size > most {
             return Err(damaged(format!("{what} of {size} bytes, but at most {most} are allowed")));
         }
@@ -284,7 +284,7 @@ fn kind(name: &str) -> Result<Kind> {
 /// Number of bytes of an array; `None` if it is too large, or the shape has a negative number or too many.
 fn bytes_of(kind: Kind, shape: &[i64]) -> Option<u64> {
     let size = kind.size() as u64;
-    (shape.len() <= MOST_AXES).then_some(())?;
+    (shape.len() <= MAX_AXES).then_some(())?;
     shape.iter().try_fold(size, |size, axis| size.checked_mul(u64::try_from(*axis).ok()?))
 }
 

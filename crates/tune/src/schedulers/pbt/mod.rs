@@ -26,7 +26,7 @@ const NAME: &str = "PopulationBasedTraining";
 
 /// How often in a row a trial may copy a state that is older than its own. After that, trials with the same training time
 /// run before it.
-const MOST_REPEATS: u64 = 8;
+const MAX_REPEATS: u64 = 8;
 
 /// The user's function that changes new settings.
 type CustomExplore = Arc<dyn Fn(Config) -> Result<Config> + Send + Sync>;
@@ -378,7 +378,7 @@ impl TrialScheduler for PopulationBasedTraining {
             let waits = matches!(trial.status, TrialStatus::Pending | TrialStatus::Paused);
             let state = self.states.get(&trial.trial_id).filter(|_| waits)?;
             let may_run = !self.config.synch || state.last_train < self.next_sync;
-            may_run.then_some((state.last_train, state.repeats >= MOST_REPEATS))
+            may_run.then_some((state.last_train, state.repeats >= MAX_REPEATS))
         };
         let candidates =
             trials.iter().enumerate().filter_map(|(i, trial)| Some((i, trial, last_train(trial)?)));
