@@ -104,6 +104,7 @@ pub use pavlov_algorithms as algorithms;
 pub use pavlov_data as data;
 pub use pavlov_envs as envs;
 pub use pavlov_processes as processes;
+pub use pavlov_report::doctor;
 pub use pavlov_train as train;
 pub use pavlov_trainer as trainer;
 pub use pavlov_tune as tune;
@@ -117,7 +118,6 @@ pub use tch as torch;
 
 #[cfg(feature = "cli")]
 pub mod cli;
-pub mod doctor;
 #[cfg(feature = "serve")]
 pub mod external;
 pub mod presets;
@@ -129,13 +129,11 @@ pub mod serve;
 mod any_algorithm;
 mod league;
 mod load;
-#[cfg(feature = "cli")]
-mod report;
 #[cfg(feature = "torch")]
 mod torch_train;
 
 pub use league::{League, LeagueConfig};
-pub use load::{load, load_policy, load_shared};
+pub use load::{algorithm_of, load, load_policy, load_shared};
 pub use pavlov_trainer::{Error, Result};
 #[cfg(feature = "torch")]
 pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};

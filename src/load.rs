@@ -77,6 +77,20 @@ pub fn load_shared(path: impl AsRef<Path>, policy: Option<&str>) -> Result<Loade
     load_policy(path, policy, 1)?.into_loaded()
 }
 
+/// Returns the name of the algorithm that trained the policy at `path`, one of the places of [`load`]; `None` if a packed
+/// model does not say.
+///
+/// # Errors
+/// Fails if there is no whole checkpoint and no packed model at `path`.
+pub fn algorithm_of(path: impl AsRef<Path>) -> Result<Option<String>> {
+    let path = path.as_ref();
+    if is_pack(path) {
+        let pack = Pack::read(path)?;
+        return Ok(pack.facts().settings.get("algorithm").and_then(|name| Some(name.as_str()?.into())));
+    }
+    Ok(Some(checkpoint::verify(&find_checkpoint(path)?, None)?.kind))
+}
+
 /// Whether `path` is a packed model, which is a file, while a checkpoint is a directory.
 pub(crate) fn is_pack(path: &Path) -> bool {
     storage::scheme(path).is_none() && path.is_file()

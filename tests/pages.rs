@@ -15,13 +15,13 @@ type Meanings = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Owner, source file, type, and what stands before its keys.
 const SOURCES: [(&str, &str, &str, &str); 17] = [
-    ("Common", "trainer/src/settings/common.rs", "Common", ""),
-    ("Common", "trainer/src/settings/model.rs", "ModelConfig", "model."),
-    ("Common", "trainer/src/settings/evaluation.rs", "EvaluationConfig", "evaluation_config."),
-    ("Common", "trainer/src/settings/multi_agent.rs", "MultiAgentConfig", "multiagent."),
-    ("Common", "trainer/src/settings/exploration.rs", "ExplorationConfig", "exploration_config."),
-    ("OffPolicy", "trainer/src/settings/replay.rs", "OffPolicy", ""),
-    ("OffPolicy", "trainer/src/settings/replay.rs", "ReplayBufferConfig", "replay_buffer_config."),
+    ("Common", "crates/trainer/src/settings/common.rs", "Common", ""),
+    ("Common", "crates/trainer/src/settings/model.rs", "ModelConfig", "model."),
+    ("Common", "crates/trainer/src/settings/evaluation.rs", "EvaluationConfig", "evaluation_config."),
+    ("Common", "crates/trainer/src/settings/multi_agent.rs", "MultiAgentConfig", "multiagent."),
+    ("Common", "crates/trainer/src/settings/exploration.rs", "ExplorationConfig", "exploration_config."),
+    ("OffPolicy", "crates/trainer/src/settings/replay.rs", "OffPolicy", ""),
+    ("OffPolicy", "crates/trainer/src/settings/replay.rs", "ReplayBufferConfig", "replay_buffer_config."),
     ("DDPG", "algorithms/src/ddpg.rs", "Ddpg", ""),
     ("DQN", "algorithms/src/dqn.rs", "Dqn", ""),
     ("IMPALA", "algorithms/src/impala.rs", "Impala", ""),
@@ -29,9 +29,9 @@ const SOURCES: [(&str, &str, &str, &str); 17] = [
     ("QMIX", "algorithms/src/qmix.rs", "Qmix", ""),
     ("SAC", "algorithms/src/sac.rs", "Sac", ""),
     ("SAC", "algorithms/src/sac.rs", "Optimization", "optimization."),
-    ("SAC", "trainer/src/learn/nets/quantiles.rs", "Quantiles", ""),
-    ("SAC", "trainer/src/settings/model.rs", "HiddenLayers", "policy_model_config."),
-    ("SAC", "trainer/src/settings/model.rs", "HiddenLayers", "q_model_config."),
+    ("SAC", "crates/trainer/src/learn/nets/quantiles.rs", "Quantiles", ""),
+    ("SAC", "crates/trainer/src/settings/model.rs", "HiddenLayers", "policy_model_config."),
+    ("SAC", "crates/trainer/src/settings/model.rs", "HiddenLayers", "q_model_config."),
 ];
 
 /// Reads the doc lines of all fields of one type.
@@ -150,7 +150,7 @@ fn page() -> String {
 }
 
 /// Refuses a page that is not what a test makes of the sources. With `PAVLOV_WRITE` set it is written first.
-fn is_written(page: &str, wanted: &str) {
+pub(crate) fn is_written(page: &str, wanted: &str) {
     let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("PAVLOV_WRITE").is_some() {
         std::fs::write(&path, wanted).expect("written");
@@ -226,9 +226,9 @@ fn methods(path: &str) -> Vec<String> {
 fn the_page_of_losses_lists_every_operation_and_layer() {
     let path = format!("{}/docs/losses.md", env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(path).expect("the page");
-    let operations = methods("trainer/src/learn/loss/value.rs");
+    let operations = methods("crates/trainer/src/learn/loss/value.rs");
     assert!(["gather", "huber", "exp", "min"].iter().all(|name| operations.iter().any(|o| o == name)));
-    let layers = methods("trainer/src/learn/nets/builder.rs");
+    let layers = methods("crates/trainer/src/learn/nets/builder.rs");
     assert!(layers.iter().any(|name| name == "dense"), "{layers:?}");
     // What a value or a builder tells of itself makes no value and no layer.
     let tells = [

@@ -15,13 +15,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::layers::{Module, Names, Sources, ends_of, file_of, module, names, paths, root, sources};
+use crate::pages::is_written;
 use lists::{BOXES, READINGS, RULE, Reading, TO_THE_PLAN};
 
 /// The crates whose files name each other.
 const CRATES: [(&str, &str); 4] = [
-    ("pavlov_trainer", "trainer/src"),
+    ("pavlov_trainer", "crates/trainer/src"),
     ("pavlov_algorithms", "algorithms/src"),
-    ("pavlov_tune", "tune/src"),
+    ("pavlov_tune", "crates/tune/src"),
     ("pavlov_envs", "envs/src"),
 ];
 
@@ -87,6 +88,33 @@ fn what_the_rule_names_is_in_it_or_has_a_reason() {
     }
     assert!(faults.is_empty(), "neither in the rule nor a box: {faults:#?}");
     assert!(stale.is_empty(), "no rule names these boxes; take them off the list: {stale:?}");
+}
+
+#[test]
+fn the_page_has_the_numbers_that_this_test_counts() {
+    let tree = Tree::read();
+    let counts = READINGS.iter().map(|reading| {
+        let tour = tree.tour(reading);
+        let named = tour.iter().flat_map(|file| tree.named_by(file)).map(|(file, _)| file);
+        let both: BTreeSet<File> = named.chain(tour.iter().cloned()).collect();
+        [tree.count(&tour), tree.count(&both), tree.count(&tree.rule(reading))]
+    });
+    let counts: Vec<[Count; 3]> = counts.collect();
+    let rows = ["the guided tour", "the tour and the files that it names", "the whole rule"];
+    let page = fs::read_to_string(root().join("algorithms/README.md")).expect("the page");
+    let lines = page.lines().map(|line| {
+        let Some(at) = rows.iter().position(|row| line.starts_with(&format!("| {row} |"))) else {
+            return line.to_owned();
+        };
+        let cells = counts.iter().map(|of| {
+            let Count { files, lines, .. } = &of[at];
+            format!("{},{:03} lines, {files} files", lines / 1000, lines % 1000)
+        });
+        let cells: Vec<String> = cells.collect();
+        format!("| {} | {} | `cargo test --test tests -- reading` |", rows[at], cells.join(" | "))
+    });
+    let wanted = lines.collect::<Vec<_>>().join("\n") + "\n";
+    is_written("algorithms/README.md", &wanted);
 }
 
 #[test]

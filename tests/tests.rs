@@ -30,7 +30,7 @@ mod sampling;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "storage")]
-#[path = "../storage/tests/server.rs"]
+#[path = "../crates/storage/tests/server.rs"]
 #[expect(dead_code, reason = "what the tests of the crate need besides")]
 mod server;
 mod settings;

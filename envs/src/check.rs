@@ -133,8 +133,8 @@ impl Player {
 
 /// Returns the current action mask of a discrete space; empty without a mask or with more than 2^20 actions.
 fn mask<E: Env>(env: &E, space: &Space) -> Vec<bool> {
-    const MOST_FLAGS: i64 = 1 << 20;
-    let Space::Discrete { n: n @ ..=MOST_FLAGS, .. } = space else { return Vec::new() };
+    const MAX_FLAGS: i64 = 1 << 20;
+    let Space::Discrete { n: n @ ..=MAX_FLAGS, .. } = space else { return Vec::new() };
     let mut mask = vec![false; *n as usize];
     if env.action_mask(&mut mask) { mask } else { Vec::new() }
 }

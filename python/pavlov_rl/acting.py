@@ -77,6 +77,10 @@ def _memory(count: int, width: int, parts: int, state: Any, episode_start: Any) 
     return memory.ravel()
 
 
+# Algorithms whose noise is not part of the policy.
+_NOISE_IN_TRAINING = ("DDPG", "TD3")
+
+
 class LoadedPolicy:
     """A saved policy that acts without an environment. It is what `load_policy` returns."""
 
@@ -97,10 +101,12 @@ class LoadedPolicy:
         """The action for one observation, or one for each of several, and the state for the next call.
 
         The state is None unless the policy is recurrent. Then it is a tuple of arrays, and the caller keeps it: None begins an
-        episode in every row, and `episode_start` says in which rows one begins. With `deterministic=True` the best action is taken.
+        episode in every row, and `episode_start` says in which rows one begins. With `deterministic=True` the best action is taken;
+        DDPG and TD3 always take it, as in Stable-Baselines3, where their noise belongs to training.
         """
         spaces = self.observation_space, self.action_space
-        return predict(self._policy, spaces, observation, state, episode_start, deterministic, action_masks)
+        best = deterministic or self._policy.algorithm in _NOISE_IN_TRAINING
+        return predict(self._policy, spaces, observation, state, episode_start, best, action_masks)
 
 
 def load_policy(path: str | os.PathLike[str]) -> LoadedPolicy:

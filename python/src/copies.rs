@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// More copies than any machine steps: a number above it is a slip, and their memory could not be had.
-const MOST_COPIES: usize = 1 << 24;
+const MAX_COPIES: usize = 1 << 24;
 
 /// Copies of one environment, and the rows that they write.
 pub(crate) struct Copies {
@@ -51,9 +51,9 @@ impl Copies {
         threads: usize,
         limit: Option<usize>,
     ) -> Result<Self> {
-        if num_envs == 0 || num_envs > MOST_COPIES {
+        if num_envs == 0 || num_envs > MAX_COPIES {
             return Err(Fault::config(format!(
-                "`num_envs` is {num_envs}, but it must be in 1..={MOST_COPIES}"
+                "`num_envs` is {num_envs}, but it must be in 1..={MAX_COPIES}"
             )));
         }
         if threads == 0 || threads > num_envs {

@@ -131,6 +131,9 @@ impl Actor {
 #[pyclass(frozen, module = "pavlov_rl._native")]
 pub(crate) struct NativePolicy {
     actor: Actor,
+    /// The algorithm that trained it; `None` if a packed model does not say.
+    #[pyo3(get)]
+    algorithm: Option<String>,
     /// The observation space as JSON.
     #[pyo3(get)]
     observation_space: String,
@@ -144,9 +147,11 @@ impl NativePolicy {
     /// Loads the policy of a packed model, of a checkpoint, or of the newest checkpoint of a run directory.
     #[new]
     fn new(py: Python<'_>, path: std::path::PathBuf) -> PyResult<Self> {
-        let loaded = py.detach(|| guarded(|| Ok(pavlov::load_shared(path, None)?)));
-        let policy = loaded.map_err(|fault| raised(py, fault))?;
+        let loaded =
+            py.detach(|| guarded(|| Ok((pavlov::load_shared(&path, None)?, pavlov::algorithm_of(&path)?))));
+        let (policy, algorithm) = loaded.map_err(|fault| raised(py, fault))?;
         Ok(Self {
+            algorithm,
             observation_space: crate::vector::json(py, policy.observation_space())?,
             action_space: crate::vector::json(py, policy.action_space())?,
             actor: Actor::new(policy, 0, 0),

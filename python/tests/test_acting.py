@@ -53,6 +53,20 @@ def test_a_masked_policy_chooses_only_legal_actions_and_drawn_ones_differ(tmp_pa
     assert drawn == {1, 3}
 
 
+@pytest.mark.parametrize("algorithm", ["DDPG", "TD3"])
+def test_noise_of_training_is_left_out_of_predict(tmp_path, algorithm):
+    run, pack = tmp_path / "run", tmp_path / "policy.pavlov"
+    settings = ["num_workers=0", "replay_buffer_config.learning_starts=10", "train_batch_size=8", "min_sample_timesteps_per_reporting=40"]
+    chosen = [word for setting in settings for word in ("--set", setting)]
+    command("train", algorithm, "--env", "Pendulum-v1", "--out", run, "--stop", "training_iteration=1", "--quiet", *chosen)
+    command("pack", run, pack)
+    for path in (run, pack):
+        policy = pavlov_rl.load_policy(path)
+        obs = np.array([1.0, 0.0, 0.5], np.float32)
+        actions = {float(policy.predict(obs, deterministic=best)[0][0]) for best in [True] + [False] * 20}
+        assert len(actions) == 1, path
+
+
 def test_a_box_of_actions_has_the_shape_and_the_bounds_of_the_environment(tmp_path):
     run, _ = trained(tmp_path, "Pendulum-v1")
     env = gymnasium.make("Pendulum-v1")

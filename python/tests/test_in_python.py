@@ -168,7 +168,9 @@ def test_observations_of_several_parts_are_learned_from():
 
 
 def test_dqn_learns_in_python():
-    DQN("MlpPolicy", Corridor(), learning_starts=50, buffer_size=500, seed=0).learn(300)
+    model = DQN("MlpPolicy", Corridor(), learning_rate=1e-3, learning_starts=100, target_update_interval=100, seed=0)
+    model.learn(4_000)
+    assert evaluate_policy(model, Corridor(), n_eval_episodes=3) == (-5.0, 0.0)
 
 
 def test_illegal_actions_are_never_chosen():

@@ -16,7 +16,7 @@ use crate::envs::{
 use crate::tune::config::{assign, parse_assignment};
 
 /// Maximum number of copies that a check makes.
-const MOST_CHECKED: usize = 64;
+const MAX_CHECKED: usize = 64;
 
 /// Check or measure an environment
 #[derive(Args, Debug)]
@@ -130,7 +130,7 @@ fn check(which: &Which, json: bool) -> anyhow::Result<()> {
         endless = seems_endless(&mut *which.make(1)?)?;
         // Effects of one copy on another show only with several copies. There cannot be fewer copies than workers.
         let workers = which.config()?.get("num_workers").and_then(Value::as_u64).unwrap_or(1);
-        for num_envs in [1, 3].map(|copies| (workers as usize).clamp(copies, MOST_CHECKED)) {
+        for num_envs in [1, 3].map(|copies| (workers as usize).clamp(copies, MAX_CHECKED)) {
             let mut env = which.make(num_envs)?;
             check_vector_env(&mut *env).with_context(|| format!("{}, copies: {num_envs}", which.id))?;
         }

@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use super::exit::usage;
 use super::output::print;
 use super::report::{is_sweep, refuse_no_dir, runs_in};
-use crate::report::figure::{self, Shown};
-use crate::report::{RecordedSweep, Run};
 use crate::tune::{Error, replace_file};
+use pavlov_report::figure::{self, Shown};
+use pavlov_report::{RecordedSweep, Run};
 
 /// What the plot shows.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]

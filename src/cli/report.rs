@@ -15,13 +15,13 @@ use super::leaves::leaves;
 use super::output::{print, program, quoted, say};
 use super::trust;
 use crate::registry;
-use crate::report::{self, Changed, Episode, Known, RecordedSweep, Run};
-use crate::serve::{PageServer, Source};
 use crate::tune::config::parse_assignment;
 use crate::tune::{Config, Error, LoggerChoice, RunOptions, checkpoint, replace_file};
+use pavlov_report::{self as report, Changed, Episode, Known, RecordedSweep, Run};
+use pavlov_serve::{PageServer, Source};
 
 /// Most frames of the episode on the page.
-const MOST_FRAMES: usize = report::MOST_FRAMES;
+const MAX_FRAMES: usize = report::MAX_FRAMES;
 
 /// Make a page about a run, several runs or a sweep
 #[derive(Args, Debug)]
@@ -270,7 +270,7 @@ fn episode(path: &Path) -> Result<Option<Episode>, String> {
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
     let played = entry.build(env.as_str().into(), config, options).and_then(|mut driver| {
         driver.restore_policies(path)?;
-        driver.play(1, 0, false, MOST_FRAMES)
+        driver.play(1, 0, false, MAX_FRAMES)
     });
     let played = played.map_err(|error| words(&error))?;
     match played.episodes.first() {

@@ -86,6 +86,16 @@ impl RunFile {
         Ok(run)
     }
 
+    /// Reads `run.json`. A trial of a sweep has none: its settings are those of `newest`, its newest checkpoint.
+    pub(super) fn of_run_or_trial(run_dir: &Path, newest: Option<&Path>) -> anyhow::Result<RunFile> {
+        match newest {
+            Some(newest) if !run_dir.join(RUN).exists() && is_trial(run_dir)? => {
+                RunFile::of_checkpoint(newest)
+            }
+            _ => RunFile::read(run_dir, newest),
+        }
+    }
+
     fn of_checkpoint(checkpoint: &Path) -> anyhow::Result<RunFile> {
         let manifest = checkpoint::verify(checkpoint, None)?;
         let config = checkpoint::metadata(checkpoint)?.config;
@@ -156,6 +166,15 @@ impl RunFile {
     pub(super) fn content(&self) -> anyhow::Result<Vec<u8>> {
         Ok(serde_json::to_vec_pretty(self)?)
     }
+}
+
+/// Whether the directory is that of a trial of a sweep.
+fn is_trial(dir: &Path) -> anyhow::Result<bool> {
+    let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
+    let (Some(sweep), Some(trial_id)) = (dir.parent(), dir.file_name().and_then(|name| name.to_str())) else {
+        return Ok(false);
+    };
+    Ok(Standings::read(sweep)?.is_some_and(|standings| standings.has_ended(trial_id).is_some()))
 }
 
 fn why_no_run(dir: &Path) -> String {

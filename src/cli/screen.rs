@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 
 use super::terminal::{Screen, give_back};
 use super::{output, signals};
-use crate::report::{Move, Watched};
+use pavlov_report::{Move, Watched};
 
 /// Time between two looks at the files.
 const REFRESH: Duration = Duration::from_millis(500);

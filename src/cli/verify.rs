@@ -34,7 +34,7 @@ use settings::Settings;
                         the numbers of result.json. Times, the machine and the counts of failed workers are not compared.\n\
                         Exit code 1: something differs.")]
 pub(super) struct VerifyArgs {
-    /// The run directory that `pavlov train` named at its end
+    /// The run directory that `pavlov train` named at its end, or the directory of a sweep's trial
     #[arg(value_name = "DIR")]
     run_dir: PathBuf,
     /// What was made of the run: packed models (.pavlov), whose card says numbers, and pages of `pavlov report` (.html)
@@ -73,7 +73,7 @@ pub(super) fn verify(args: VerifyArgs) -> anyhow::Result<()> {
     }
     args.made.iter().try_for_each(|file| made::refuse_unknown(file))?;
     let newest = checkpoint::latest(run_dir)?;
-    let run = RunFile::read(run_dir, newest.as_deref())?;
+    let run = RunFile::of_run_or_trial(run_dir, newest.as_deref())?;
     let entry = registry::algorithm(&run.algorithm)?;
     let mut intervals = intervals(run_dir, &run)?;
     let mut named = trust::named(&run.config);

@@ -8,7 +8,7 @@ use clap::Args;
 use super::exit::usage;
 use super::output::program;
 use super::{screen, signals, terminal};
-use crate::report::Watched;
+use pavlov_report::Watched;
 
 /// Show a run or a sweep on the terminal, while it goes on and afterwards
 #[derive(Args, Debug)]

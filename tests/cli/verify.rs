@@ -178,3 +178,32 @@ fn a_packed_model_its_card_and_a_page_are_compared_with_their_run() {
     let ran = verify(&page);
     finds(&ran, &["report.html: 77777", "where the run has ", was]);
 }
+
+#[test]
+fn the_trials_of_a_sweep_are_verified_by_their_own_settings() {
+    let (_dir, out) = scratch();
+    let sweep = out.with_extension("toml");
+    fs::write(
+        &sweep,
+        "algorithm = \"PPO\"\nenv = \"CartPole-v1\"\nnum_samples = 2\nmetric = \"episode_reward_mean\"\nmode = \"max\"\n\
+         [stop]\ntraining_iteration = 4\n[checkpoint]\ncheckpoint_frequency = 2\n\
+         [space]\nseed = 3\nnum_workers = 0\ntrain_batch_size = 128\nlr = {loguniform = [0.0001, 0.01]}\n",
+    )
+    .expect("written");
+    pavlov(&["tune", text(&sweep), "--out", text(&out), "--quiet"]).ok();
+    let trials = fs::read_dir(&out).expect("a sweep").map(|entry| entry.expect("an entry").path());
+    let trials: Vec<_> = trials.filter(|path| path.join("result.json").exists()).collect();
+    assert_eq!(trials.len(), 2);
+    for trial in &trials {
+        let all = pavlov(&["verify", text(trial), "--all"]).ok();
+        assert!(all.stderr.contains("rows of result.json: 1 to 4 trained again"), "{}", all.stderr);
+        assert!(!trial.join("run.json").exists());
+    }
+    let last = &trials[1];
+    with_changed(
+        &last.join("result.json"),
+        Some(4),
+        |row| row["episode_reward_mean"] = json!(499.0),
+        || finds(&pavlov(&["verify", text(last)]), &["result.json, row 4: episode_reward_mean is 499.0"]),
+    );
+}

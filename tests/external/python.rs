@@ -63,6 +63,25 @@ fn trained(python: &std::ffi::OsStr, algorithm: &str, preset: &str, more: &[&str
 }
 
 #[test]
+fn the_settings_of_the_page_wait_for_programs() {
+    let page = include_str!("../../docs/external.md");
+    let block = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let address = free_address();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("server.toml");
+    std::fs::write(&file, block.replace("127.0.0.1:9900", &address)).expect("written");
+    let log = std::fs::File::create(folder.path().join("log")).expect("a log");
+    let mut train = Command::new(env!("CARGO_BIN_EXE_pavlov"));
+    train.args(["train", "PPO", "--config"]).arg(&file).arg("--out").arg(folder.path().join("run"));
+    let mut train = Killed(train.stdout(Stdio::null()).stderr(log).spawn().expect("a run"));
+    while std::net::TcpStream::connect(&address).is_err() {
+        let ended = train.0.try_wait().expect("a run");
+        assert_eq!(ended, None, "{}", std::fs::read_to_string(folder.path().join("log")).expect("a log"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn ppo_balances_a_pole_in_python_whose_program_is_killed_ten_times() {
     let Some(python) = python_with("gymnasium") else { return };
     let result = trained(&python, "PPO", "ppo-cartpole", &[]);

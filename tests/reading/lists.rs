@@ -4,7 +4,7 @@
 
 /// From the user's `train()` to the plan.
 pub(crate) const TO_THE_PLAN: &[&str] =
-    &["pavlov_tune::driver", "run::algorithm", "run::trainer", "run::training"];
+    &["pavlov_tune::run::driver", "run::algorithm", "run::trainer", "run::training"];
 
 /// What the rule of every algorithm has in common.
 pub(crate) const RULE: &[&str] = &[

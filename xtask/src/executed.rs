@@ -10,7 +10,7 @@ use crate::Result;
 use crate::steps;
 
 const ALGORITHMS: [&str; 3] = ["PPO", "DQN", "SAC"];
-const FOLDERS: [&str; 2] = ["trainer/src", "algorithms/src"];
+const FOLDERS: [&str; 2] = ["crates/trainer/src", "algorithms/src"];
 /// Says that cargo calls this program in place of the compiler.
 const AS_COMPILER: &str = "PAVLOV_XTASK_IS_COMPILER";
 
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn executed_lines_with_code_count_and_other_folders_do_not() {
         let root = std::env::temp_dir().join(format!("pavlov-executed-{}", std::process::id()));
-        let file = root.join("trainer/src/one.rs");
+        let file = root.join("crates/trainer/src/one.rs");
         steps::write(&file, "fn f() {\n    // Why.\n    g();\n    h();\n}\n").unwrap();
         let of = |path: &Path| {
             format!("SF:{}\nDA:1,2\nDA:2,2\nDA:3,2\nDA:4,0\nDA:5,2\nend_of_record\n", path.display())
@@ -129,6 +129,6 @@ mod tests {
         let report = of(&file) + &of(&root.join("envs/src/two.rs"));
         let found = of_files(&root, &report);
         fs::remove_dir_all(&root).unwrap();
-        assert_eq!(found.unwrap(), BTreeMap::from([("trainer/src/one.rs".to_owned(), 3)]));
+        assert_eq!(found.unwrap(), BTreeMap::from([("crates/trainer/src/one.rs".to_owned(), 3)]));
     }
 }

@@ -25,7 +25,7 @@ const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-sto
 const WHOLE: &str = "--workspace --exclude pavlov-python --features parquet,storage";
 
 /// The build without libtorch, and the Python package that is made of it.
-const LIGHT: &str = "-p pavlov -p pavlov-trainer -p pavlov-algorithms -p pavlov-python --no-default-features --features pavlov/cli";
+const LIGHT: &str = "-p pavlov -p pavlov-trainer -p pavlov-algorithms -p pavlov-report -p pavlov-serve -p pavlov-python --no-default-features --features pavlov/cli";
 
 /// Runs all steps up to the first that fails.
 pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
@@ -124,7 +124,7 @@ fn without_libtorch(root: &Path, arguments: &str) -> Command {
 /// Checks the format of all packages, the one outside the workspace too: a wrong space is found in seconds and not after
 /// everything else.
 fn format(root: &Path) -> Result<()> {
-    for package in ["", "adapters/gymnasium-rs"] {
+    for package in ["", "crates/gymnasium-rs"] {
         steps::run(&mut cargo_command(&root.join(package), &["fmt", "--all", "--check"]))?;
     }
     Ok(())
@@ -157,7 +157,7 @@ fn pages_in_browser(root: &Path, python: Making) -> Result<()> {
 fn examples(root: &Path) -> Result<()> {
     let results = steps::fresh("examples", "results")?;
     let mut names = Vec::new();
-    for folder in ["examples", "tune/examples"] {
+    for folder in ["examples", "crates/tune/examples"] {
         names.extend(stems(&root.join(folder), "rs")?);
     }
     let waiting = Mutex::new(names);
@@ -192,10 +192,10 @@ fn test_program(root: &Path, folder: &str, name: &str) -> Result<PathBuf> {
         .ok_or_else(|| format!("cargo built no tests {name} of {}", manifest.display()))
 }
 
-/// Lints and tests `adapters/gymnasium-rs`, which has a lock file of its own. Its example that trains is type-checked only: running it would
+/// Lints and tests `crates/gymnasium-rs`, which has a lock file of its own. Its example that trains is type-checked only: running it would
 /// compile the trainer once more.
 fn adapter(root: &Path) -> Result<()> {
-    let adapter = root.join("adapters/gymnasium-rs");
+    let adapter = root.join("crates/gymnasium-rs");
     let target = steps::built("", "")?;
     for arguments in
         ["clippy --quiet --workspace --all-targets --all-features -- -D warnings", "test --quiet --workspace"]

@@ -75,9 +75,9 @@ impl Inputs {
 
 /// Returns the action masks in a slice sized for `copies` copies; `None` without masks or with more than 2^20 flags.
 pub(super) fn action_masks(env: &dyn AnyVectorEnv, copies: usize) -> Option<Vec<bool>> {
-    const MOST_FLAGS: usize = 1 << 20;
+    const MAX_FLAGS: usize = 1 << 20;
     let flags = env.action_space().flat_width().saturating_mul(copies);
-    if flags > MOST_FLAGS {
+    if flags > MAX_FLAGS {
         return None;
     }
     let mut masks = vec![false; flags];

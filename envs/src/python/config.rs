@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{EnvConfig, Error, Result, registry::env_config::decode_config};
 
 /// Largest `timeout_s` that is accepted, more than thirty years.
-const MOST_SECONDS: f64 = 1e9;
+const MAX_SECONDS: f64 = 1e9;
 
 /// The `env_config` of a Python environment.
 ///
@@ -78,10 +78,10 @@ impl PyConfig {
             let given = config.num_workers.unwrap_or(0);
             return refuse(format!("`num_workers` is {given}, but it must be in 1..={num_envs} (copies)"));
         }
-        if !(config.timeout_s > 0.0 && config.timeout_s <= MOST_SECONDS) {
+        if !(config.timeout_s > 0.0 && config.timeout_s <= MAX_SECONDS) {
             let given = config.timeout_s;
             return refuse(format!(
-                "`timeout_s` is {given}, but it must be above 0 and at most {MOST_SECONDS}"
+                "`timeout_s` is {given}, but it must be above 0 and at most {MAX_SECONDS}"
             ));
         }
         Ok(config)

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
-const MOST_RESERVED_STEPS: usize = 1 << 12;
+const MAX_RESERVED_STEPS: usize = 1 << 12;
 
 /// Seed and actions of the running episode of one copy.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct CopyPosition {
 
 impl Episode {
     pub(super) fn new(most_steps: Option<usize>, act_bytes: usize) -> Self {
-        let room = most_steps.unwrap_or(MOST_RESERVED_STEPS).min(MOST_RESERVED_STEPS) * act_bytes;
+        let room = most_steps.unwrap_or(MAX_RESERVED_STEPS).min(MAX_RESERVED_STEPS) * act_bytes;
         Self { seed: None, step: 0, actions: Vec::with_capacity(room), options: None }
     }
 

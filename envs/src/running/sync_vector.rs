@@ -46,7 +46,7 @@ pub struct SyncVectorEnv<E: Env> {
 }
 
 /// Largest number of steps for whose actions memory is reserved at the start; longer episodes reallocate.
-const MOST_RESERVED_STEPS: usize = 1 << 12;
+const MAX_RESERVED_STEPS: usize = 1 << 12;
 
 impl<E: Env> SyncVectorEnv<E> {
     /// Makes `num_envs` copies with `make`.
@@ -72,7 +72,7 @@ impl<E: Env> SyncVectorEnv<E> {
         }
         let limit = first.max_episode_steps();
         let act_width = action_space.width();
-        let room = limit.unwrap_or(MOST_RESERVED_STEPS).min(MOST_RESERVED_STEPS) * act_width;
+        let room = limit.unwrap_or(MAX_RESERVED_STEPS).min(MAX_RESERVED_STEPS) * act_width;
         let copy = |env: E| {
             let keeps_actions = env.save_state().is_none();
             let actions = Vec::with_capacity(if keeps_actions { room } else { 0 });

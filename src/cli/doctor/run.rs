@@ -1,4 +1,4 @@
-//! `pavlov doctor RUN`: what the rules of [`crate::doctor`] find in a run, or in runs that differ in their seeds.
+//! `pavlov doctor RUN`: what the rules of [`pavlov_report::doctor`] find in a run, or in runs that differ in their seeds.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -42,7 +42,7 @@ const NUMBERS: &[&str] = &[
 /// Number of points of the learning curve.
 const POINTS: usize = 100;
 /// Longest line of `result.json` that is read, in bytes.
-const MOST_LINE: usize = 1 << 22;
+const MAX_LINE: usize = 1 << 22;
 
 /// What is kept, and in words what is not.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ fn curve(results: &Path, last: u64) -> Vec<[f64; 2]> {
     let mut points = Vec::new();
     for line in BufReader::new(file).lines().map_while(std::io::Result::ok) {
         let Some(result) =
-            (line.len() <= MOST_LINE).then(|| serde_json::from_str::<Value>(&line).ok()).flatten()
+            (line.len() <= MAX_LINE).then(|| serde_json::from_str::<Value>(&line).ok()).flatten()
         else {
             continue;
         };

@@ -20,7 +20,7 @@ use crate::trainer::Pack;
 use crate::tune::{Error, checkpoint};
 
 /// Largest model card that is taken, in bytes.
-const MOST_CARD: usize = 1 << 20;
+const MAX_CARD: usize = 1 << 20;
 
 /// Pack a saved policy as one file to share
 #[derive(Args, Debug)]
@@ -73,9 +73,9 @@ pub(super) fn pack(args: &PackArgs) -> anyhow::Result<()> {
     let own_card = args.card.as_deref().map(|file| {
         let text = crate::tune::read_file(file).map_err(Error::io("read", file))?;
         match String::from_utf8(text) {
-            Ok(text) if text.len() <= MOST_CARD => Ok(text),
+            Ok(text) if text.len() <= MAX_CARD => Ok(text),
             _ => {
-                Err(usage(format!("--card {}: it must be text of at most {MOST_CARD} bytes", file.display())))
+                Err(usage(format!("--card {}: it must be text of at most {MAX_CARD} bytes", file.display())))
             }
         }
     });

@@ -11,9 +11,9 @@ use super::{ends, intervals};
 use crate::cli::run_dir::RunFile;
 use crate::doctor;
 use crate::registry;
-use crate::report::{self, Known, Run, Watched};
 use crate::trainer::rng::Stream;
 use crate::tune::{Config, RunOptions, checkpoint, in_words};
+use pavlov_report::{self as report, Known, Run, Watched};
 
 /// A run of three iterations of a few milliseconds, with a checkpoint after each.
 fn make_run(dir: &Path) {

@@ -10,7 +10,7 @@ use crate::tune::loggers::{read_results, table_differences};
 use crate::tune::{Config, Metrics, checkpoint};
 
 /// Largest number of keys that are named of one row.
-const MOST_KEYS: usize = 5;
+const MAX_KEYS: usize = 5;
 
 /// Numbers that no two runs share: times and speeds, the machine, and how often it failed.
 const MEASURED: &[&str] = &[
@@ -125,8 +125,8 @@ impl Rows {
                     differences.push(line);
                 }
             });
-            let more = differences.len().saturating_sub(MOST_KEYS);
-            differences.truncate(MOST_KEYS);
+            let more = differences.len().saturating_sub(MAX_KEYS);
+            differences.truncate(MAX_KEYS);
             if more > 0 {
                 differences.push(format!("result.json, row {line}: {more} more keys differ"));
             }

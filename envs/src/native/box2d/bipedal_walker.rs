@@ -32,7 +32,7 @@ const LEG_H: f64 = 34.0 / SCALE;
 const TERRAIN_STEP: f64 = 14.0 / SCALE;
 const TERRAIN_HEIGHT: f64 = 400.0 / SCALE / 4.0;
 /// Capacity for fixtures, more than the ground and the walker need.
-const MOST_FIXTURES: usize = 256;
+const MAX_FIXTURES: usize = 256;
 /// Collision category of the ground, on which legs stand and which rays hit.
 const GROUND: u16 = 0x1;
 const WALKER: u16 = 0x20;
@@ -121,7 +121,7 @@ impl BipedalWalkerDynamics {
         let Self { world, ground, .. } = self;
         // The order in which Gymnasium destroys bodies decides where the next ones come in Box2D's tree.
         world.destroy_bodies((0..*ground).rev().chain(*ground..world.states().count()));
-        world.reserve(MOST_FIXTURES);
+        world.reserve(MAX_FIXTURES);
         *ground = terrain::generate(world, random, self.config.hardcore, &mut self.heights);
         self.clouds = terrain::clouds(random);
         let x = TERRAIN_STEP * START_PAD as f64 / 2.0;

@@ -19,7 +19,7 @@ const GRAVITY: f64 = 9.8;
 const CENTRE: f64 = 0.5;
 /// Seconds per step.
 const DT: f64 = 0.2;
-const MOST_SPEED: [f64; 2] = [4.0 * PI, 9.0 * PI];
+const MAX_SPEED: [f64; 2] = [4.0 * PI, 9.0 * PI];
 
 /// Settings of Acrobot; there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
     const RENDER_FPS: f64 = 15.0;
 
     fn observation_space(&self) -> Space {
-        let [upper, lower] = MOST_SPEED.map(|speed| speed as f32);
+        let [upper, lower] = MAX_SPEED.map(|speed| speed as f32);
         symmetric_box([1.0, 1.0, 1.0, 1.0, upper, lower])
     }
 
@@ -76,7 +76,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
     #[inline]
     fn advance(&self, state: &mut State, action: i64) -> (f64, bool) {
         let [upper, lower, upper_speed, lower_speed] = integrate(*state, (action - 1) as f64);
-        let [most_upper, most_lower] = MOST_SPEED;
+        let [most_upper, most_lower] = MAX_SPEED;
         *state = [
             wrap(upper),
             wrap(lower),
@@ -102,7 +102,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
 
     /// Whether the angles are in `-PI..=PI` and the speeds within their bounds, as every step leaves them.
     fn goes_on(&self, state: &State) -> bool {
-        let [most_upper, most_lower] = MOST_SPEED;
+        let [most_upper, most_lower] = MAX_SPEED;
         state.iter().zip([PI, PI, most_upper, most_lower]).all(|(value, most)| value.abs() <= most)
     }
 

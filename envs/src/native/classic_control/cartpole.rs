@@ -20,9 +20,9 @@ const POLE_MASS_LENGTH: f64 = POLE_MASS * HALF_LENGTH;
 const FORCE: f64 = 10.0;
 /// Length of a step in seconds.
 const TAU: f64 = 0.02;
-const MOST_X: f64 = 2.4;
+const MAX_X: f64 = 2.4;
 /// Largest pole angle: 12 degrees in radians.
-const MOST_THETA: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
+const MAX_THETA: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
 
 /// Settings of CartPole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
 
     /// The bounds are twice the limits that end an episode, so that an episode's last observation lies inside.
     fn observation_space(&self) -> Space {
-        symmetric_box([(2.0 * MOST_X) as f32, f32::INFINITY, (2.0 * MOST_THETA) as f32, f32::INFINITY])
+        symmetric_box([(2.0 * MAX_X) as f32, f32::INFINITY, (2.0 * MAX_THETA) as f32, f32::INFINITY])
     }
 
     fn action_space(&self) -> Space {
@@ -175,7 +175,7 @@ fn advance_all_fma(config: CartPoleConfig, actions: &[i64], rows: ClassicRows<'_
 
 // The fast sine must cover every pole angle that does not end an episode.
 #[cfg(target_arch = "x86_64")]
-const _: () = assert!(MOST_THETA < sincos::LIMIT);
+const _: () = assert!(MAX_THETA < sincos::LIMIT);
 
 /// Returns the state 0.02 seconds later, in Gymnasium's order of operations, for equal bits.
 #[inline(always)]
@@ -191,13 +191,13 @@ fn advance([x, x_dot, theta, theta_dot]: State, action: i64, sin: f64, cos: f64)
 #[inline(always)]
 fn has_fallen(&[x, _, theta, _]: &State) -> bool {
     // Not short-circuited, so that the loop over copies has no branches.
-    (x.abs() > MOST_X) | (theta.abs() > MOST_THETA)
+    (x.abs() > MAX_X) | (theta.abs() > MAX_THETA)
 }
 
 /// Draws Gymnasium's picture: 600 x 400 pixels, with the track 100 pixels above the lower edge.
 fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
     const WIDTH: f32 = 600.0;
-    let scale = WIDTH / (2.0 * MOST_X as f32);
+    let scale = WIDTH / (2.0 * MAX_X as f32);
     let cart_x = x as f32 * scale + WIDTH / 2.0;
     let cart_y = 100.0;
     let axle_y = 107.5;

@@ -66,7 +66,7 @@ impl ClassicControl<2, 2> for MountainCarConfig {
     fn advance(&self, state: &mut [f64; 2], action: i64) -> (f64, bool) {
         let [position, velocity] = *state;
         let push = (action - 1) as f64 * FORCE + (3.0 * position).cos() * -valley::GRAVITY;
-        let velocity = (velocity + push).clamp(-valley::MOST_SPEED, valley::MOST_SPEED);
+        let velocity = (velocity + push).clamp(-valley::MAX_SPEED, valley::MAX_SPEED);
         let position = (position + velocity).clamp(valley::LEFT, valley::RIGHT);
         let velocity = if position == valley::LEFT && velocity < 0.0 { 0.0 } else { velocity };
         *state = [position, velocity];

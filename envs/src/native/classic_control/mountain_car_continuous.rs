@@ -75,7 +75,7 @@ impl ClassicControl<3, 2> for MountainCarContinuousConfig {
         } else {
             f64::from(action.signum()) * 0.0015 - pull
         };
-        let most_speed = round(valley::MOST_SPEED);
+        let most_speed = round(valley::MAX_SPEED);
         let velocity = round(velocity + round(push)).clamp(-most_speed, most_speed);
         let left = round(valley::LEFT);
         let right = round(valley::RIGHT);

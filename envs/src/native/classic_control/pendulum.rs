@@ -13,8 +13,8 @@ use crate::native::numpy_math::{square, square_f32};
 use crate::render::draw;
 use crate::{Error, Frame, NpRandom, Result, Space};
 
-const MOST_SPEED: f64 = 8.0;
-const MOST_TORQUE: f32 = 2.0;
+const MAX_SPEED: f64 = 8.0;
+const MAX_TORQUE: f32 = 2.0;
 /// Simulated seconds per step.
 const DT: f64 = 0.05;
 
@@ -75,11 +75,11 @@ impl ClassicControl<3, 3> for PendulumConfig {
     const RENDER_FPS: f64 = 30.0;
 
     fn observation_space(&self) -> Space {
-        symmetric_box([1.0, 1.0, MOST_SPEED as f32])
+        symmetric_box([1.0, 1.0, MAX_SPEED as f32])
     }
 
     fn action_space(&self) -> Space {
-        Space::boxed(f64::from(-MOST_TORQUE), f64::from(MOST_TORQUE), &[1])
+        Space::boxed(f64::from(-MAX_TORQUE), f64::from(MAX_TORQUE), &[1])
     }
 
     #[inline]
@@ -97,12 +97,12 @@ impl ClassicControl<3, 3> for PendulumConfig {
 
     #[inline]
     fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {
-        let torque = action.clamp(-MOST_TORQUE, MOST_TORQUE);
+        let torque = action.clamp(-MAX_TORQUE, MAX_TORQUE);
         let [theta, speed, _] = *state;
         // numpy keeps the torque terms in single precision until they are added to the state.
         let cost = square(wrap(theta)) + 0.1 * square(speed) + f64::from(0.001 * square_f32(torque));
         let acceleration = 3.0 * self.g / 2.0 * theta.sin() + f64::from(3.0 * torque);
-        let speed = (speed + acceleration * DT).clamp(-MOST_SPEED, MOST_SPEED);
+        let speed = (speed + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
         *state = [theta + speed * DT, speed, f64::from(torque)];
         (-cost, false)
     }

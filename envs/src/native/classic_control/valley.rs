@@ -5,14 +5,14 @@ use crate::{DType, Frame, Space};
 
 pub(super) const LEFT: f64 = -1.2;
 pub(super) const RIGHT: f64 = 0.6;
-pub(super) const MOST_SPEED: f64 = 0.07;
+pub(super) const MAX_SPEED: f64 = 0.07;
 pub(super) const GRAVITY: f64 = 0.0025;
 
 pub(super) fn observation_space() -> Space {
     let single = |values: [f64; 2]| values.map(|value| f64::from(value as f32)).to_vec();
     Space::Box {
-        low: single([LEFT, -MOST_SPEED]),
-        high: single([RIGHT, MOST_SPEED]),
+        low: single([LEFT, -MAX_SPEED]),
+        high: single([RIGHT, MAX_SPEED]),
         shape: vec![2],
         dtype: DType::F32,
     }

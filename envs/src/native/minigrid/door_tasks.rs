@@ -6,7 +6,7 @@ use super::{
     cell::{Cell, KEY, LOCKED, YELLOW},
     goal_tasks::room_with_goal,
     grid::Pos,
-    settings::{MOST_SIDE, outside},
+    settings::{MAX_SIDE, outside},
     task::{Missions, Task},
     world::{PATIENCE, World},
 };
@@ -89,7 +89,7 @@ impl Default for DoorKey {
 
 impl Task for DoorKey {
     fn problem(&self) -> Option<String> {
-        outside("size", self.size, 5..=MOST_SIDE)
+        outside("size", self.size, 5..=MAX_SIDE)
     }
 
     fn size(&self) -> Pos {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     cell::{BALL, BLUE, Cell, GOAL},
     grid::Pos,
-    settings::{MOST_SIDE, Obstacle, even, outside},
+    settings::{MAX_SIDE, Obstacle, even, outside},
     task::{Missions, Task},
     world::{World, action},
 };
@@ -53,7 +53,7 @@ const TO_THE_GOAL: &str = "get to the green goal square";
 
 impl Task for Empty {
     fn problem(&self) -> Option<String> {
-        outside("size", self.size, 4..=MOST_SIDE)
+        outside("size", self.size, 4..=MAX_SIDE)
             .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
     }
 
@@ -100,7 +100,7 @@ const BALL_TRIES: usize = 101;
 impl Task for DynamicObstacles {
     fn problem(&self) -> Option<String> {
         outside("n_obstacles", self.n_obstacles, 0..=i32::MAX)
-            .or_else(|| outside("size", self.size, 4..=MOST_SIDE))
+            .or_else(|| outside("size", self.size, 4..=MAX_SIDE))
             .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
     }
 
@@ -177,8 +177,8 @@ impl Default for DistShift {
 impl Task for DistShift {
     fn problem(&self) -> Option<String> {
         let Self { width, height, strip2_row, .. } = *self;
-        outside("width", width, 6..=MOST_SIDE)
-            .or_else(|| outside("height", height, 4..=MOST_SIDE))
+        outside("width", width, 6..=MAX_SIDE)
+            .or_else(|| outside("height", height, 4..=MAX_SIDE))
             .or_else(|| outside("strip2_row", strip2_row, 1..=height - 2))
             .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
     }
@@ -218,7 +218,7 @@ pub(super) struct LavaGap {
 
 impl Task for LavaGap {
     fn problem(&self) -> Option<String> {
-        outside("size", self.size, 5..=MOST_SIDE)
+        outside("size", self.size, 5..=MAX_SIDE)
     }
 
     fn size(&self) -> Pos {
@@ -264,7 +264,7 @@ impl Default for Crossing {
 
 impl Task for Crossing {
     fn problem(&self) -> Option<String> {
-        outside("size", self.size, 5..=MOST_SIDE).or_else(|| even("size", self.size))
+        outside("size", self.size, 5..=MAX_SIDE).or_else(|| even("size", self.size))
     }
 
     fn size(&self) -> Pos {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     cell::{BALL, BLUE, CLOSED, Cell, GREEN, KEY, RED, THINGS},
     grid::Pos,
-    settings::{MOST_SIDE, even, outside},
+    settings::{MAX_SIDE, even, outside},
     task::{Missions, Task},
     world::{PATIENCE, World, action},
 };
@@ -27,7 +27,7 @@ impl Default for Memory {
 
 impl Task for Memory {
     fn problem(&self) -> Option<String> {
-        outside("size", self.size, 7..=MOST_SIDE).or_else(|| even("size", self.size))
+        outside("size", self.size, 7..=MAX_SIDE).or_else(|| even("size", self.size))
     }
 
     fn size(&self) -> Pos {
@@ -105,7 +105,7 @@ impl Default for RedBlueDoors {
 
 impl Task for RedBlueDoors {
     fn problem(&self) -> Option<String> {
-        outside("size", self.size, 4..=MOST_SIDE)
+        outside("size", self.size, 4..=MAX_SIDE)
     }
 
     fn size(&self) -> Pos {

@@ -6,7 +6,7 @@ use super::{
     cell::{CLOSED, Cell, KEY, LOCKED, SORTED_COLORS, rank},
     grid::Pos,
     room::Room,
-    settings::{MOST_SIDE, outside},
+    settings::{MAX_SIDE, outside},
     task::{COLORS, Missions, Task},
     world::{PATIENCE, World},
 };
@@ -38,9 +38,9 @@ impl Task for MultiRoom {
         let Self { minNumRooms, maxNumRooms, maxRoomSize, width, height } = *self;
         outside("maxNumRooms", maxNumRooms, 1..=100)
             .or_else(|| outside("minNumRooms", minNumRooms, 1..=maxNumRooms))
-            .or_else(|| outside("maxRoomSize", maxRoomSize, LEAST_ROOM..=MOST_SIDE))
-            .or_else(|| outside("width", width, 5..=MOST_SIDE))
-            .or_else(|| outside("height", height, 5..=MOST_SIDE))
+            .or_else(|| outside("maxRoomSize", maxRoomSize, LEAST_ROOM..=MAX_SIDE))
+            .or_else(|| outside("width", width, 5..=MAX_SIDE))
+            .or_else(|| outside("height", height, 5..=MAX_SIDE))
     }
 
     fn size(&self) -> Pos {
@@ -170,7 +170,7 @@ impl Default for LockedRoom {
 
 impl Task for LockedRoom {
     fn problem(&self) -> Option<String> {
-        outside("size", self.size, 13..=MOST_SIDE)
+        outside("size", self.size, 13..=MAX_SIDE)
     }
 
     fn size(&self) -> Pos {

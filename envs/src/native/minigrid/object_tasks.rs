@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     cell::{BALL, CLOSED, Cell, KEY, THINGS, rank},
     grid::Pos,
-    settings::{MOST_SIDE, outside},
+    settings::{MAX_SIDE, outside},
     task::{COLORS, Missions, THING_NAMES, Task, Words},
     world::{PATIENCE, World, action},
 };
@@ -28,12 +28,12 @@ fn alike(a: Cell, b: Cell) -> bool {
 
 /// Returns an error message if `size` or the number of objects is out of range.
 fn bad_hall(size: i32, num_objs: usize, numbers: std::ops::RangeInclusive<usize>) -> Option<String> {
-    outside("size", size, 5..=MOST_SIDE).or_else(|| outside("numObjs", num_objs, numbers))
+    outside("size", size, 5..=MAX_SIDE).or_else(|| outside("numObjs", num_objs, numbers))
 }
 
 /// Number of fields inside the walls, minus one for the agent.
 fn free_fields(size: i32) -> usize {
-    (size.clamp(3, MOST_SIDE) - 2).pow(2) as usize - 1
+    (size.clamp(3, MAX_SIDE) - 2).pow(2) as usize - 1
 }
 
 /// Places `count` different objects at random fields that `rejects` accepts, and lists them in `scratch.objects`.
@@ -208,11 +208,11 @@ impl Default for GoToObject {
 }
 
 /// Number of different objects: all kinds in all colours.
-const MOST_DIFFERENT: usize = 18;
+const MAX_DIFFERENT: usize = 18;
 
 impl Task for GoToObject {
     fn problem(&self) -> Option<String> {
-        bad_hall(self.size, self.numObjs, 1..=MOST_DIFFERENT.min(free_fields(self.size)))
+        bad_hall(self.size, self.numObjs, 1..=MAX_DIFFERENT.min(free_fields(self.size)))
     }
 
     fn size(&self) -> Pos {
@@ -268,8 +268,8 @@ fn are_near(a: Pos, b: Pos) -> bool {
 impl Task for PutNear {
     fn problem(&self) -> Option<String> {
         // Each object keeps the fields around it free.
-        let most = ((self.size.clamp(3, MOST_SIDE) - 1) / 2).pow(2) as usize;
-        bad_hall(self.size, self.numObjs, 2..=MOST_DIFFERENT.min(most))
+        let most = ((self.size.clamp(3, MAX_SIDE) - 1) / 2).pow(2) as usize;
+        bad_hall(self.size, self.numObjs, 2..=MAX_DIFFERENT.min(most))
     }
 
     fn size(&self) -> Pos {
@@ -306,7 +306,7 @@ impl Task for PutNear {
         let (target, at) = world.scratch.objects[target as usize];
         world.wanted = moved;
         world.places[0] = at;
-        world.mission = color_and_thing(moved) * MOST_DIFFERENT as i64 + color_and_thing(target);
+        world.mission = color_and_thing(moved) * MAX_DIFFERENT as i64 + color_and_thing(target);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::{fmt::Display, ops::RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
-use super::{cell::Cell, view::MOST_VIEW};
+use super::{cell::Cell, view::MAX_VIEW};
 use crate::WrapperSpec;
 
 /// Settings of MiniGrid's base class, and the wrappers.
@@ -39,7 +39,7 @@ impl Default for Common {
 impl Common {
     /// Returns an error message if a setting is invalid.
     pub(super) fn problem(&self) -> Option<String> {
-        outside("agent_view_size", self.agent_view_size, 3..=MOST_VIEW)
+        outside("agent_view_size", self.agent_view_size, 3..=MAX_VIEW)
             .or_else(|| even("agent_view_size", self.agent_view_size as i32))
             .or_else(|| outside("max_steps", self.max_steps.unwrap_or(1), 1..=u32::MAX))
             .or_else(|| outside("tile_size", self.tile_size, TILE_SIZES))
@@ -47,7 +47,7 @@ impl Common {
 }
 
 /// Largest width and height of a grid, in fields.
-pub(super) const MOST_SIDE: i32 = 255;
+pub(super) const MAX_SIDE: i32 = 255;
 /// Range of the setting `tile_size`, in pixels per side of a field.
 pub(super) const TILE_SIZES: RangeInclusive<usize> = 1..=128;
 

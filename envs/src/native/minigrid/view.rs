@@ -7,7 +7,7 @@ use super::{
 };
 
 /// Largest size of the view, in fields; a row of it must fit the bits of a `u32`.
-pub(super) const MOST_VIEW: usize = 31;
+pub(super) const MAX_VIEW: usize = 31;
 
 /// The agent's view, rotated so that the agent is in the middle of the last row and looks towards the first row.
 ///
@@ -17,12 +17,12 @@ pub(super) struct View {
     pub(super) size: usize,
     /// Contents of the fields, row by row.
     cells: Vec<Cell>,
-    visible: [u32; MOST_VIEW],
+    visible: [u32; MAX_VIEW],
 }
 
 impl View {
     pub(super) fn new(size: usize) -> Self {
-        Self { size, cells: vec![Cell::UNSEEN; size * size], visible: [0; MOST_VIEW] }
+        Self { size, cells: vec![Cell::UNSEEN; size * size], visible: [0; MAX_VIEW] }
     }
 
     /// Updates the view from a world.
@@ -38,7 +38,7 @@ impl View {
     #[inline(always)]
     fn look_sized(&mut self, size: usize, world: &World, see_through_walls: bool) {
         let (_, right) = axes(world.direction);
-        let mut opaque = [0_u32; MOST_VIEW];
+        let mut opaque = [0_u32; MAX_VIEW];
         for (j, row) in self.cells.chunks_exact_mut(size).enumerate() {
             let (first, step) = world.grid.walk(position(world, size, 0, j), right);
             let mut hides = 0;
@@ -102,7 +102,7 @@ const fn all(size: usize) -> u32 {
 /// Spreads visibility from the agent, row by row from the last to the first, to the right and then to the left, through
 /// fields that are not opaque. Each such field makes its neighbour visible, and the fields ahead of both.
 #[inline(always)]
-fn spread(size: usize, opaque: &[u32; MOST_VIEW], visible: &mut [u32; MOST_VIEW]) {
+fn spread(size: usize, opaque: &[u32; MAX_VIEW], visible: &mut [u32; MAX_VIEW]) {
     let last = 1 << (size - 1);
     visible[..size].fill(0);
     visible[size - 1] = 1 << (size / 2);

@@ -9,7 +9,7 @@ use super::{
     observation::Observation,
     picture,
     scenario::{Scenario, at_least_1},
-    world::{Body, MOST_WORDS, Point, World},
+    world::{Body, MAX_WORDS, Point, World},
 };
 use crate::{
     Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result, Space, contract::state,
@@ -251,7 +251,7 @@ struct SavedAgent {
     velocity: Point,
     accel: f64,
     max_speed: f64,
-    speech: [f64; MOST_WORDS],
+    speech: [f64; MAX_WORDS],
 }
 
 impl From<&Body> for SavedAgent {

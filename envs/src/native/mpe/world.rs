@@ -7,7 +7,7 @@ const DAMPING: f64 = 0.25;
 const CONTACT_FORCE: f64 = 100.0;
 const CONTACT_MARGIN: f64 = 1e-3;
 /// Size of the largest vocabulary that a scenario has.
-pub(super) const MOST_WORDS: usize = 10;
+pub(super) const MAX_WORDS: usize = 10;
 
 pub(super) type Point = [f64; 2];
 pub(super) type Color = [f64; 3];
@@ -31,7 +31,7 @@ pub struct Body {
     pub(super) accel: f64,
     pub(super) max_speed: f64,
     /// Loudness of each word of the scenario's vocabulary; the rest are zeros.
-    pub(super) speech: [f64; MOST_WORDS],
+    pub(super) speech: [f64; MAX_WORDS],
     pub(super) color: Color,
 }
 
@@ -49,7 +49,7 @@ impl Body {
             adversary: false,
             accel: 5.0,
             max_speed: f64::INFINITY,
-            speech: [0.0; MOST_WORDS],
+            speech: [0.0; MAX_WORDS],
             color,
         }
     }
@@ -184,7 +184,7 @@ pub(super) fn place(bodies: &mut [Body], range: f64, random: &mut NpRandom) {
     for body in bodies {
         body.position = [random.uniform(-range, range), random.uniform(-range, range)];
         body.velocity = [0.0; 2];
-        body.speech = [0.0; MOST_WORDS];
+        body.speech = [0.0; MAX_WORDS];
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Largest width and height of a picture, in pixels.
-const MOST_PIXELS: u32 = 4096;
+const MAX_PIXELS: u32 = 4096;
 
 /// Copies of a MuJoCo environment, each equal to Gymnasium's bit for bit.
 ///
@@ -87,8 +87,8 @@ impl MujocoVector {
             return Err(refuse("`frame_skip` is 0, but it must be at least 1".into()));
         }
         for (name, value) in [("width", common.width), ("height", common.height)] {
-            if value == 0 || value > MOST_PIXELS {
-                return Err(refuse(format!("`{name}` is {value}, but it must be in 1..={MOST_PIXELS}")));
+            if value == 0 || value > MAX_PIXELS {
+                return Err(refuse(format!("`{name}` is {value}, but it must be in 1..={MAX_PIXELS}")));
             }
         }
         let library = library::find(common.python.as_deref());

@@ -1,7 +1,7 @@
 //! The check of a world that was read from a saved state.
 
 use super::{
-    shape::{MOST_VERTICES, Shape},
+    shape::{MAX_VERTICES, Shape},
     tree::{DynamicTree, NONE},
     world::World,
 };
@@ -33,10 +33,7 @@ impl World {
             is(is_leaf(&fixture.proxy), "a fixture has no box")?;
             is(nodes[fixture.proxy].fixture == index, "a box has another fixture")?;
             if let Shape::Polygon(polygon) = &fixture.shape {
-                is(
-                    (3..=MOST_VERTICES).contains(&polygon.count),
-                    "a polygon has too few or too many corners",
-                )?;
+                is((3..=MAX_VERTICES).contains(&polygon.count), "a polygon has too few or too many corners")?;
             }
         }
         for contact in &self.contacts {

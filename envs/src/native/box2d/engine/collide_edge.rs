@@ -4,7 +4,7 @@ use super::{
     manifold::{ClipVertex, ContactId, Manifold, clip_segment_to_line},
     math::{Transform, Vec2, dot, min},
     settings::{ANGULAR_SLOP, POLYGON_RADIUS},
-    shape::{Edge, MOST_VERTICES, Polygon},
+    shape::{Edge, MAX_VERTICES, Polygon},
 };
 
 const RADIUS: f32 = 2.0 * POLYGON_RADIUS;
@@ -18,8 +18,8 @@ enum Axis {
 /// The edge and the polygon in the coordinates of the edge.
 struct Collider {
     count: usize,
-    vertices: [Vec2; MOST_VERTICES],
-    normals: [Vec2; MOST_VERTICES],
+    vertices: [Vec2; MAX_VERTICES],
+    normals: [Vec2; MAX_VERTICES],
     v1: Vec2,
     v2: Vec2,
     /// Normal of the side of the edge on which the polygon lies.
@@ -85,8 +85,8 @@ impl Collider {
         direction.normalize();
         let normal = Vec2::new(direction.y, -direction.x);
         let front = dot(normal, transform.mul(polygon.centroid) - v1) >= 0.0;
-        let mut vertices = [Vec2::default(); MOST_VERTICES];
-        let mut normals = [Vec2::default(); MOST_VERTICES];
+        let mut vertices = [Vec2::default(); MAX_VERTICES];
+        let mut normals = [Vec2::default(); MAX_VERTICES];
         for i in 0..polygon.count {
             vertices[i] = transform.mul(polygon.vertices[i]);
             normals[i] = transform.q.mul(polygon.normals[i]);

@@ -10,7 +10,7 @@ use super::{
 
 const BAUMGARTE: f32 = 0.2;
 const TOI_BAUMGARTE: f32 = 0.75;
-const MOST_CORRECTION: f32 = 0.2;
+const MAX_CORRECTION: f32 = 0.2;
 /// Relative speed below which collisions are inelastic, in m/s.
 const VELOCITY_THRESHOLD: f32 = 1.0;
 
@@ -199,7 +199,7 @@ impl ContactSolver {
                 let r_a = point - c_a;
                 let r_b = point - c_b;
                 min_separation = min(min_separation, separation);
-                let c = clamp(baumgarte * (separation + LINEAR_SLOP), -MOST_CORRECTION, 0.0);
+                let c = clamp(baumgarte * (separation + LINEAR_SLOP), -MAX_CORRECTION, 0.0);
                 let rn_a = cross(r_a, normal);
                 let rn_b = cross(r_b, normal);
                 let k = a.inv_mass + b.inv_mass + a.inv_inertia * rn_a * rn_a + b.inv_inertia * rn_b * rn_b;
@@ -219,7 +219,7 @@ impl ContactSolver {
 
 impl Constraint {
     fn initialize(&mut self, contact: &Contact, positions: &[Position], velocities: &[Velocity]) {
-        const MOST_CONDITION_NUMBER: f32 = 1000.0;
+        const MAX_CONDITION_NUMBER: f32 = 1000.0;
         let Self { a, b, .. } = *self;
         let position_a = positions[a.index];
         let position_b = positions[b.index];
@@ -256,7 +256,7 @@ impl Constraint {
             let k11 = mass_sum + a.inv_inertia * rn1_a * rn1_a + b.inv_inertia * rn1_b * rn1_b;
             let k22 = mass_sum + a.inv_inertia * rn2_a * rn2_a + b.inv_inertia * rn2_b * rn2_b;
             let k12 = mass_sum + a.inv_inertia * rn1_a * rn2_a + b.inv_inertia * rn1_b * rn2_b;
-            if k11 * k11 < MOST_CONDITION_NUMBER * (k11 * k22 - k12 * k12) {
+            if k11 * k11 < MAX_CONDITION_NUMBER * (k11 * k22 - k12 * k12) {
                 self.k = Mat22 { ex: Vec2::new(k11, k12), ey: Vec2::new(k12, k22) };
                 self.normal_mass = self.k.inverse();
             } else {

@@ -65,9 +65,9 @@ impl Shapes<'_> {
 
     /// Distance of the shapes without their skins; 0 if they overlap.
     pub(super) fn distance(&self, cache: &mut SimplexCache) -> f32 {
-        const MOST_ITERATIONS: usize = 20;
+        const MAX_ITERATIONS: usize = 20;
         let mut simplex = Simplex::read(cache, self);
-        for _ in 0..MOST_ITERATIONS {
+        for _ in 0..MAX_ITERATIONS {
             let count = simplex.count;
             let saved = simplex.v.map(|vertex| vertex.indices);
             match count {

@@ -10,10 +10,10 @@ use super::{
 };
 
 /// Largest translation of a body in one step, in meters.
-const MOST_TRANSLATION: f32 = 2.0;
-const MOST_TRANSLATION_SQUARED: f32 = MOST_TRANSLATION * MOST_TRANSLATION;
-const MOST_ROTATION: f32 = 0.5 * std::f32::consts::PI;
-const MOST_ROTATION_SQUARED: f32 = MOST_ROTATION * MOST_ROTATION;
+const MAX_TRANSLATION: f32 = 2.0;
+const MAX_TRANSLATION_SQUARED: f32 = MAX_TRANSLATION * MAX_TRANSLATION;
+const MAX_ROTATION: f32 = 0.5 * std::f32::consts::PI;
+const MAX_ROTATION_SQUARED: f32 = MAX_ROTATION * MAX_ROTATION;
 /// Time after which a slow island falls asleep, in seconds.
 const TIME_TO_SLEEP: f32 = 0.5;
 const LINEAR_SLEEP_TOLERANCE: f32 = 0.01;
@@ -192,12 +192,12 @@ impl Island {
 fn integrate(h: f32, positions: &mut [Position], velocities: &mut [Velocity]) {
     for (position, velocity) in positions.iter_mut().zip(velocities) {
         let translation = h * velocity.v;
-        if dot(translation, translation) > MOST_TRANSLATION_SQUARED {
-            velocity.v = (MOST_TRANSLATION / translation.length()) * velocity.v;
+        if dot(translation, translation) > MAX_TRANSLATION_SQUARED {
+            velocity.v = (MAX_TRANSLATION / translation.length()) * velocity.v;
         }
         let rotation = h * velocity.w;
-        if rotation * rotation > MOST_ROTATION_SQUARED {
-            velocity.w *= MOST_ROTATION / abs(rotation);
+        if rotation * rotation > MAX_ROTATION_SQUARED {
+            velocity.w *= MAX_ROTATION / abs(rotation);
         }
         position.c += h * velocity.v;
         position.a += h * velocity.w;

@@ -9,7 +9,7 @@ use super::{
     time_step::{Position, Velocity},
 };
 
-const MOST_ANGULAR_CORRECTION: f32 = 8.0 / 180.0 * std::f32::consts::PI;
+const MAX_ANGULAR_CORRECTION: f32 = 8.0 / 180.0 * std::f32::consts::PI;
 
 /// Definition of a joint; `lower_angle` must be below `upper_angle`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -206,11 +206,11 @@ impl RevoluteJoint {
             let c = if self.limit_state == LimitState::AtLower {
                 let c = angle - self.def.lower_angle;
                 angular_error = -c;
-                clamp(c + ANGULAR_SLOP, -MOST_ANGULAR_CORRECTION, 0.0)
+                clamp(c + ANGULAR_SLOP, -MAX_ANGULAR_CORRECTION, 0.0)
             } else {
                 let c = angle - self.def.upper_angle;
                 angular_error = c;
-                clamp(c - ANGULAR_SLOP, 0.0, MOST_ANGULAR_CORRECTION)
+                clamp(c - ANGULAR_SLOP, 0.0, MAX_ANGULAR_CORRECTION)
             };
             let limit_impulse = -motor_mass * c;
             a_a -= i_a * limit_impulse;

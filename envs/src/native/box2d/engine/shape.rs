@@ -6,7 +6,7 @@ use super::math::{Aabb, Transform, Vec2, cross, cross_with, dot, lower, upper};
 use super::{distance::DistanceProxy, settings::POLYGON_RADIUS};
 
 /// Largest number of vertices of a polygon in this port; the original allows 16.
-pub(in crate::native) const MOST_VERTICES: usize = 8;
+pub(in crate::native) const MAX_VERTICES: usize = 8;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(in crate::native) enum Shape {
@@ -24,8 +24,8 @@ pub(in crate::native) struct Edge {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::native) struct Polygon {
     pub(super) count: usize,
-    pub(super) vertices: [Vec2; MOST_VERTICES],
-    pub(super) normals: [Vec2; MOST_VERTICES],
+    pub(super) vertices: [Vec2; MAX_VERTICES],
+    pub(super) normals: [Vec2; MAX_VERTICES],
     pub(super) centroid: Vec2,
 }
 
@@ -154,7 +154,7 @@ impl Polygon {
         polygon
     }
 
-    /// Creates the convex hull of at most [`MOST_VERTICES`] points; its vertices start at the rightmost point.
+    /// Creates the convex hull of at most [`MAX_VERTICES`] points; its vertices start at the rightmost point.
     pub(in crate::native) fn hull(points: &[Vec2]) -> Self {
         let mut first = 0;
         for (i, point) in points.iter().enumerate() {
@@ -165,7 +165,7 @@ impl Polygon {
         }
         let mut polygon = Self::default();
         let mut current = first;
-        while polygon.count < MOST_VERTICES {
+        while polygon.count < MAX_VERTICES {
             polygon.vertices[polygon.count] = points[current];
             polygon.count += 1;
             let mut next = 0;

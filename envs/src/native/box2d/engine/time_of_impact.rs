@@ -16,8 +16,8 @@ pub(super) struct Moving<'a> {
 /// Returns the fraction of the motion after which `a` and `b` touch. `None` if they do not touch, overlap from the start,
 /// or the search does not converge.
 pub(super) fn time_of_impact(mut a: Moving<'_>, mut b: Moving<'_>) -> Option<f32> {
-    const MOST_ITERATIONS: usize = 20;
-    const MOST_PUSH_BACKS: usize = 16;
+    const MAX_ITERATIONS: usize = 20;
+    const MAX_PUSH_BACKS: usize = 16;
     const TOLERANCE: f32 = 0.25 * LINEAR_SLOP;
     a.sweep.normalize();
     b.sweep.normalize();
@@ -25,7 +25,7 @@ pub(super) fn time_of_impact(mut a: Moving<'_>, mut b: Moving<'_>) -> Option<f32
     let target = max(LINEAR_SLOP, total_radius - 3.0 * LINEAR_SLOP);
     let mut t1 = 0.0;
     let mut cache = SimplexCache::default();
-    for _ in 0..MOST_ITERATIONS {
+    for _ in 0..MAX_ITERATIONS {
         let shapes = Shapes {
             proxy_a: a.proxy,
             proxy_b: b.proxy,
@@ -41,7 +41,7 @@ pub(super) fn time_of_impact(mut a: Moving<'_>, mut b: Moving<'_>) -> Option<f32
         }
         let separation = Separation::new(&cache, &shapes, a, b);
         let mut t2 = 1.0;
-        for _ in 0..MOST_PUSH_BACKS {
+        for _ in 0..MAX_PUSH_BACKS {
             let (indices, mut s2) = separation.find_min(t2);
             if s2 > target + TOLERANCE {
                 return None;

@@ -8,9 +8,9 @@ use super::{
     world::World,
 };
 
-const MOST_SUB_STEPS: u32 = 8;
-const MOST_CONTACTS: usize = 32;
-const MOST_BODIES: usize = 2 * MOST_CONTACTS;
+const MAX_SUB_STEPS: u32 = 8;
+const MAX_CONTACTS: usize = 32;
+const MAX_BODIES: usize = 2 * MAX_CONTACTS;
 
 impl World {
     /// Solves the impacts of this step one after the other, in order of time.
@@ -35,7 +35,7 @@ impl World {
         let mut first = None;
         let mut min_alpha = 1.0;
         for (index, contact) in contacts.iter_mut().enumerate().rev() {
-            if !contact.enabled || contact.toi_count > MOST_SUB_STEPS {
+            if !contact.enabled || contact.toi_count > MAX_SUB_STEPS {
                 continue;
             }
             let alpha = match contact.toi {
@@ -85,7 +85,7 @@ impl World {
                 continue;
             }
             for index in (0..contacts.len()).rev() {
-                if island.bodies.len() == MOST_BODIES || island.contacts.len() == MOST_CONTACTS {
+                if island.bodies.len() == MAX_BODIES || island.contacts.len() == MAX_CONTACTS {
                     break;
                 }
                 let contact = &mut contacts[index];

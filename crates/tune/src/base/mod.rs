@@ -1,0 +1,26 @@
+//! The lowest room: errors, files, settings, results, trials and their resources, random streams, the machine.
+
+pub mod config;
+pub(crate) mod error;
+pub(crate) mod files;
+pub(crate) mod gpu;
+pub(crate) mod limit;
+pub(crate) mod metric;
+mod metrics;
+pub(crate) mod named;
+pub(crate) mod node;
+mod resources;
+pub mod rng;
+mod trial;
+
+pub(crate) use error::NO_TRIAL;
+pub use error::{Error, Result, in_words};
+pub use files::{LARGEST_FILE, read_file, replace_file, write_file, write_output, write_whole};
+pub use metric::Objective;
+pub use metrics::{Metrics, flatten};
+pub use pavlov_processes::{Bundle, PlacementStrategy};
+pub use resources::Resources;
+pub use trial::{Mode, Trial, TrialStatus};
+
+/// Settings as a JSON object.
+pub type Config = serde_json::Map<String, serde_json::Value>;

@@ -1,0 +1,11 @@
+//! One run: the driver of a trainable, its options, its directory and logs, and the check that a restore continues exactly.
+
+mod driver;
+mod options;
+mod run_log;
+mod validate;
+
+pub use driver::Driver;
+pub use options::{LoggerChoice, RunOptions};
+pub(crate) use run_log::RunLog;
+pub use validate::{difference, validate_save_restore};
