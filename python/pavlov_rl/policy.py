@@ -2,12 +2,11 @@
 
 from typing import Any, Protocol
 
-import numpy as np
 from gymnasium import spaces
 
 from .errors import ConfigError
 from .parameters import OPTIMIZER, POLICY
-from .spaces import Space
+from .spaces import Space, is_image
 
 NAMES = ("MlpPolicy", "MultiInputPolicy", "CnnPolicy", "MlpLstmPolicy", "MultiInputLstmPolicy", "CnnLstmPolicy")
 # Stable-Baselines3's own classes.
@@ -93,8 +92,3 @@ def refuse_other_policy(name: str, space: Space) -> None:
 def flattens(name: str, space: Space) -> bool:
     """Whether a policy sees the pixels of images as numbers in 0..=1, one after the other."""
     return name.startswith("Mlp") and is_image(space)
-
-
-def is_image(space: Space) -> bool:
-    """Whether observations are images: a Box of three dimensions of uint8."""
-    return isinstance(space, spaces.Box) and len(space.shape) == 3 and space.dtype == np.uint8

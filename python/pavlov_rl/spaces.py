@@ -20,6 +20,19 @@ _EXACT = 2**24
 DTYPES: dict[str, type[np.generic]] = {"u8": np.uint8, "i64": np.int64, "f32": np.float32, "f64": np.float64}
 
 
+def is_image(space: Space) -> bool:
+    """Whether observations are images: a Box of three dimensions of uint8."""
+    return isinstance(space, spaces.Box) and len(space.shape) == 3 and space.dtype == np.uint8
+
+
+def has_channels_first(space: spaces.Box) -> bool:
+    """Whether the channels of images come first: they are the shortest of the three axes."""
+    shortest = int(np.argmin(space.shape))
+    if shortest == 1:
+        warnings.warn(f"images of the shape {space.shape} are taken as having the channels last", stacklevel=3)
+    return shortest == 0
+
+
 def decode(tree: dict[str, Any], types: dict[str, type[np.generic]] | None = None, name: str = "") -> Space:
     """The space that the Rust half describes in JSON. `types` are those of parts whose scalars have another type here."""
     ((kind, of),) = tree.items()

@@ -13,6 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from .common.vec_env.base_vec_env import stacked
+from .common.vec_env.dummy_vec_env import DummyVecEnv
 from .errors import ConfigError
 from .noticing import Notice
 from .spaces import Array, Space, member, row_dtype, width, write_row
@@ -128,10 +129,11 @@ def seed_of(seeds: Sequence[int] | None, copy: int) -> int | None:
 
 
 class EnvStepper(Stepper):
-    """Environments of Gymnasium, stepped one after the other."""
+    """The environments of a vector, stepped one after the other."""
 
-    def __init__(self, envs: Sequence[gymnasium.Env[Any, Any]]) -> None:
-        self.envs = list(envs)
+    def __init__(self, vector: DummyVecEnv) -> None:
+        self.vector = vector
+        self.envs = list(vector.envs)
         self.num_envs = len(self.envs)
         self.observation_space, self.action_space = self.envs[0].observation_space, self.envs[0].action_space
         for env in self.envs[1:]:
@@ -151,8 +153,8 @@ class EnvStepper(Stepper):
         return [bool(flag) for env in self.envs for flag in np.ravel(env.get_wrapper_attr("action_masks")())]
 
     def reset(self, seeds: Sequence[int] | None) -> Array:
-        for copy, env in enumerate(self.envs):
-            obs, _ = env.reset(seed=self._seed(seeds, copy))
+        for copy, (env, options) in enumerate(zip(self.envs, self.vector.take_options(), strict=True)):
+            obs, _ = env.reset(seed=self._seed(seeds, copy), **options)
             self._write_row(obs, self._obs[copy])
         return self._obs.ravel()
 

@@ -85,7 +85,7 @@ class TrainingEnv:
         """The objects that the user gave, stepped in Python."""
         face = self.vec_env()
         assert isinstance(face, DummyVecEnv)
-        return _in_python(EnvStepper(face.envs), _name(face.envs[0]), face)
+        return _in_python(EnvStepper(face), _name(face.envs[0]), face)
 
 
 def resolve(env: Any) -> TrainingEnv:
@@ -131,7 +131,7 @@ def _of_objects(vector: DummyVecEnv) -> TrainingEnv:
         native = _native_env(found[0].id, vector.num_envs, found[0].config, vector)
         native.twins = found
         return native
-    return _in_python(EnvStepper(vector.envs), _name(vector.envs[0]), vector)
+    return _in_python(EnvStepper(vector), _name(vector.envs[0]), vector)
 
 
 def _by_id(id: str) -> TrainingEnv:

@@ -1,5 +1,6 @@
 """The interface of vectors."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ class VecEnv(ABC):
         self.action_space = action_space
         self.reset_infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
         self._seeds: list[int | None] = [None] * num_envs
+        self._options: list[dict[str, Any]] = [{} for _ in range(num_envs)]
         self.render_mode: str | None = None
 
     @abstractmethod
@@ -80,7 +82,10 @@ class VecEnv(ABC):
         return []
 
     def render(self, mode: str | None = None) -> NDArray[Any] | None:
-        """The pictures of all copies beside each other."""
+        """The pictures of all copies beside each other. How they are drawn was said when the environments were made."""
+        if mode is not None and mode != self.render_mode:
+            problem = f"mode={mode!r} has no effect: the environments were made with render_mode={self.render_mode!r}"
+            warnings.warn(f"{problem}; give it to `gymnasium.make`", UserWarning, stacklevel=2)
         images = [image for image in self.get_images() if image is not None]
         return tiled(images) if images else None
 
@@ -90,6 +95,19 @@ class VecEnv(ABC):
             seed = int(np.random.randint(0, np.iinfo(np.uint32).max, dtype=np.uint32))
         self._seeds = [seed + copy for copy in range(self.num_envs)]
         return self._seeds
+
+    def set_options(self, options: Sequence[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Sets the `options` of the next reset: the same for all copies, or a list with those of each."""
+        each = [options or {}] * self.num_envs if options is None or isinstance(options, dict) else list(options)
+        if len(each) != self.num_envs:
+            raise ConfigError(f"`options` has {len(each)} entries, but there are {self.num_envs} copies; give one for each")
+        self._options = [dict(of_copy) for of_copy in each]
+
+    def take_options(self) -> list[dict[str, Any]]:
+        """The keywords of the reset that comes now, for each copy; those after it have no options."""
+        taken = [{"options": options} if options else {} for options in self._options]
+        self._options = [{} for _ in self._options]
+        return taken
 
     @property
     def unwrapped(self) -> "VecEnv":
@@ -125,6 +143,9 @@ class VecEnvWrapper(VecEnv):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         return self.venv.seed(seed)
 
+    def set_options(self, options: Sequence[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        self.venv.set_options(options)
+
     def close(self) -> None:
         self.venv.close()
 
@@ -153,7 +174,29 @@ class VecEnvWrapper(VecEnv):
     def __getattr__(self, name: str) -> Any:
         if name == "venv" or name.startswith("__"):
             raise AttributeError(name)
+        owners, inner = [], self.venv
+        while isinstance(inner, VecEnvWrapper):
+            if name in vars(inner) or hasattr(type(inner), name):
+                owners.append(type(inner).__name__)
+            inner = inner.venv
+        if len(owners) > 1:
+            problem = f"`{name}` of {type(self).__name__} could be that of {' or '.join(owners)}"
+            raise AttributeError(f"{problem}; ask one of them, which `unwrap_vec_wrapper(env, CLASS)` finds")
         return getattr(self.venv, name)
+
+
+def unwrap_vec_wrapper(env: Any, vec_wrapper_class: type[Any]) -> Any:
+    """The outermost wrapper of this class around a vector; None without one."""
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, vec_wrapper_class):
+            return env
+        env = env.venv
+    return None
+
+
+def is_vecenv_wrapped(env: Any, vec_wrapper_class: type[Any]) -> bool:
+    """Whether a vector has a wrapper of this class."""
+    return unwrap_vec_wrapper(env, vec_wrapper_class) is not None
 
 
 def makers(env_fns: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> list[Callable[[], gymnasium.Env[Any, Any]]]:

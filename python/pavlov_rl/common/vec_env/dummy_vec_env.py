@@ -22,19 +22,16 @@ class DummyVecEnv(VecEnv):
         self.render_mode = first.render_mode
         self.metadata = first.metadata
         self._actions: Any = None
-        self._options: list[dict[str, Any]] = [{} for _ in self.envs]
         # Called before the environments are read, until this vector has started their episodes.
         self.on_look: Callable[[str], None] | None = None
 
     def reset(self) -> VecEnvObs:
         self.on_look = None
         observations = []
-        for copy, env in enumerate(self.envs):
-            options = {"options": self._options[copy]} if self._options[copy] else {}
+        for copy, (env, options) in enumerate(zip(self.envs, self.take_options(), strict=True)):
             obs, self.reset_infos[copy] = env.reset(seed=self._seeds[copy], **options)
             observations.append(obs)
         self._seeds = [None] * self.num_envs
-        self._options = [{} for _ in self.envs]
         return stacked(self.observation_space, observations)
 
     def step_async(self, actions: Any) -> None:
@@ -57,10 +54,6 @@ class DummyVecEnv(VecEnv):
     def close(self) -> None:
         for env in self.envs:
             env.close()
-
-    def set_options(self, options: Any = None) -> None:
-        """Sets the `options` of the next reset."""
-        self._options = options if isinstance(options, list) else [dict(options or {}) for _ in self.envs]
 
     def get_images(self) -> Sequence[NDArray[Any] | None]:
         if self.render_mode != "rgb_array":
@@ -99,11 +92,11 @@ class DummyVecEnv(VecEnv):
 
 
 def set_attr_of(env: gymnasium.Env[Any, Any], name: str, value: Any) -> None:
-    """Sets an attribute of the first wrapper that has it, or of the environment."""
+    """Sets an attribute of the first wrapper that has it, and of the outermost one if none has it, as Stable-Baselines3 does."""
     if env.has_wrapper_attr(name):
         env.set_wrapper_attr(name, value)
     else:
-        setattr(env.unwrapped, name, value)
+        setattr(env, name, value)
 
 
 def is_wrapped(env: Any, wrapper_class: type[Any]) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import VectorEnv
+from ...errors import ConfigError
 from .base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 
@@ -29,7 +30,10 @@ class NativeVecEnv(VecEnv):
 
     def reset(self) -> VecEnvObs:
         seeds = None if self._seeds[0] is None else [int(seed or 0) for seed in self._seeds]
-        obs, _ = self.vector.reset(seed=seeds)
+        options = self.take_options()
+        if any(of_copy != options[0] for of_copy in options):
+            raise ConfigError(f"{self.id} is a native environment, whose copies are reset with the same options")
+        obs, _ = self.vector.reset(seed=seeds, **options[0])
         self._seeds = [None] * self.num_envs
         self._returns[:] = 0.0
         self._lengths[:] = 0

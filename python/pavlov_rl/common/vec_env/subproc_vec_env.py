@@ -153,8 +153,8 @@ class SubprocVecEnv(VecEnv):
                 problem = f"the process of copy {copy} died and is started again"
                 warnings.warn(f"{problem}; its environment is as its function makes it", RuntimeWarning, stacklevel=2)
                 self._start(copy)
-        for copy, seed in enumerate(self._seeds):
-            self._send(copy, "reset", seed)
+        for copy, (seed, options) in enumerate(zip(self._seeds, self.take_options(), strict=True)):
+            self._send(copy, "reset", {"seed": seed, **options})
         answers = self._receive(range(self.num_envs))
         self._seeds = [None] * self.num_envs
         self.reset_infos = [info for _, info in answers]

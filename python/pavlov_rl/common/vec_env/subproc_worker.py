@@ -69,7 +69,7 @@ class _Copy:
                 obs, self.reset_info = env.reset()
             return obs, float(reward), bool(terminated or truncated), info, self.reset_info
         if command == "reset":
-            return env.reset(seed=data)
+            return env.reset(**data)
         if command == "render":
             return env.render()
         if command == "close":

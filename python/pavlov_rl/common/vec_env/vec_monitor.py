@@ -1,12 +1,14 @@
 """`VecMonitor`: tells of the return and length of every episode of a vector."""
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
 
-from ..monitor import ResultsWriter
+from ..monitor import Monitor, ResultsWriter
 from .base_vec_env import VecEnv, VecEnvObs, VecEnvStepReturn, VecEnvWrapper
+from .native_vec_env import NativeVecEnv
 
 
 class VecMonitor(VecEnvWrapper):
@@ -14,6 +16,10 @@ class VecMonitor(VecEnvWrapper):
 
     def __init__(self, venv: VecEnv, filename: str | None = None, info_keywords: tuple[str, ...] = ()) -> None:
         super().__init__(venv)
+        # A native vector tells of its episodes itself, with the same numbers.
+        if not isinstance(venv.unwrapped, NativeVecEnv) and any(venv.env_is_wrapped(Monitor)):
+            problem = "the environments have a `Monitor` each, whose `info['episode']` is replaced by that of VecMonitor"
+            warnings.warn(f"{problem}; one of the two is enough", UserWarning, stacklevel=2)
         self.t_start = time.time()
         self.info_keywords = info_keywords
         header = {"t_start": self.t_start, "env_id": None}

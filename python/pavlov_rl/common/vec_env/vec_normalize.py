@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from .base_vec_env import VecEnv, VecEnvObs, VecEnvStepReturn, VecEnvWrapper
+from .base_vec_env import VecEnv, VecEnvObs, VecEnvStepReturn, VecEnvWrapper, unwrap_vec_wrapper
 
 
 class RunningMeanStd:
@@ -197,4 +197,10 @@ def _normalizers(env: Any) -> list[VecNormalize]:
         if isinstance(env, VecNormalize):
             found.append(env)
         env = env.venv
+    return found
+
+
+def unwrap_vec_normalize(env: Any) -> VecNormalize | None:
+    """The outermost `VecNormalize` around a vector; None without one."""
+    found: VecNormalize | None = unwrap_vec_wrapper(env, VecNormalize)
     return found
