@@ -1,4 +1,4 @@
-//! What the files of a run or a sweep say of it: why a run does not learn, one page, pictures, and a screen while it goes on.
+//! What the files of a run or a sweep say of it: why a run does not learn, one page, pictures, and a live screen.
 //!
 //! ```no_run
 //! for finding in pavlov_report::doctor::examine_run("runs/first")? {
@@ -7,7 +7,7 @@
 //! # Ok::<(), pavlov_trainer::Error>(())
 //! ```
 //!
-//! Two rooms: [`doctor`] has the rules that look for what keeps a run from learning. `pages` stands on it and makes everything
+//! Two rooms: [`doctor`] has the rules that look for what keeps a run from learning. `pages` uses it and makes everything
 //! that is looked at: the pages of [`of_run`], [`of_runs`] and [`of_sweep`], the pictures of [`figure`], and the screen,
 //! [`Watched`]. The feature `pages`, which is on by default, compiles it. Only files are read; this crate does not need
 //! libtorch.

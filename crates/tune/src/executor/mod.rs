@@ -48,7 +48,7 @@ pub(crate) struct Start {
     pub(crate) logdir: PathBuf,
     /// Checkpoint to continue from; one of another trial is first copied into `logdir`.
     pub(crate) from: Option<PathBuf>,
-    /// Whether the actor runs the first iteration without being asked: it reports the result in place of
+    /// Whether the actor runs the first iteration without another request. It then reports the result in place of
     /// [`Started`](Report::Started).
     pub(crate) trains_at_once: bool,
     /// Whether to write `result.json` and the other log files.

@@ -22,9 +22,9 @@ use pavlov_tune::Error;
 /// How far a key moves the rows of the table on the screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Move {
-    /// So many rows up.
+    /// Moves up by this number of rows.
     Up(usize),
-    /// So many rows down.
+    /// Moves down by this number of rows.
     Down(usize),
     /// To the first row.
     First,
