@@ -1,6 +1,6 @@
 //! Stop and go on: a run that was saved and restored continues bit for bit as one that never stopped.
 //!
-//! Shows `save` and `restore`; the first trainer may be long gone, in another process, when the second one reads its
+//! Shows `save` and `resume`; the first trainer may be long gone, in another process, when the second one finds its
 //! checkpoint. Run it with `cargo run --example resume`.
 
 use pavlov::prelude::*;
@@ -10,7 +10,7 @@ fn trainer(logdir: &Path) -> Result<Driver<Algorithm<Ppo>>> {
     let mut ppo = Ppo { num_sgd_iter: 4, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 2, seed: Some(7), ..ppo.common };
     ppo.common.train_batch_size = 1000;
-    ppo.builder("CartPole-v1").logdir(logdir).build()
+    ppo.builder("CartPole-v1").logdir(logdir).resume(Resume::IfThere).build()
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -21,12 +21,11 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         straight.train()?;
         first.train()?;
     }
-    let checkpoint = first.save()?;
+    first.save()?;
     first.stop()?;
     drop(first);
 
     let mut second = trainer(&dir.path().join("interrupted"))?;
-    second.restore(&checkpoint)?;
     println!("restored at iteration {}", second.training_iteration());
     for _ in 0..2 {
         let a = straight.train()?;

@@ -147,7 +147,9 @@ pub mod prelude {
     pub use crate::trainer::{
         Action, Algorithm, Callbacks, Common, Error, Evaluation, Result, RunHandle, Trainer, TrainerExt,
     };
-    pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
+    pub use crate::tune::{
+        Config, Driver, ExportFormat, LoggerChoice, Metrics, Resume, RunOptions, Trainable,
+    };
     #[cfg(feature = "torch")]
     pub use crate::{DatasetExt, TorchTrainer, TorchWorker};
 }

@@ -367,7 +367,11 @@ mod tests {
         let layer = Layer { origin: "test".into(), values: values.as_object().unwrap().clone() };
         let config = entry.resolve(vec![layer]).unwrap().config;
         let dir = tempfile::tempdir().unwrap();
-        let options = || RunOptions { logdir: Some(dir.path().into()), ..RunOptions::default() };
+        let options = || RunOptions {
+            logdir: Some(dir.path().into()),
+            resume: Resume::ByCaller,
+            ..RunOptions::default()
+        };
         let mut driver = entry.build("CartPole-v1".into(), config.clone(), options()).unwrap();
         assert_eq!(driver.train().unwrap()["timesteps_total"], 32);
         let checkpoint = driver.save().unwrap();

@@ -287,7 +287,7 @@ fn the_last_two_checkpoints_and_the_best_are_kept_and_each_can_be_restored() {
             options.keep_checkpoints_num = Some(2);
             options.checkpoint_score_attr = "score".into();
         };
-        builder.options(keep).build().expect("a driver")
+        builder.options(keep).resume(Resume::ByCaller).build().expect("a driver")
     };
     let mut driver = make();
     for _ in 0..5 {
@@ -307,7 +307,7 @@ fn the_last_two_checkpoints_and_the_best_are_kept_and_each_can_be_restored() {
 fn larger(logdir: &Path) -> Driver<Algorithm<Ppo>> {
     let mut ppo = tiny_ppo();
     ppo.common.model.fcnet_hiddens = vec![64, 64];
-    ppo.builder("CartPole-v1").logdir(logdir).build().expect("a driver")
+    ppo.builder("CartPole-v1").logdir(logdir).resume(Resume::ByCaller).build().expect("a driver")
 }
 
 #[test]

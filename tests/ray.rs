@@ -509,11 +509,7 @@ fn a_run_goes_on_when_a_machine_of_its_cluster_dies_and_when_one_freezes() {
 /// Trains until what it trains with is gone; saves after every result, and says the error.
 pub(crate) fn saves(builder: Builder<Ppo>, home: &Path) {
     let run = home.join("run");
-    let mut trainer = builder.logdir(&run).build().expect("a trainer");
-    let newest = || if run.exists() { checkpoint::latest(&run).expect("a readable run") } else { None };
-    if let Some(newest) = newest() {
-        trainer.restore(&newest).expect("a checkpoint that fits");
-    }
+    let mut trainer = builder.logdir(&run).resume(Resume::IfThere).build().expect("a checkpoint that fits");
     loop {
         // There need not be thousands of checkpoints.
         std::thread::sleep(Duration::from_millis(100));

@@ -229,6 +229,7 @@ impl Case {
         }
         let options = RunOptions {
             logdir: Some(logdir.into()),
+            resume: Resume::ByCaller,
             keep_checkpoints_num: Some(2),
             ..RunOptions::default()
         };

@@ -11,7 +11,7 @@ use pavlov::registry::{self, AnyAlgorithm};
 use pavlov::trainer::Snapshot;
 use pavlov::trainer::state::State as Saved;
 use pavlov::tune::config::Layer;
-use pavlov::tune::{Config, Driver, LoggerChoice, RunOptions};
+use pavlov::tune::{Config, Driver, LoggerChoice, Resume, RunOptions};
 use pavlov_envs::{DType, EnvCreator, Space};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -449,7 +449,7 @@ fn make(
     let spaces = (copy.observation_space().clone(), copy.action_space().clone());
     drop(copy);
     let loggers = if logdir.is_some() { LoggerChoice::Default } else { LoggerChoice::None };
-    let options = RunOptions { logdir, loggers, ..RunOptions::default() };
+    let options = RunOptions { logdir, resume: Resume::ByCaller, loggers, ..RunOptions::default() };
     let run = entry.build(env, config, options)?;
     Ok((run, spaces.0, spaces.1, dtypes))
 }

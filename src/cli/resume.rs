@@ -13,7 +13,7 @@ use super::train::stop_criteria;
 use super::trust::{self, TrustArgs};
 use super::{signals, stretch};
 use crate::registry;
-use crate::tune::{RunOptions, checkpoint, loggers, storage};
+use crate::tune::{Resume, RunOptions, checkpoint, loggers, storage};
 
 /// Settings that apply only to workers on a Ray cluster.
 const FOR_A_CLUSTER: [&str; 3] =
@@ -105,6 +105,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     }
     let options = RunOptions {
         logdir: Some(run_dir.clone()),
+        resume: Resume::ByCaller,
         remote_checkpoint_dir: run.remote_checkpoint_dir.clone(),
         keep_checkpoints_num: run.keep_checkpoints_num,
         loggers: choice(&run.loggers, &format!("{}_{}", entry.name(), run.env))?,

@@ -22,7 +22,7 @@ use super::output::print;
 use crate::envs::EnvCreator;
 use crate::registry::{AlgorithmEntry, AnyAlgorithm};
 use crate::tune::config::Layer;
-use crate::tune::{Config, Driver, LoggerChoice, RunOptions, checkpoint, in_words};
+use crate::tune::{Config, Driver, LoggerChoice, Resume, RunOptions, checkpoint, in_words};
 
 const SHIM: &str = include_str!("shim.py");
 
@@ -122,6 +122,8 @@ impl Trial {
                 let settings = Settings::of(config)?;
                 let options = RunOptions {
                     logdir: Some(std::env::current_dir().context("there is no current directory")?),
+                    // Ray's own files lie there.
+                    resume: Resume::ByCaller,
                     loggers: LoggerChoice::None,
                     ..RunOptions::default()
                 };

@@ -6,7 +6,9 @@ use std::process::Command;
 
 use pavlov_tune::ray1::DurableTrainable;
 use pavlov_tune::storage::{SyncConfig, fetch_run, open};
-use pavlov_tune::{Config, Driver, Error, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint};
+use pavlov_tune::{
+    Config, Driver, Error, Metrics, Result, Resume, RunOptions, Trainable, TrialContext, checkpoint,
+};
 
 use crate::server::{Server, in_child};
 
@@ -51,6 +53,7 @@ const URL: &str = "s3://pavlov/runs/first";
 fn durable(keep_checkpoints_num: Option<usize>) -> DurableTrainable<Walk> {
     let options = RunOptions {
         remote_checkpoint_dir: Some(URL.into()),
+        resume: Resume::ByCaller,
         keep_checkpoints_num,
         checkpoint_score_attr: "score".into(),
         ..RunOptions::default()
@@ -168,7 +171,8 @@ fn what_went_further_here_than_there_is_not_given_up() {
         first.save().unwrap();
         first.stop().unwrap();
         // Without the storage for a while.
-        let options = RunOptions { logdir: Some(logdir.clone()), ..RunOptions::default() };
+        let options =
+            RunOptions { logdir: Some(logdir.clone()), resume: Resume::ByCaller, ..RunOptions::default() };
         let mut second = Driver::with(Walk::default(), Config::new(), options).unwrap();
         second.restore(&logdir.join("checkpoint_000001")).unwrap();
         second.train().unwrap();

@@ -70,6 +70,7 @@ impl StoredRunConfig {
             callbacks,
             name: _,
             storage_path: _,
+            resume: _,
             interrupt: _,
             progress_reporter: _,
         } = run_config;

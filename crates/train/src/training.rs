@@ -148,7 +148,13 @@ impl<T: BaseTrainer> Training<T> {
     /// Returns [`Error::TrainingFailed`] if the trainer or its loop fails more often than
     /// [`FailureConfig`](pavlov_tune::FailureConfig) allows, and [`Error::Experiment`] if the training is interrupted
     /// before it begins. Fails in the cases of [`as_trainable`](Training::as_trainable) and of [`Tuner::fit`].
-    pub fn fit(self) -> Result<TrialResult> {
+    pub fn fit(mut self) -> Result<TrialResult> {
+        if self.restored.is_none()
+            && let Some(place) = self.run_config.sweep_to_resume()?
+        {
+            let stored = Stored::read(&place, &T::name())?;
+            self.restored = Some((place, stored));
+        }
         let stored = self.stored()?;
         let trainable = self.trainable(&stored);
         let config = self.run(&stored).overlay(&Config::new())?;

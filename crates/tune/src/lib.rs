@@ -9,7 +9,7 @@
 //! fn descend(config: &Config) -> Result<()> {
 //!     let mut x = 1.0;
 //!     for _ in 0..10 {
-//!         x -= config["lr"].as_f64().unwrap_or(0.1) * 2.0 * x;
+//!         x -= config.get("lr").and_then(Value::as_f64).unwrap_or(0.1) * 2.0 * x;
 //!         session::report(json!({"loss": x * x}), None)?;
 //!     }
 //!     Ok(())
@@ -158,7 +158,7 @@ pub use base::{
 };
 pub use executor::{child_main, rollout_main};
 pub use functions::{Function, IntoReport, TrainableFactory, session};
-pub use run::{Driver, LoggerChoice, RunOptions, difference, validate_save_restore};
+pub use run::{Driver, LoggerChoice, Resume, RunOptions, difference, validate_save_restore};
 pub use trainable::{ExportFormat, Trainable, TrialContext};
 pub use tuner::{
     Callback, CheckpointConfig, ExecutorKind, ExperimentFile, FailFast, FailureConfig, ProgressReporter,

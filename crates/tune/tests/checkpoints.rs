@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, Trainable, checkpoint};
+use pavlov_tune::{Config, Driver, LoggerChoice, Resume, RunOptions, Trainable, checkpoint};
 use serde_json::{Value, json};
 
 use crate::child::{child_home, in_child};
@@ -468,6 +468,7 @@ fn retained(scores: [Option<f64>; 5], attribute: &str, keep: usize) -> Vec<Vec<u
     let home = tempfile::tempdir().unwrap();
     let options = || RunOptions {
         logdir: Some(home.path().into()),
+        resume: Resume::ByCaller,
         loggers: LoggerChoice::None,
         keep_checkpoints_num: Some(keep),
         checkpoint_score_attr: attribute.into(),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pavlov_tune::{
-    Config, Driver, Error, ExportFormat, LoggerChoice, Metrics, Result, RunOptions, Trainable, TrialContext,
+    Config, Driver, Error, ExportFormat, LoggerChoice, Metrics, Result, Resume, RunOptions, Trainable,
+    TrialContext,
 };
 use serde_json::{Map, Value, json};
 
@@ -122,6 +123,7 @@ pub(crate) fn silent(counter: Counter) -> Driver<Counter> {
 
 /// A driver that writes into `logdir`, with all loggers.
 pub(crate) fn logged(counter: Counter, logdir: &Path) -> Driver<Counter> {
-    let options = RunOptions { logdir: Some(logdir.into()), ..RunOptions::default() };
+    let options =
+        RunOptions { logdir: Some(logdir.into()), resume: Resume::ByCaller, ..RunOptions::default() };
     Driver::with(counter, Config::new(), options).unwrap()
 }

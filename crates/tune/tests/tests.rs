@@ -2,7 +2,7 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `orders`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `deleted`: files that are deleted meanwhile. `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
+//! `deleted`: files that are deleted meanwhile. `mlflow`, `tensorboard`: files of other programs. `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `same_place`: a run where one lies already. `counter` is the
 //! trainable that most of them use.
 
 mod apart;
@@ -21,6 +21,7 @@ mod populations;
 mod processes;
 mod remote;
 mod restores;
+mod same_place;
 mod schedulers;
 mod search;
 mod settings;

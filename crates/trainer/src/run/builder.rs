@@ -8,7 +8,7 @@ use crate::run::trainer::Trainer;
 use crate::sample::{Callbacks, CallbacksMaker, Code};
 use crate::workers::serve;
 use pavlov_envs::{EnvCreator, IntoEnvCreator};
-use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
+use pavlov_tune::{Config, Driver, LoggerChoice, Resume, RunOptions, TrainableFactory};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -135,10 +135,32 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
-    /// Sets the run directory. If the directory has a run already, that run is continued.
+    /// Sets the run directory. A directory that holds a run already is refused, unless [`resume`](Self::resume) says
+    /// otherwise.
     #[must_use]
     pub fn logdir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.options.logdir = Some(dir.into());
+        self
+    }
+
+    /// Sets what happens if the run directory holds a run already. With [`Resume::IfThere`], [`build`](Self::build)
+    /// restores its newest checkpoint, so that a program which is started again continues its run.
+    ///
+    /// ```no_run
+    /// # use pavlov_trainer::{Result, Trainer, TrainerExt};
+    /// # use pavlov_tune::Resume;
+    /// # fn train<T: Trainer>(ppo: T) -> Result<()> {
+    /// let mut trainer = ppo.builder("CartPole-v1").logdir("runs/first").resume(Resume::IfThere).build()?;
+    /// while trainer.iteration() < 100 {
+    ///     trainer.train()?;
+    ///     trainer.save()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.options.resume = resume;
         self
     }
 
@@ -176,8 +198,8 @@ impl<T: Trainer> Builder<T> {
     /// Makes the run: its workers, its plan and its driver.
     ///
     /// # Errors
-    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, or the environment or a
-    /// policy cannot be made.
+    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, if the environment or a policy
+    /// cannot be made, or if the run directory holds a run that is not to be continued.
     pub fn build(self) -> Result<Driver<Algorithm<T>>> {
         let algorithm = Algorithm::with_code(self.settings, self.env, self.code);
         Ok(Driver::with(algorithm, Config::new(), self.options)?)

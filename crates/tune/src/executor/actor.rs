@@ -14,7 +14,7 @@ use super::{ActorId, Executor, Report, Request, SavedCheckpoint, Start};
 use crate::base::{Error, Result, files, in_words};
 use crate::checkpoint;
 use crate::functions::TrainableFactory;
-use crate::run::{Driver, RunOptions};
+use crate::run::{Driver, Resume, RunOptions};
 use crate::trainable::Trainable;
 
 /// Answers requests until the actor is told to stop, a request fails, or there are no more requests.
@@ -118,6 +118,7 @@ impl Actor<'_> {
         self._lock = Some(lock);
         let options = RunOptions {
             logdir: Some(start.logdir.clone()),
+            resume: Resume::ByCaller,
             trial_id: Some(start.trial_id),
             trial_name: Some(start.trial_name),
             trial_resources: Some(start.resources),

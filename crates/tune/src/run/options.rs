@@ -6,15 +6,18 @@ use std::time::SystemTime;
 
 use crate::base::{Config, Error, Resources, Result, files, node};
 use crate::loggers::Logger;
+use crate::run::Resume;
 use crate::storage::{self, SyncConfig};
 use crate::trainable::TrialContext;
 
 /// Options of a run that are not settings of the trainable.
 #[derive(Debug)]
 pub struct RunOptions {
-    /// Run directory; an existing one is continued. `None` makes a new one under `results_dir` or, with a
-    /// `remote_checkpoint_dir` `s3://bucket/run`, uses `<results root>/s3/bucket/run`.
+    /// Run directory. `None` makes a new one under `results_dir` or, with a `remote_checkpoint_dir`
+    /// `s3://bucket/run`, uses `<results root>/s3/bucket/run`.
     pub logdir: Option<PathBuf>,
+    /// What happens if the run directory, or `remote_checkpoint_dir`, holds a run already. The default refuses it.
+    pub resume: Resume,
     /// URL such as `s3://bucket/run` to which the run directory is uploaded in the background, before and with each
     /// checkpoint.
     ///
@@ -52,6 +55,7 @@ impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
             logdir: None,
+            resume: Resume::default(),
             remote_checkpoint_dir: None,
             sync_config: SyncConfig::default(),
             results_dir: None,
@@ -103,6 +107,11 @@ impl RunOptions {
                 0,
                 "it must be 1 or more, or absent to keep all",
             ));
+        }
+        if self.resume == Resume::IfThere && self.logdir.is_none() && self.remote_checkpoint_dir.is_none() {
+            let rule =
+                "it needs `logdir` or `remote_checkpoint_dir`: without them every run has a new directory";
+            return Err(Error::config("resume", "Resume::IfThere", rule));
         }
         let or_default = |name: &Option<String>| name.clone().unwrap_or_else(|| crate::base::NO_TRIAL.into());
         Ok(TrialContext {

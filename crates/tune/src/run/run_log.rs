@@ -63,6 +63,11 @@ impl RunLog {
         if self.standard { 3 } else { 0 }
     }
 
+    /// Whether there are any loggers.
+    pub(crate) fn is_written(&self) -> bool {
+        self.standard || self.has_own()
+    }
+
     /// Whether the user gave any loggers.
     pub(crate) fn has_own(&self) -> bool {
         !self.own.is_empty() || self.loggers.len() > self.num_standard()

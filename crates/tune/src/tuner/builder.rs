@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Callback, ExecutorKind, ProgressReporter, Tuner};
 use crate::base::{Bundle, Objective};
+use crate::run::Resume;
 use crate::schedulers::TrialScheduler;
 use crate::search::{SearchSpace, Searcher};
 use crate::stoppers::{CombinedStopper, Stopper, StoppingCriteria};
@@ -101,6 +102,15 @@ impl Tuner {
     #[must_use]
     pub fn storage_path(mut self, path: impl Into<PathBuf>) -> Self {
         self.run_config.storage_path = Some(path.into());
+        self
+    }
+
+    /// Sets what happens if there is a sweep of that [`name`](Tuner::name) already. [`Resume::IfThere`] makes the restart of
+    /// a program that was killed one line: [`fit`](Tuner::fit) then continues the sweep as [`restore`](Tuner::restore) does,
+    /// with the default [`Restore`](crate::Restore).
+    #[must_use]
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.run_config.resume = resume;
         self
     }
 

@@ -64,7 +64,7 @@ use stored_sweep::StoredSweep;
 /// fn descend(config: &Config) -> Result<()> {
 ///     let mut x = 1.0;
 ///     for _ in 0..10 {
-///         x -= config["lr"].as_f64().unwrap_or(0.1) * 2.0 * x;
+///         x -= config.get("lr").and_then(Value::as_f64).unwrap_or(0.1) * 2.0 * x;
 ///         session::report(json!({"loss": x * x}), None)?;
 ///     }
 ///     Ok(())
@@ -101,7 +101,8 @@ impl Tuner {
         }
     }
 
-    /// Runs the sweep. Failed trials are part of the result, not an error of this call.
+    /// Runs the sweep, or continues the one that [`resume`](Tuner::resume) finds. Failed trials are part of the result, not
+    /// an error of this call.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a setting is out of range, and [`Error::Resources`] if a trial asks for more resources
@@ -118,6 +119,9 @@ impl Tuner {
     /// # Errors
     /// Fails in the same cases as [`fit`](Tuner::fit).
     pub fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
+        if let Some(place) = self.run_config.sweep_to_resume()? {
+            return self.restore_with(&place, Restore::default(), file);
+        }
         let root = files::results_root(self.run_config.storage_path.as_deref());
         let name = match &self.run_config.name {
             Some(name) => {
@@ -169,11 +173,7 @@ impl Tuner {
     /// [`Error::Config`] or [`Error::Storage`] if the journal cannot be read or the storage cannot be used.
     pub fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
-        let has_begun = match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
-            Some(url) => stored_sweep::exists(url)?,
-            None => journal::has_begun(&dir.join(journal::FILE))?,
-        };
-        if has_begun { Ok(()) } else { Err(Error::experiment(dir, "there is no sweep")) }
+        if stored_sweep::has_begun(dir)? { Ok(()) } else { Err(Error::experiment(dir, "there is no sweep")) }
     }
 
     /// Returns the default name of an experiment: the trainable's name and the date, plus a number if that name exists

@@ -9,12 +9,13 @@ use std::time::Duration;
 use pavlov_processes::Bundle;
 use serde::{Deserialize, Serialize};
 
-use super::{Callback, ProgressReporter};
-use crate::base::{Error, Objective, Result, limit};
+use super::{Callback, ProgressReporter, stored_sweep};
+use crate::base::{Error, Objective, Result, files, limit};
+use crate::run::Resume;
 use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
-use crate::storage::SyncConfig;
+use crate::storage::{self, SyncConfig};
 
 /// Settings for how trials are drawn and scheduled.
 pub struct TuneConfig {
@@ -84,6 +85,8 @@ pub struct RunConfig {
     /// `<results root>/s3/bucket/prefix/<name>` and is uploaded in the background. `None`: the results root, which is the
     /// environment variable `PAVLOV_RESULTS_DIR` or else `~/pavlov_results`.
     pub storage_path: Option<PathBuf>,
+    /// What happens if there is a sweep of that `name` already. The default refuses the new one.
+    pub resume: Resume,
     /// Settings for the upload to the storage.
     pub sync_config: SyncConfig,
     /// Stopper that ends trials or the whole sweep. `None`: no stop condition.
@@ -108,6 +111,7 @@ impl Default for RunConfig {
         RunConfig {
             name: None,
             storage_path: None,
+            resume: Resume::default(),
             sync_config: SyncConfig::default(),
             stop: None,
             failure_config: FailureConfig::default(),
@@ -117,6 +121,29 @@ impl Default for RunConfig {
             log_results: true,
             interrupt: Arc::default(),
         }
+    }
+}
+
+impl RunConfig {
+    /// Returns the directory or URL of the sweep that [`resume`](RunConfig::resume) continues; `None` for a new sweep.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] for [`Resume::IfThere`] without a `name`. Returns [`Error::Io`], [`Error::Config`] or
+    /// [`Error::Storage`] if the place cannot be read.
+    pub fn sweep_to_resume(&self) -> Result<Option<PathBuf>> {
+        if self.resume != Resume::IfThere {
+            return Ok(None);
+        }
+        let Some(name) = &self.name else {
+            let rule = "it needs `name`: without one every sweep has a new directory";
+            return Err(Error::config("resume", "Resume::IfThere", rule));
+        };
+        let root = files::results_root(self.storage_path.as_deref());
+        let place = match root.to_str().filter(|_| storage::scheme(&root).is_some()) {
+            Some(url) => storage::join(url, name).into(),
+            None => root.join(name),
+        };
+        Ok(stored_sweep::has_begun(&place)?.then_some(place))
     }
 }
 
@@ -314,6 +341,7 @@ impl fmt::Debug for RunConfig {
         f.debug_struct("RunConfig")
             .field("name", &self.name)
             .field("storage_path", &self.storage_path)
+            .field("resume", &self.resume)
             .field("failure_config", &self.failure_config)
             .field("checkpoint_config", &self.checkpoint_config)
             .finish_non_exhaustive()

@@ -60,11 +60,22 @@ pub(super) fn work_dir_of(url: &str, dir: &Path) -> Result<PathBuf> {
     Err(Error::experiment(dir, reason))
 }
 
+/// Whether a sweep has begun at `place`, a directory or a URL.
+///
+/// # Errors
+/// Returns [`Error::Storage`] if the storage cannot be used, and [`Error::Io`] if the journal cannot be read.
+pub(super) fn has_begun(place: &Path) -> Result<bool> {
+    match place.to_str().filter(|_| storage::scheme(place).is_some()) {
+        Some(url) => exists(url),
+        None => journal::has_begun(&place.join(journal::FILE)),
+    }
+}
+
 /// Whether there is a journal at `url` or in the working directory of that URL.
 ///
 /// # Errors
 /// Returns [`Error::Storage`] if the storage cannot be used, and [`Error::Io`] if the local journal cannot be read.
-pub(super) fn exists(url: &str) -> Result<bool> {
+fn exists(url: &str) -> Result<bool> {
     let is_here = journal::has_begun(&storage::work_dir(url)?.join(journal::FILE))?;
     Ok(is_here || !storage::open(url)?.list(SEGMENTS)?.is_empty())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pavlov_tune::storage::{Object, fetch_checkpoint, fetch_run};
-use pavlov_tune::{Config, Driver, RunOptions};
+use pavlov_tune::{Config, Driver, Resume, RunOptions};
 
 use super::*;
 use crate::counter::Counter;
@@ -16,6 +16,7 @@ fn a_storage_keeps_the_newest_checkpoints_and_no_file_of_a_replaced_one() {
         let options = RunOptions {
             logdir: Some(home.path().join(name)),
             remote_checkpoint_dir: Some(url.clone()),
+            resume: Resume::ByCaller,
             keep_checkpoints_num: Some(2),
             ..RunOptions::default()
         };
@@ -56,6 +57,7 @@ apart! {
             let options = RunOptions {
                 logdir: Some(child_home().join("first")),
                 remote_checkpoint_dir: Some(url.clone()),
+            resume: Resume::ByCaller,
                 ..RunOptions::default()
             };
             Driver::with(Counter::default(), Config::new(), options).unwrap()
@@ -87,7 +89,7 @@ apart! {
         assert!(mine.iter().all(|path| path.exists()));
 
         // Ahead of the storage.
-        let here = RunOptions { logdir: Some(run.clone()), ..RunOptions::default() };
+        let here = RunOptions { logdir: Some(run.clone()), resume: Resume::ByCaller, ..RunOptions::default() };
         let mut ahead = Driver::with(Counter::default(), Config::new(), here).unwrap();
         ahead.restore(&run.join(checkpoint::name(1))).unwrap();
         train(&mut ahead);

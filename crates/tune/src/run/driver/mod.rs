@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::base::node::SysUsage;
 use crate::base::{Config, Error, Metrics, Resources, Result};
 use crate::checkpoint::{self, Retention};
-use crate::run::{RunLog, RunOptions};
+use crate::run::resume::refuse_used;
+use crate::run::{Resume, RunLog, RunOptions};
 use crate::storage;
 use crate::trainable::{Trainable, TrialContext};
 
@@ -48,6 +49,8 @@ pub struct Driver<T: Trainable> {
     /// Directory in which the last checkpoint was written, and the number of that checkpoint (in its `Manifest`).
     numbered: Option<(PathBuf, u64)>,
     stopped: bool,
+    /// Whether what lies in the run directory is this run's.
+    is_own_dir: bool,
 }
 
 /// Duration of `setup` above which a log message suggests `reset_config`.
@@ -62,15 +65,19 @@ impl<T: Trainable> Driver<T> {
         Self::with(trainable, config, RunOptions::default())
     }
 
-    /// Makes a driver and sets the trainable up.
+    /// Makes a driver and sets the trainable up. With [`Resume::IfThere`] it continues the run in the run directory.
     ///
     /// # Errors
-    /// Returns the error of `setup`, and [`Error::Config`] if an option has a value that is not allowed. With a
-    /// `remote_checkpoint_dir`, returns [`Error::Experiment`] if another driver writes there, [`Error::Storage`] if the
+    /// Returns the error of `setup`, and [`Error::Config`] if an option has a value that is not allowed or the run
+    /// directory holds a run that is not to be continued. With a `remote_checkpoint_dir`, returns [`Error::Experiment`] if another driver writes there, [`Error::Storage`] if the
     /// storage cannot be used, and [`Error::Checkpoint`] if a checkpoint there is damaged.
     pub fn with(trainable: T, config: Config, options: RunOptions) -> Result<Self> {
         let constructed = Instant::now();
         let trial = options.trial(&trainable.kind())?;
+        if options.resume == Resume::Never {
+            refuse_used(&trial.logdir)?;
+        }
+        let resume = options.resume;
         let retention = Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr);
         let mut driver = Driver {
             trainable,
@@ -90,6 +97,7 @@ impl<T: Trainable> Driver<T> {
             logged: 0,
             numbered: None,
             stopped: false,
+            is_own_dir: false,
         };
         let started = Instant::now();
         driver.trainable.setup(&driver.config, &driver.trial)?;
@@ -100,7 +108,40 @@ impl<T: Trainable> Driver<T> {
                 started.elapsed().as_secs_f64()
             );
         }
+        if resume == Resume::IfThere {
+            driver.resume()?;
+        }
         Ok(driver)
+    }
+
+    /// Continues the run in the run directory from its newest checkpoint, or from the one at `remote_checkpoint_dir` if the
+    /// directory has none. Without a checkpoint the run starts again from the beginning.
+    fn resume(&mut self) -> Result<()> {
+        let dir = self.log.dir().to_path_buf();
+        let newest = if dir.is_dir() { checkpoint::latest(&dir)? } else { None };
+        if let Some(newest) = newest {
+            return self.restore(&newest);
+        }
+        if let Some(url) = self.remote.as_ref().map(RunUpload::newest_checkpoint).transpose()?.flatten() {
+            return self.restore(Path::new(&url));
+        }
+        if dir.join(crate::loggers::RESULTS_FILE).exists() {
+            tracing::warn!(
+                "{} has no whole checkpoint: the run starts again from the beginning",
+                dir.display()
+            );
+        }
+        self.begin_again(false)
+    }
+
+    /// Refuses to write into a directory that holds another run: one that was there before without being restored, or one
+    /// that another program began meanwhile.
+    fn refuse_other_run(&mut self) -> Result<()> {
+        if !self.is_own_dir {
+            refuse_used(self.log.dir())?;
+            self.is_own_dir = true;
+        }
+        Ok(())
     }
 
     /// Runs one iteration: steps the trainable, counts, adds the fields that every result has, and logs the result.
@@ -116,6 +157,9 @@ impl<T: Trainable> Driver<T> {
     /// result is [`last_result`](Driver::last_result). Returns [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn train(&mut self) -> Result<Metrics> {
         self.refuse_if_stopped("train")?;
+        if self.log.is_written() {
+            self.refuse_other_run()?;
+        }
         self.run_dir.note(self.log.dir());
         self.warmup.get_or_insert_with(|| self.constructed.elapsed());
         let started = Instant::now();
@@ -181,6 +225,7 @@ impl<T: Trainable> Driver<T> {
         self.last_result = metadata.last_result;
         self.logged = self.counters.iteration;
         self.restored = true;
+        self.is_own_dir = true;
         if is_of_run {
             checkpoint::set_aside_damaged(self.log.dir(), Some(self.counters.iteration))?;
             self.log.rewind(self.counters.iteration);
@@ -195,6 +240,7 @@ impl<T: Trainable> Driver<T> {
     /// # Errors
     /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed.
     pub(crate) fn begin_again(&mut self, is_new: bool) -> Result<()> {
+        self.is_own_dir = true;
         if !is_new {
             checkpoint::set_aside_damaged(self.log.dir(), None)?;
         }
@@ -211,13 +257,18 @@ impl<T: Trainable> Driver<T> {
     ///
     /// # Errors
     /// Returns the error of `reset_config` or of closing a logger, [`Error::Config`] if an option has a value that is
-    /// not allowed, and [`Error::Stopped`] after [`stop`](Driver::stop). With a `remote_checkpoint_dir`, returns
-    /// [`Error::Experiment`] if the old run cannot be uploaded or another driver writes to the new URL, and
+    /// not allowed or the new run directory holds a run that is not to be continued, and [`Error::Stopped`] after
+    /// [`stop`](Driver::stop). With a `remote_checkpoint_dir`, returns [`Error::Experiment`] if the old run cannot be uploaded or another driver writes to the new URL, and
     /// [`Error::Storage`] if the storage cannot be used.
     pub fn reset(&mut self, new_config: Config, options: Option<RunOptions>) -> Result<bool> {
         self.refuse_if_stopped("reset")?;
         let kind = self.trainable.kind();
         let run = options.map(|options| Ok::<_, Error>((options.trial(&kind)?, options))).transpose()?;
+        if let Some((trial, options)) = &run
+            && options.resume == Resume::Never
+        {
+            refuse_used(&trial.logdir)?;
+        }
         if !self.trainable.reset_config(&new_config)? {
             return Ok(false);
         }
@@ -239,6 +290,10 @@ impl<T: Trainable> Driver<T> {
                 self.remote = RunUpload::start(&options, &self.trial.logdir, &self.retention)?;
                 let next = RunLog::new(self.trial.clone(), options.loggers, options.hparams);
                 std::mem::replace(&mut self.log, next).close()?;
+                self.is_own_dir = false;
+                if options.resume == Resume::IfThere {
+                    self.resume()?;
+                }
             }
         }
         Ok(true)

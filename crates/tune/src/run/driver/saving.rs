@@ -30,6 +30,7 @@ impl<T: Trainable> Driver<T> {
     /// [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn save(&mut self) -> Result<PathBuf> {
         self.check_run_dir()?;
+        self.refuse_other_run()?;
         self.log.open(&self.config)?;
         self.log.sync()?;
         let run_dir = self.log.dir().to_path_buf();

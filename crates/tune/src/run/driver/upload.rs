@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::base::{Error, Result};
 use crate::checkpoint::{self, Kept, Retention};
-use crate::run::RunOptions;
+use crate::run::resume::refuse_used_url;
+use crate::run::{Resume, RunOptions};
 use crate::storage::{self, Lease, Mirror, Storage};
 
 /// Uploads a run directory to storage and applies the checkpoint limit on both sides.
@@ -35,6 +36,9 @@ impl RunUpload {
             return Err(Error::config("remote_checkpoint_dir", url, rule));
         }
         let storage = storage::open(url)?;
+        if options.resume == Resume::Never {
+            refuse_used_url(url, storage.list("")?.iter().map(|object| object.path.as_str()))?;
+        }
         let lease = Lease::take(storage.clone())?;
         let mut kept = Vec::new();
         if retention.has_limit() {
@@ -56,6 +60,15 @@ impl RunUpload {
             on_both: BTreeSet::new(),
             keep_local_checkpoints,
         }))
+    }
+
+    /// The URL of the run if a checkpoint lies there, which [`fetch_checkpoint`](storage::fetch_checkpoint) then takes.
+    ///
+    /// # Errors
+    /// Returns [`Error::Storage`] if the storage cannot be used.
+    pub(super) fn newest_checkpoint(&self) -> Result<Option<String>> {
+        let written = storage::written(&*self.storage, &self.storage.list("")?)?;
+        Ok((!written.is_empty()).then(|| self.url().to_owned()))
     }
 
     pub(super) fn url(&self) -> &str {
