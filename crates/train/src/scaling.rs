@@ -109,7 +109,7 @@ impl ScalingConfig {
 
     pub(super) fn as_config(&self) -> Result<Config> {
         match serde_json::to_value(self).map_err(Error::other)? {
-            Value::Object(config) => Ok(config),
+            Value::Object(config) => Ok(config.into()),
             other => Err(Error::config("scaling_config", other, "it must be an object")),
         }
     }

@@ -200,7 +200,7 @@ impl<T: BaseTrainer> Training<T> {
             scaling_config: self.scaling_config.clone(),
             run_config: StoredRunConfig::of(&self.run_config),
             datasets: self.datasets.keys().cloned().collect(),
-            metadata: metadata.clone(),
+            metadata: metadata.clone().into(),
             resume_from_checkpoint,
             executor: self.executor,
             total_resources: self.total_resources.clone(),

@@ -8,7 +8,7 @@ fn climb(config: &Config) -> Result<()> {
     let state = session::get_checkpoint().map(|checkpoint| checkpoint.to_dict()).transpose()?;
     let mut x = state.and_then(|state| state["x"].as_f64()).unwrap_or(0.0);
     for _ in 0..20 {
-        x += config.get("lr").and_then(Value::as_f64).unwrap_or(0.1) * (3.0 - x);
+        x += config.get_or("lr", 0.1)? * (3.0 - x);
         session::report(json!({"x": x}), Some(Checkpoint::from_dict(json!({"x": x}))))?;
     }
     Ok(())

@@ -223,7 +223,7 @@ fn a_score_stands_beside_the_settings_with_which_it_was_trained() {
         let grid = tuner.fit().expect("an end");
         for trial in &grid {
             let result = trial.metrics.as_ref().expect("a result");
-            assert_eq!(Value::Object(trial.config.clone()), result["used"], "{}", trial.experiment_tag);
+            assert_eq!(Value::from(trial.config.clone()), result["used"], "{}", trial.experiment_tag);
             let gamma = format!("gamma={:.4}", trial.config["gamma"].as_f64().expect("a number"));
             let tag = &trial.experiment_tag;
             just_perturbed += usize::from(tag.contains("@perturbed") && !tag.contains(&gamma));

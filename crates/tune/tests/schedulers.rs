@@ -90,7 +90,7 @@ fn pbt(config: Value) -> PopulationBasedTraining {
     });
     let mut merged: Config = object(defaults);
     merged.extend(object::<Config>(config));
-    PopulationBasedTraining::new(serde_json::from_value(Value::Object(merged)).unwrap()).unwrap()
+    PopulationBasedTraining::new(serde_json::from_value(Value::from(merged)).unwrap()).unwrap()
 }
 
 fn error<T>(result: Result<T>) -> String {

@@ -154,7 +154,7 @@ fn decode_names_the_key_the_value_and_the_rule() {
         (vec!["mode"], json!("fats"), "`mode` is \"fats\", but it must be `fast` or `slow`"),
         (vec!["model"], json!(3), "`model` is 3, but it must be an object with settings"),
     ] {
-        let mut config = object(good.clone());
+        let mut config: Config = object(good.clone());
         let path: Vec<String> = path.into_iter().map(String::from).collect();
         assign(&mut config, &path, bad);
         assert_eq!(decode::<Settings>(&config).unwrap_err().to_string(), message);

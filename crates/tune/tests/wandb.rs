@@ -57,7 +57,7 @@ fn logger(home: &Path) -> WandbLogger {
     let mut logger = WandbLogger::new("pole");
     // Settings that are longer than a block of the file.
     let config = json!({"lr": 0.001, "model": {"fcnet_hiddens": [8, 8]}, "long": "x".repeat(70_000)});
-    logger.setup(config.as_object().unwrap(), &trial(home)).unwrap();
+    logger.setup(&object(config), &trial(home)).unwrap();
     logger
 }
 

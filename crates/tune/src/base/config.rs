@@ -9,9 +9,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::base::{Config, Error, Result};
+
+/// A JSON object.
+type Object = Map<String, Value>;
 
 /// Maximum size of a settings file in bytes (64 MiB); settings are written by people, so a larger file is a mistake.
 const LARGEST_SETTINGS: u64 = 1 << 26;
@@ -87,15 +90,15 @@ pub struct Resolved {
 /// # Errors
 /// Returns [`Error::UnknownKey`] if a layer has an unknown key, and [`Error::Refusals`] with one error per key if there
 /// are several.
-pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
+pub fn overlay(defaults: &Map<String, Value>, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
     let (resolved, unknown) = overlay_what_is_known(defaults, layers, open);
     unknown.map(|()| resolved)
 }
 
 /// Applies the known settings like [`overlay`] and returns them beside the errors for unknown keys, so that the caller
 /// can report all mistakes at once.
-pub fn overlay_what_is_known(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> (Resolved, Result<()>) {
-    let mut config = defaults.clone();
+pub fn overlay_what_is_known(defaults: &Map<String, Value>, layers: Vec<Layer>, open: &[&str]) -> (Resolved, Result<()>) {
+    let mut config = Config::from(defaults.clone());
     let mut origins = BTreeMap::new();
     let mut unknown = Vec::new();
     record(&mut origins, "", &Value::Object(defaults.clone()), "default");
@@ -103,14 +106,14 @@ pub fn overlay_what_is_known(defaults: &Config, layers: Vec<Layer>, open: &[&str
         let origin = &layer.origin;
         let origins = &mut origins;
         let unknown = &mut unknown;
-        Merge { defaults, origin, origins, unknown, open }.object(&mut config, layer.values, "");
+        Merge { defaults, origin, origins, unknown, open }.object(&mut config, layer.values.into(), "");
     }
     (Resolved { config, origins }, Error::all(unknown))
 }
 
 /// State of one [`overlay`] call while one layer is applied.
 struct Merge<'a> {
-    defaults: &'a Config,
+    defaults: &'a Object,
     origin: &'a str,
     origins: &'a mut BTreeMap<String, String>,
     unknown: &'a mut Vec<Error>,
@@ -119,7 +122,7 @@ struct Merge<'a> {
 
 impl Merge<'_> {
     /// Merges `values` into `base`, the object at the dotted key `prefix`.
-    fn object(&mut self, base: &mut Config, values: Config, prefix: &str) {
+    fn object(&mut self, base: &mut Object, values: Object, prefix: &str) {
         let open = self.open.iter().any(|open| is_under(prefix, open));
         for (name, value) in values {
             let key = join(prefix, &name);
@@ -143,7 +146,7 @@ impl Merge<'_> {
 
     /// Makes the error for an unknown key. Its hint is the same name deeper in the defaults, or else the most similar
     /// name on the same level.
-    fn unknown(&self, key: String, name: &str, base: &Config, prefix: &str) -> Error {
+    fn unknown(&self, key: String, name: &str, base: &Object, prefix: &str) -> Error {
         let known: Vec<String> = base.keys().map(|name| join(prefix, name)).collect();
         let elsewhere = paths(self.defaults, "").into_iter().find(|path| path.ends_with(&format!(".{name}")));
         let nearest = elsewhere
@@ -153,7 +156,7 @@ impl Merge<'_> {
 }
 
 /// Whether both objects have a `type` and the two differ.
-fn changes_type(base: &Config, values: &Config) -> bool {
+fn changes_type(base: &Object, values: &Object) -> bool {
     matches!((base.get("type"), values.get("type")), (Some(old), Some(new)) if old != new)
 }
 
@@ -181,7 +184,7 @@ fn record(origins: &mut BTreeMap<String, String>, key: &str, value: &Value, orig
 }
 
 /// Lists the dotted keys of everything in `config`, objects included.
-fn paths(config: &Config, prefix: &str) -> Vec<String> {
+fn paths(config: &Object, prefix: &str) -> Vec<String> {
     let mut all = Vec::new();
     for (name, value) in config {
         let key = join(prefix, name);
@@ -231,7 +234,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// # Errors
 /// Returns [`Error::Config`] with the dotted key and the value if a value does not fit or is not a setting, and
 /// [`Error::Missing`] if one is missing.
-pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
+pub fn decode<T: DeserializeOwned>(config: &Map<String, Value>) -> Result<T> {
     let value = Value::Object(config.clone());
     serde_path_to_error::deserialize(&value).map_err(|error| {
         let path = error.path().to_string();
@@ -337,13 +340,13 @@ fn from_toml(value: toml::Value) -> Option<Value> {
 
 /// Sets the value at a nested key; missing parents become objects, and a parent that is not an object is replaced by
 /// one.
-pub fn assign(config: &mut Config, path: &[String], value: Value) {
+pub fn assign(config: &mut Map<String, Value>, path: &[String], value: Value) {
     let Some((last, parents)) = path.split_last() else { return };
     let mut level = config;
     for name in parents {
         let slot = level.entry(name.as_str()).or_insert(Value::Null);
         if !slot.is_object() {
-            *slot = Value::Object(Config::new());
+            *slot = Value::Object(Map::new());
         }
         level = slot.as_object_mut().expect("just made an object");
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use crate::base::config::{self, nearest};
-use crate::base::{Error, Metrics, Mode, Result, flatten};
+use crate::base::{Error, Metrics, Mode, NO_TRIAL, Result, flatten};
 
 /// Name of the metric of a trainable that reports bare numbers instead of objects.
 pub(crate) const DEFAULT_METRIC: &str = "_metric";
@@ -33,6 +33,37 @@ pub(crate) fn number(result: &Metrics, key: &str) -> Result<Option<f64>> {
                 rule: "a scheduler or stopper compares it: it must be a number or null".into(),
             }),
         },
+    }
+}
+
+impl Metrics {
+    /// Returns the number at `key`, whose parts are joined by `/`: NaN if it is `null`, that is, if it does not exist yet.
+    ///
+    /// ```
+    /// use pavlov_tune::Metrics;
+    /// use serde_json::json;
+    ///
+    /// let mut result = Metrics::from([("loss", 0.5)]);
+    /// result.insert("evaluation".into(), json!({"episode_reward_mean": null}));
+    /// assert_eq!(result.f64("loss")?, 0.5);
+    /// assert!(result.f64("evaluation/episode_reward_mean")?.is_nan());
+    /// assert!(result.f64("los").unwrap_err().to_string().contains("loss"));
+    /// # Ok::<(), pavlov_tune::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`Error::MissingMetric`], which names the most similar key, if there is none of that name, and
+    /// [`Error::Metric`] if its value is no number.
+    pub fn f64(&self, key: &str) -> Result<f64> {
+        match find(self, key) {
+            None => Err(missing(self, key, NO_TRIAL, "which the program reads")),
+            Some(Value::Null) => Ok(f64::NAN),
+            Some(value) => value.as_f64().ok_or_else(|| Error::Metric {
+                key: key.into(),
+                value: value.to_string(),
+                rule: "it is to be read as a number".into(),
+            }),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Metrics`]: what one training iteration reports.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Index};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,6 +31,15 @@ impl Metrics {
     /// this result.
     pub fn insert(&mut self, name: String, value: Value) -> Option<Value> {
         self.0.insert(name, value)
+    }
+}
+
+/// `null` for a metric that the result has not, as in a nested object.
+impl Index<&str> for Metrics {
+    type Output = Value;
+
+    fn index(&self, name: &str) -> &Value {
+        self.0.get(name).unwrap_or(&Value::Null)
     }
 }
 

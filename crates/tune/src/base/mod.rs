@@ -11,6 +11,7 @@ pub(crate) mod named;
 pub(crate) mod node;
 mod resources;
 pub mod rng;
+mod settings;
 mod trial;
 
 pub(crate) use error::NO_TRIAL;
@@ -20,7 +21,5 @@ pub use metric::Objective;
 pub use metrics::{Metrics, flatten};
 pub use pavlov_processes::{Bundle, PlacementStrategy};
 pub use resources::Resources;
+pub use settings::Config;
 pub use trial::{Mode, Trial, TrialStatus};
-
-/// Settings as a JSON object.
-pub type Config = serde_json::Map<String, serde_json::Value>;

@@ -7,7 +7,10 @@
 //!
 //! fn halve(config: &Config) -> Result<()> {
 //!     let start = session::get_checkpoint().map(|checkpoint| checkpoint.to_dict()).transpose()?;
-//!     let mut x = start.map_or(config["x"].as_f64(), |state| state["x"].as_f64()).unwrap_or(1.0);
+//!     let mut x = match start {
+//!         Some(state) => state["x"].as_f64().unwrap_or(1.0),
+//!         None => config.get_or("x", 1.0)?,
+//!     };
 //!     while x > 0.01 {
 //!         x /= 2.0;
 //!         session::report(json!({"x": x}), Some(Checkpoint::from_dict(json!({"x": x}))))?;
@@ -133,7 +136,7 @@ impl Checkpoint {
             Content::Directory(dir) => copy(dir, to)?,
         }
         let metadata = self.get_metadata()?;
-        if metadata.is_empty() { Ok(()) } else { write(USER_METADATA, Value::Object(metadata).to_string()) }
+        if metadata.is_empty() { Ok(()) } else { write(USER_METADATA, Value::from(metadata).to_string()) }
     }
 
     /// Reads a checkpoint that [`write`](Checkpoint::write) stored in `dir`.

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::draws::recorded;
 use super::*;
@@ -27,8 +27,8 @@ fn scenario(name: &str) -> Value {
     scenarios().into_iter().find(|scenario| scenario["name"] == name).unwrap()
 }
 
-fn object(value: &Value) -> Config {
-    value.as_object().unwrap().clone()
+fn object<T: From<Map<String, Value>>>(value: &Value) -> T {
+    value.as_object().unwrap().clone().into()
 }
 
 fn bundles(value: &Value) -> Vec<Bundle> {
@@ -44,7 +44,7 @@ fn result(short: &Value) -> Metrics {
 impl Replay {
     fn new(scenario: &Value) -> Self {
         recorded::start(scenario["draws"].as_array().unwrap().clone());
-        let mut settings = object(&scenario["scheduler"]);
+        let mut settings: Config = object(&scenario["scheduler"]);
         if settings.contains_key("hyperparam_mutations") {
             settings.insert("keep_in_domain".into(), false.into());
         }
@@ -52,7 +52,7 @@ impl Replay {
             None => from_config(&settings, 0).unwrap(),
             Some(_) => {
                 settings.remove("type");
-                let config = serde_json::from_value(Value::Object(settings)).unwrap();
+                let config = serde_json::from_value(Value::from(settings)).unwrap();
                 let pbt = PopulationBasedTraining::new(config).unwrap();
                 Box::new(pbt.custom_explore_fn(|mut config| {
                     let lr = config["lr"].as_f64().unwrap().min(0.5);
@@ -82,11 +82,11 @@ impl Replay {
                     status: TrialStatus::Pending,
                     stopped_early: false,
                     resources: self.resources.clone(),
-                    last_result: event.get(3).map(|score| object(&json!({"score": score})).into()),
+                    last_result: event.get(3).map(|score| object(&json!({"score": score}))),
                     earlier_config: None,
                 };
                 self.scheduler.on_trial_add(&mut trial).unwrap();
-                assert_eq!(Value::Object(trial.config.clone()), event[2], "{place}");
+                assert_eq!(Value::from(trial.config.clone()), event[2], "{place}");
                 self.trials.push(trial);
             }
             ("choose", expected) => {

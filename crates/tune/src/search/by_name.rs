@@ -183,7 +183,7 @@ fn split(settings: &Config) -> Result<(Config, Config)> {
         let side = if around.contains_key(key) { &mut around } else { &mut own };
         side.insert(key.clone(), value.clone());
     }
-    Ok((own, around))
+    Ok((own, around.into()))
 }
 
 /// Adds the nearest setting of [`Wrappers`] to the error for an unknown setting that has no nearest one yet.

@@ -89,7 +89,7 @@ impl Proposals {
             0.0
         })?;
         if is_open {
-            let point = serde_json::Value::Object(point.clone());
+            let point = serde_json::Value::from(point.clone());
             return Err(Error::config(
                 "points_to_evaluate",
                 point,

@@ -75,7 +75,7 @@ impl Default for SearchSpace {
 
 impl From<Config> for SearchSpace {
     fn from(tree: Config) -> Self {
-        Value::Object(tree).into()
+        Value::from(tree).into()
     }
 }
 

@@ -186,7 +186,7 @@ impl Template {
             drawn: Vec::new(),
             functions: Vec::new(),
         };
-        let point = source.point.map(|point| Value::Object(point.clone()));
+        let point = source.point.map(|point| Value::from(point.clone()));
         let mut config = filling.fill(&self.root, "", point.as_ref())?;
         let TemplateWalk { quantiles, drawn, functions, .. } = filling;
         self.call(&mut config, functions, source.random)?;
@@ -195,7 +195,7 @@ impl Template {
             .filter_map(|pointer| Some((dotted(&pointer), config.pointer(&pointer)?.clone())))
             .collect();
         let Value::Object(config) = config else { unreachable!("the root of a template is an object") };
-        Ok(Draw { config, drawn, quantiles })
+        Ok(Draw { config: config.into(), drawn, quantiles })
     }
 
     /// Calls the pending closures until all have returned a value. Fails if none of those left can be computed.

@@ -1,12 +1,12 @@
 //! The walk through a template that draws the values of one trial.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::domain::same;
 use super::space::{dotted, escape};
 use super::template_node::{Node, fits};
 use crate::base::config::nearest;
-use crate::base::{Config, Error, Result};
+use crate::base::{Error, Result};
 
 /// One traversal of a template, which fills in the values of one trial.
 pub(super) struct TemplateWalk<'a> {
@@ -23,7 +23,7 @@ pub(super) struct TemplateWalk<'a> {
 impl TemplateWalk<'_> {
     pub(super) fn fill(&mut self, node: &Node, at: &str, over: Option<&Value>) -> Result<Value> {
         Ok(match (node, over) {
-            (Node::Object(entries), None) => self.object(entries, at, &Config::new())?,
+            (Node::Object(entries), None) => self.object(entries, at, &Map::new())?,
             (Node::Object(entries), Some(Value::Object(over))) => self.object(entries, at, over)?,
             (Node::List(items), Some(Value::Array(over))) if over.len() == items.len() => {
                 self.list(items, at, |index| over.get(index))?
@@ -92,7 +92,7 @@ impl TemplateWalk<'_> {
         })
     }
 
-    fn object(&mut self, entries: &[(String, Node)], at: &str, over: &Config) -> Result<Value> {
+    fn object(&mut self, entries: &[(String, Node)], at: &str, over: &Map<String, Value>) -> Result<Value> {
         if let Some(key) = over.keys().find(|key| entries.iter().all(|(known, _)| known != *key)) {
             let full = |key: &str| dotted(&format!("{at}/{}", escape(key)));
             let known = || entries.iter().map(|(key, _)| key.as_str());

@@ -1,6 +1,6 @@
 //! Stopping criteria: limits of result keys, such as `{"training_iteration": 40, "evaluation/episode_reward_mean": 475}`.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Stopper;
 use crate::base::metric::{find, missing, number};
@@ -132,7 +132,7 @@ impl StoppingCriteria {
 }
 
 /// Returns the key of the first empty object in `config`, if any.
-fn empty_object(config: &Config) -> Option<String> {
+fn empty_object(config: &Map<String, Value>) -> Option<String> {
     config.iter().find_map(|(key, value)| match value {
         Value::Object(inner) if inner.is_empty() => Some(key.clone()),
         Value::Object(inner) => empty_object(inner).map(|below| format!("{key}/{below}")),

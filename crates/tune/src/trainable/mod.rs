@@ -62,7 +62,7 @@ impl TrialContext {
 ///
 /// impl Trainable for Newton {
 ///     fn setup(&mut self, config: &Config, _trial: &TrialContext) -> Result<()> {
-///         self.target = config["target"].as_f64().unwrap_or(2.0);
+///         self.target = config.get_or("target", 2.0)?;
 ///         Ok(())
 ///     }
 ///     fn step(&mut self) -> Result<Metrics> {

@@ -65,6 +65,7 @@ fn fill_trial(logdir: PathBuf, trial_id: &str, known: &JournaledTrial<'_>) -> Re
         return Ok(());
     }
     let config = there.last().and_then(|line| line.get("config")?.as_object()).unwrap_or(known.config);
+    let config = Config::from(config.clone());
     let (trial_id, trial_name) = (trial_id.to_owned(), trial_id.to_owned());
     let trial = TrialContext { trial_id, trial_name, trial_resources: None, logdir: dir.clone() };
     let mut log = RunLog::new(trial, LoggerChoice::Default, None);
@@ -72,7 +73,7 @@ fn fill_trial(logdir: PathBuf, trial_id: &str, known: &JournaledTrial<'_>) -> Re
     for (_, result) in &known.results[same..] {
         let mut result = (*result).clone();
         result.insert("config".into(), config.clone().into());
-        log.on_result(&result, config)?;
+        log.on_result(&result, &config)?;
     }
     log.close()
 }

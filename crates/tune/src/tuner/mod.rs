@@ -64,7 +64,7 @@ use stored_sweep::StoredSweep;
 /// fn descend(config: &Config) -> Result<()> {
 ///     let mut x = 1.0;
 ///     for _ in 0..10 {
-///         x -= config.get("lr").and_then(Value::as_f64).unwrap_or(0.1) * 2.0 * x;
+///         x -= config.get_or("lr", 0.1)? * 2.0 * x;
 ///         session::report(json!({"loss": x * x}), None)?;
 ///     }
 ///     Ok(())

@@ -1,6 +1,6 @@
 //! Tables of trials, as aligned text and as CSV.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::base::{Config, Error, Metrics, Objective, Result, TrialStatus, metric};
 use crate::loggers;
@@ -150,7 +150,7 @@ fn union(rows: &[Vec<(String, Value)>]) -> Vec<String> {
 
 /// Settings of a trial that its search space does not fix, by dotted path, in the order of the settings.
 fn parameters(space: &Value, config: &Config) -> Vec<(String, Value)> {
-    fn walk(space: &Value, config: &Config, prefix: &str, found: &mut Vec<(String, Value)>) {
+    fn walk(space: &Value, config: &Map<String, Value>, prefix: &str, found: &mut Vec<(String, Value)>) {
         for (name, value) in config {
             let fixed = space.get(name).unwrap_or(&Value::Null);
             let is_fixed = fixed == value || fixed.get("literal") == Some(value);
@@ -253,8 +253,8 @@ mod tests {
         assert_eq!(text, "trial   lr\na       0.1\nbcdefg  1\n");
     }
 
-    fn object(value: Value) -> Config {
-        value.as_object().expect("an object").clone()
+    fn object<T: From<Map<String, Value>>>(value: Value) -> T {
+        value.as_object().expect("an object").clone().into()
     }
 
     #[test]
@@ -299,9 +299,9 @@ mod tests {
         let configs = [0.25, 0.123456789, 0.5].map(|lr| object(json!({"lr": lr, "gamma": 0.9})));
         let results = [Some(7.5), Some(9.25), None].map(|loss| {
             loss.map(|loss| {
-                Metrics::from(object(
+                object::<Metrics>(
                     json!({"training_iteration": 3, "loss": loss, "hist": [1], "config": {"lr": 1}}),
-                ))
+                )
             })
         });
         let rows: Vec<Row<'_>> = ["t_0", "t_1", "t_2"]

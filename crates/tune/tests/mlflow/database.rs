@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
 
-use pavlov_tune::TrialContext;
+use pavlov_tune::{Config, TrialContext};
 use pavlov_tune::loggers::{Logger, MlflowLogger};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{log, ready, trial};
 use crate::counter::object;
@@ -63,7 +63,7 @@ fn log_nan(logger: &mut MlflowLogger, iteration: u64) {
 /// All rows of the tables of a run, with the same words for what differs from run to run, as `record_mlflow.py` writes them.
 fn rows(home: &Path) -> Value {
     let tables = tables(home);
-    let mut found = Map::new();
+    let mut found = serde_json::Map::new();
     for table in ["experiments", "runs", "params", "tags", "metrics", "latest_metrics"] {
         let mut select = tables.prepare(&format!("SELECT * FROM {table}")).unwrap();
         let names: Vec<String> = select.column_names().map(str::to_owned).collect();
@@ -184,7 +184,7 @@ fn a_file_that_was_deleted_or_replaced_gets_the_run_again() {
             let mut other = MlflowLogger::beside_run("another");
             let trial = TrialContext { logdir: home.path().join("second run"), ..trial(home.path()) };
             fs::create_dir_all(&trial.logdir).unwrap();
-            other.setup(&Map::new(), &trial).unwrap();
+            other.setup(&Config::new(), &trial).unwrap();
             other.close().unwrap();
         }
         let name = path.display().to_string();
@@ -224,7 +224,7 @@ fn runs_that_begin_at_the_same_moment_share_a_file_and_an_experiment() {
             let trial = TrialContext { logdir, ..trial(home.path()) };
             start.wait();
             let mut logger = MlflowLogger::beside_run("pole");
-            logger.setup(json!({"lr": 0.001}).as_object().unwrap(), &trial).unwrap();
+            logger.setup(&object(json!({"lr": 0.001})), &trial).unwrap();
             (1..=10).for_each(|iteration| log(&mut logger, iteration));
             logger.close().unwrap();
         };
@@ -261,7 +261,7 @@ fn change(path: &Path, sql: &str) {
 
 fn refusal(home: &Path) -> String {
     let mut logger = MlflowLogger::beside_run("pole");
-    logger.setup(&Map::new(), &trial(home)).unwrap_err().to_string()
+    logger.setup(&Config::new(), &trial(home)).unwrap_err().to_string()
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn mlflow_reads_the_run_by_default() {
         let mut other = MlflowLogger::beside_run("other");
         let logdir = home.path().join("other run");
         fs::create_dir(&logdir).unwrap();
-        other.setup(&Map::new(), &TrialContext { logdir, ..trial(home.path()) }).unwrap();
+        other.setup(&Config::new(), &TrialContext { logdir, ..trial(home.path()) }).unwrap();
         let mut count = 0;
         while !reader.is_finished() {
             count += 1;

@@ -75,7 +75,7 @@ fn runs_that_begin_at_the_same_moment_share_an_experiment() {
             fs::create_dir_all(&logdir).unwrap();
             let trial = TrialContext { logdir, ..trial(home.path()) };
             ready.wait();
-            MlflowFolderLogger::beside_run("pole").setup(json!({"lr": 0.001}).as_object().unwrap(), &trial)
+            MlflowFolderLogger::beside_run("pole").setup(&object(json!({"lr": 0.001})), &trial)
         };
         std::thread::scope(|scope| {
             let runs: Vec<_> = (0..8).map(|i| scope.spawn(move || begin(i))).collect();

@@ -22,7 +22,7 @@ fn trial(home: &Path) -> TrialContext {
 /// The logger after its setup.
 fn ready<L: Logger>(mut logger: L, home: &Path) -> L {
     let config = json!({"lr": 0.001, "model": {"fcnet_hiddens": [8, 8]}, "env": "CartPole-v1"});
-    logger.setup(config.as_object().unwrap(), &trial(home)).unwrap();
+    logger.setup(&object(config), &trial(home)).unwrap();
     logger
 }
 

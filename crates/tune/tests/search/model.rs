@@ -125,10 +125,10 @@ fn points_come_first_and_known_ones_are_not_run() {
     let known: Vec<Value> = (0..20)
         .map(|index| json!({"lr": 10_f64.powf(-4.9 + 0.19 * f64::from(index)), "epochs": 10, "activation": "relu"}))
         .collect();
-    let rewards: Vec<f64> = known.iter().map(|point| bowl(point.as_object().unwrap())).collect();
+    let rewards: Vec<f64> = known.iter().map(|point| bowl(&object(point.clone()))).collect();
     let settings = json!({"points_to_evaluate": known, "evaluated_rewards": rewards});
     let (config, _) = trial(&mut ready(tpe(settings), mixed()), "0");
-    assert!(!known.contains(&Value::Object(config.clone())));
+    assert!(!known.contains(&Value::from(config.clone())));
     assert!((number(&config, "lr").log10() + 3.0).abs() < 1.0, "{config:?}");
 }
 
@@ -223,7 +223,7 @@ fn the_first_sixteen_points_of_tpe_lie_one_in_each_sixteenth() {
 #[test]
 fn more_parameters_than_sobols_sequence_has_dimensions_are_drawn() {
     let space: Config = (0..300).map(|index| (format!("p{index}"), uniform(0.0, 1.0).into())).collect();
-    let mut searcher = ready(tpe(json!({})), Value::Object(space));
+    let mut searcher = ready(tpe(json!({})), Value::from(space));
     let (config, _) = trial(&mut searcher, "0");
     assert_eq!(config.len(), 300);
     assert_ne!(config["p255"], config["p299"]);

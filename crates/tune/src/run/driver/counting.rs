@@ -48,7 +48,7 @@ impl<T: Trainable> Driver<T> {
         put("pid", json!(process::id()));
         put("hostname", json!(node::hostname()));
         put("node_ip", json!(node::node_ip()));
-        put("config", Value::Object(self.config.clone()));
+        put("config", self.config.clone().into());
         if !debug_metrics_only {
             put("time_total_s", json!(self.counters.time_total_s));
             put("time_since_restore", json!(self.counters.time_since_restore));

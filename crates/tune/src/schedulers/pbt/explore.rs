@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::base::{Config, Error, Result};
+use crate::base::{Error, Result};
 use crate::schedulers::draws::Draws;
 use crate::search::{Domain, same};
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Mutation {
 ///
 /// # Errors
 /// Returns [`Error::Config`] if a value is anything else.
-pub(super) fn parse(path: &str, tree: &Config, keep_in_domain: bool) -> Result<Mutations> {
+pub(super) fn parse(path: &str, tree: &Map<String, Value>, keep_in_domain: bool) -> Result<Mutations> {
     let parse = |(name, value): (&String, &Value)| {
         let path = format!("{path}.{name}");
         let mutation = match value {
@@ -113,11 +113,11 @@ pub(super) fn insert(mutations: &mut Mutations, path: &str, sample: Sample) {
 }
 
 /// Samples the settings that `config` lacks.
-pub(super) fn fill(config: &mut Config, mutations: &Mutations, draws: &mut Draws) {
+pub(super) fn fill(config: &mut Map<String, Value>, mutations: &Mutations, draws: &mut Draws) {
     for (name, mutation) in mutations {
         match mutation {
             Mutation::Nested(inner) => {
-                let slot = config.entry(name.as_str()).or_insert_with(|| Value::Object(Config::new()));
+                let slot = config.entry(name.as_str()).or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(config) = slot {
                     fill(config, inner, draws);
                 }
@@ -148,10 +148,10 @@ impl Explore {
     /// cannot be multiplied by a factor.
     pub(super) fn explore(
         &self,
-        config: &Config,
+        config: &Map<String, Value>,
         mutations: &Mutations,
         draws: &mut Draws,
-    ) -> Result<Config> {
+    ) -> Result<Map<String, Value>> {
         let mut new = config.clone();
         for (name, mutation) in mutations {
             let rule = "population based training has to change it, so it must not vanish from the settings";

@@ -195,7 +195,8 @@ impl PopulationBasedTraining {
         source_state: &TrialState,
         orders: &mut Vec<Order>,
     ) -> Result<()> {
-        let mut config = self.explore.explore(&source.config, &self.mutations, &mut self.draws)?;
+        let explored = self.explore.explore(&source.config, &self.mutations, &mut self.draws)?;
+        let mut config = Config::from(explored);
         if let Some(custom) = &self.custom_explore {
             config = custom(config)?;
         }
