@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::table::{Argument, Kind, PARSED};
 use super::values::{activation, number, shown};
 use super::work::Work;
-use crate::tune::Config;
 use crate::tune::config::nearest;
 
 /// Translates the policy's name and the arguments of its networks.
@@ -15,7 +14,7 @@ pub(super) fn translate(work: &mut Work<'_>, policy: &str) {
     let is_recurrent = policy.contains("Lstm");
     let given = match &work.all["policy_kwargs"] {
         Value::Object(given) => given.clone(),
-        _ => Config::new(),
+        _ => Map::new(),
     };
     for (key, value) in &given {
         match work.class.policy_argument(key, is_recurrent) {

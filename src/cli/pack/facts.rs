@@ -84,7 +84,7 @@ pub(super) fn keep(
             left_out.push(format!("env_config.{name}, which is no number and not true or false"));
         }
     }
-    settings.insert("env_config".into(), Value::Object(env_config));
+    settings.insert("env_config".into(), env_config.into());
     let wrappers = config.get("wrappers").cloned().unwrap_or_else(|| json!([]));
     let texts = wrappers.as_array().into_iter().flatten().map(Value::to_string);
     for text in texts {
@@ -102,7 +102,7 @@ pub(super) fn keep(
         let value = config.get(*key).filter(|value| value.is_number() || value.is_boolean());
         trained_with.extend(value.map(|value| ((*key).to_owned(), value.clone())));
     }
-    settings.insert("trained_with".into(), Value::Object(trained_with));
+    settings.insert("trained_with".into(), trained_with.into());
     let mut results = Config::new();
     results.insert("training_iteration".into(), metadata.iteration.into());
     results.insert("timesteps_total".into(), metadata.timesteps_total.into());

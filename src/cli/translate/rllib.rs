@@ -21,7 +21,7 @@ pub(in crate::cli) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow:
         .map_err(|error| usage(format!("{shown} is no JSON object with settings: {error}")))?;
     let nested = all.get("config").and_then(Value::as_object).cloned();
     let env = all.get("env").cloned();
-    let settings = nested.unwrap_or(all);
+    let settings = nested.map_or(all, Config::from);
     let defaults = entry.default_config()?;
     let mut to = Translation::default();
     if let Some(Value::String(env)) = settings.get("env").or(env.as_ref()) {
@@ -71,7 +71,7 @@ fn take(to: &mut Translation, entry: &AlgorithmEntry, key: &str, name: Option<&s
     match entry.resolve(vec![Layer { origin: "RLlib".into(), values }]) {
         Err(error) => to.leaves(key, value, &error.to_string()),
         Ok(resolved) => {
-            let config = Value::Object(resolved.config);
+            let config = Value::from(resolved.config);
             match config.pointer(&format!("/{}", parts.join("/"))) {
                 Some(_) => to.takes(key, path, value.clone()),
                 // Some settings, such as `framework`, are accepted without effect.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::python;
 use super::translation::{Translation, read};
@@ -66,7 +66,7 @@ fn section<'a>(all: &'a Config, id: &str) -> (Option<&'a str>, Option<&'a Value>
 }
 
 /// Translates the settings of one environment. What they are beside arguments of the class is translated here.
-fn translate(class: &Class, settings: &Config, to: &mut Translation) {
+fn translate(class: &Class, settings: &Map<String, Value>, to: &mut Translation) {
     let steps = settings.get("n_timesteps").and_then(number);
     let copies = settings.get("n_envs").and_then(number).unwrap_or(1.0) as u64;
     let mut arguments = Config::new();

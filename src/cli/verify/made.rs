@@ -87,7 +87,7 @@ fn of_pack(file: &Path, run_dir: &Path) -> anyhow::Result<Vec<String>> {
         ("settings", &facts.settings, &again.facts().settings),
         ("results", &facts.results, &again.facts().results),
     ] {
-        let (here, there) = (Value::Object(here.clone()), Value::Object(there.clone()));
+        let (here, there) = (Value::from(here.clone()), Value::from(there.clone()));
         walk(part, &here, &there, &mut |key, here, there| {
             found.push(format!("{shown}: {key} is {}, made again {}", short(here), short(there)));
         });

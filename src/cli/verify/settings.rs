@@ -58,7 +58,7 @@ impl Settings {
             let text = read_file(&path).map_err(Error::io("read", &path))?;
             let last = self.saved.iter().map(|saved| saved.iteration).max().unwrap_or_default();
             match serde_json::from_slice::<Config>(&text) {
-                Ok(params) => found.extend(self.against("params.json: ", &params, rows.settings_after(last))),
+                Ok(params) => found.extend(self.against("params.json: ", &params, rows.settings_after(last).as_ref())),
                 Err(error) => found.push(format!("params.json is no JSON object: {error}")),
             }
         }
@@ -71,10 +71,10 @@ impl Settings {
         if later == Some(config) || self.saved.iter().any(|saved| saved.config == *config) {
             return None;
         }
-        let here = Value::Object(config.clone());
+        let here = Value::from(config.clone());
         let differences = |saved: &Saved| {
             let mut all = Vec::new();
-            walk("", &here, &Value::Object(saved.config.clone()), &mut |key, here, there| {
+            walk("", &here, &Value::from(saved.config.clone()), &mut |key, here, there| {
                 all.push(format!("{place}{key} is {}, but {} has {}", short(here), saved.name, short(there)));
             });
             all

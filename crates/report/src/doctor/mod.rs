@@ -43,7 +43,7 @@ pub fn examine_run(dir: impl AsRef<Path>) -> pavlov_trainer::Result<Vec<Finding>
 pub fn read(dir: &Path) -> pavlov_trainer::Result<Records> {
     let results = read_results(dir)?;
     let config = results.last().and_then(|result| result.get("config")?.as_object().cloned());
-    let mut records = Records::new(config.unwrap_or_else(Config::new));
+    let mut records = Records::new(config.map_or_else(Config::new, Config::from));
     results.iter().for_each(|result| records.add(result));
     records.target = target_of(dir);
     if let Some(newest) = checkpoint::latest(dir)? {

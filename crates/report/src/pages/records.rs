@@ -101,7 +101,7 @@ impl Records {
         })?;
         records.end();
         let last: Value = serde_json::from_slice(&last).unwrap_or_default();
-        records.config = last.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
+        records.config = last.get("config").and_then(Value::as_object).cloned().unwrap_or_default().into();
         Ok(records)
     }
 

@@ -72,16 +72,16 @@ impl Run {
             algorithm: text("algorithm"),
             env: text("env"),
             pavlov: text("pavlov"),
-            stop: begun["stop"].as_object().cloned().unwrap_or_default(),
+            stop: begun["stop"].as_object().cloned().unwrap_or_default().into(),
             config: records.config.clone(),
             records,
             newest,
         };
         if run.config.is_empty() {
-            run.config = begun["config"].as_object().cloned().unwrap_or_default();
+            run.config = begun["config"].as_object().cloned().unwrap_or_default().into();
         }
         if run.config.is_empty() {
-            run.config = object(&dir.join("params.json")).as_object().cloned().unwrap_or_default();
+            run.config = object(&dir.join("params.json")).as_object().cloned().unwrap_or_default().into();
         }
         let sweep = dir.parent().map(|sweep| sweep.join("sweep.toml")).filter(|file| file.is_file());
         if let (None, Some(Ok(sweep))) = (&run.algorithm, sweep.map(SweepFile::load)) {

@@ -185,7 +185,7 @@ impl RecordedSweep {
             "trial" => {
                 let Some(id) = text("trial_id").filter(|id| is_name(id)) else { return false };
                 let drawn = event.get("drawn").and_then(Value::as_object).cloned().unwrap_or_default();
-                self.trials.push(Trial { id: id.into(), drawn, ..Trial::default() });
+                self.trials.push(Trial { id: id.into(), drawn: drawn.into(), ..Trial::default() });
                 return true;
             }
             "stop_all" => {

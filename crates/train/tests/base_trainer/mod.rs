@@ -10,7 +10,7 @@ use pavlov_tune::schedulers::{
 };
 use pavlov_tune::search::grid_search;
 use pavlov_tune::session::{self, Checkpoint};
-use pavlov_tune::{Bundle, Error, Objective, Result, RunConfig, TrialStatus, Tuner};
+use pavlov_tune::{Bundle, Config, Error, Objective, Result, RunConfig, TrialStatus, Tuner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -116,7 +116,7 @@ fn metadata_is_in_the_context_and_in_every_checkpoint_where_its_own_keys_win() {
     }
     impl BaseTrainer for Own {
         fn training_loop(&mut self, _: &TrainContext) -> Result<()> {
-            let own = serde_json::Map::from_iter([("epoch".to_string(), 3.into())]);
+            let own = Config::from_iter([("epoch".to_string(), 3.into())]);
             let json = Checkpoint::from_dict(json!({"x": 1})).with_metadata(own);
             session::report(json!({"told": session::get_metadata()}), Some(json))?;
             let files = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn metadata_is_in_the_context_and_in_every_checkpoint_where_its_own_keys_win() {
     };
     assert_eq!(read(0), (json!({"epoch": 3, "classes": ["cat", "dog"]}), Some(json!({"x": 1}))));
     assert_eq!(read(1), (metadata, None));
-    assert_eq!(session::get_metadata(), serde_json::Map::new());
+    assert_eq!(session::get_metadata(), Config::new());
 }
 
 #[test]

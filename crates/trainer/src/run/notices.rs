@@ -157,7 +157,7 @@ mod tests {
         assert!(unread_masks(&common, &one).is_none() && refuse_illegal_moves(&common, &two).is_ok());
         let own = json!({"mask_actions": true}).as_object().cloned().unwrap_or_default();
         common = Common::default();
-        common.multiagent.policies.insert("first".into(), own);
+        common.multiagent.policies.insert("first".into(), own.into());
         assert!(refuse_illegal_moves(&common, &two).is_ok());
     }
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_end_of_learning_is_that_of_the_step_size_and_an_entropy_bonus_has_none() {
-        let of = |config: Value| Ending::of(config.as_object().expect("settings"));
+        let of = |config: Value| Ending::of(&config.as_object().expect("settings").clone().into());
         let both = json!({"lr_schedule": [[0, 1e-3], [100_000, 0.0]], "clip_param_schedule": [[0, 0.2], [100_000, 0]]});
         let text = of(both).map(|ending| ending.text()).unwrap_or_default();
         assert_eq!(text, "the schedules of lr and clip_param ended at 100000: lr and clip_param are 0");

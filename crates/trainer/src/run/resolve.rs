@@ -137,7 +137,7 @@ pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
 /// Returns [`Error::State`] if serde does not write the settings as a JSON object.
 pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
     match serde_json::to_value(settings) {
-        Ok(Value::Object(config)) => Ok(config),
+        Ok(Value::Object(config)) => Ok(config.into()),
         Ok(other) => {
             Err(Error::state(T::NAME, format!("its settings are written as {other}, not as an object")))
         }

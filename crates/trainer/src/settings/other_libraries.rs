@@ -118,7 +118,7 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[(&str, &str)
     {
         // Keys within `model` itself take precedence.
         beside_model.extend(std::mem::take(model));
-        *model = beside_model;
+        *model = beside_model.into();
     }
     rules::all(checks)
 }
@@ -130,7 +130,7 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[(&str, &str)
 /// Returns [`Error::Config`] with the reason `why` if the setting asks for something.
 fn refuse_key(values: &mut Config, key: &str, why: &str) -> Result<()> {
     let (level, name) = match key.split_once('.') {
-        None => (Some(values), key),
+        None => (Some(&mut **values), key),
         Some((outer, inner)) => (values.get_mut(outer).and_then(Value::as_object_mut), inner),
     };
     let Some(value) = level.and_then(|level| level.shift_remove(name)) else { return Ok(()) };
@@ -190,7 +190,7 @@ mod tests {
     use serde_json::json;
 
     fn object(value: Value) -> Config {
-        value.as_object().expect("an object").clone()
+        value.as_object().expect("an object").clone().into()
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl<A> OverDefaults<A> {
 /// Writes settings as an object.
 fn written<E: Error>(settings: &impl Serialize) -> Result<Config, E> {
     match serde_json::to_value(settings).map_err(E::custom)? {
-        Value::Object(config) => Ok(config),
+        Value::Object(config) => Ok(config.into()),
         other => Err(E::custom(format_args!("settings must be written as an object, not as {other}"))),
     }
 }
