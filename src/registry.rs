@@ -318,6 +318,7 @@ mod tests {
     use pavlov_trainer::WorkerSet;
     use pavlov_trainer::plan::Plan;
     use pavlov_trainer::policy::{PolicyClass, Spaces};
+    use pavlov_tune::Resume;
     use serde_json::json;
 
     #[test]
@@ -364,7 +365,7 @@ mod tests {
         let entry = algorithm("mine").unwrap();
         let values =
             json!({"num_workers": 0, "train_batch_size": 32, "sgd_minibatch_size": 32, "num_sgd_iter": 1});
-        let layer = Layer { origin: "test".into(), values: values.as_object().unwrap().clone() };
+        let layer = Layer { origin: "test".into(), values: values.as_object().unwrap().clone().into() };
         let config = entry.resolve(vec![layer]).unwrap().config;
         let dir = tempfile::tempdir().unwrap();
         let options = || RunOptions {

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use pavlov::registry;
 use pavlov::trainer::settings::names_elsewhere;
-use pavlov::tune::Config;
 use serde_json::Value;
 
 /// By dotted key, then by the algorithm or the shared settings that have it.
@@ -84,7 +83,7 @@ fn meanings() -> Meanings {
 }
 
 /// Settings under their dotted keys, in order.
-fn leaves(config: &Config, prefix: &str, found: &mut Vec<(String, Value)>) {
+fn leaves(config: &serde_json::Map<String, Value>, prefix: &str, found: &mut Vec<(String, Value)>) {
     for (name, value) in config {
         let key = format!("{prefix}{name}");
         match value {

@@ -17,7 +17,7 @@ use crate::support::discrete_spaces;
 
 fn object(value: Value) -> Config {
     match value {
-        Value::Object(object) => object,
+        Value::Object(object) => object.into(),
         other => panic!("{other} is no object"),
     }
 }

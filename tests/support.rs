@@ -290,7 +290,7 @@ pub(crate) fn quiet<T: Trainer>(settings: T, env: impl IntoEnvCreator) -> Result
 
 /// The value under dotted keys; panics with the result when there is none.
 #[track_caller]
-pub(crate) fn at<'a>(result: &'a Config, path: &str) -> &'a Json {
+pub(crate) fn at<'a>(result: &'a serde_json::Map<String, Json>, path: &str) -> &'a Json {
     let mut keys = path.split('.');
     let first = keys.next().and_then(|key| result.get(key));
     let found = keys.fold(first, |value, key| value?.get(key));

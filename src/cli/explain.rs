@@ -97,7 +97,8 @@ pub(super) fn explain(args: &ExplainArgs) -> anyhow::Result<()> {
     let others = names_elsewhere(key);
     let mut having = Vec::new();
     for other in registry::algorithms() {
-        if leaves(&other.default_config()?, "").iter().any(|(known, _)| known == key) {
+        let defaults = other.default_config()?;
+        if leaves(&defaults, "").iter().any(|(known, _)| known == key) {
             having.push(other.name());
         }
     }

@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn the_longest_schedule_ends_with_the_run_and_a_second_stretch_changes_nothing() {
-        let mut config = json!({
+        let config = json!({
             "lr_schedule": [[0, 1e-3], [60_000, 3e-4], [100_000, 0.0]],
             "lr": 0.5,
             "exploration_config": {"epsilon_schedule": [[0, 1.0], [10_000, 0.1]], "type": "EpsilonGreedy"},
             "entropy_coeff_schedule": null,
         });
-        let config = config.as_object_mut().expect("settings");
+        let config = &mut Config::from(config.as_object().expect("settings").clone());
         let stop = StoppingCriteria::from_iter([("timesteps_total", 200_000.0)]);
         let said = stretch(config, &stop).expect("schedules");
         assert!(

@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Component, Path};
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::exit::usage;
 use super::output::say;
@@ -50,7 +50,7 @@ pub(super) fn flag(settings: &Config) -> &'static str {
 
 /// Lists the actions that settings, or a whole sweep file, would cause outside of their directory. Each action completes a
 /// sentence after "would", e.g. "open ...".
-pub(super) fn named(settings: &Config) -> BTreeSet<String> {
+pub(super) fn named(settings: &Map<String, Value>) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
     settings.iter().for_each(|(name, value)| collect_entry(name, name, value, &mut named));
     named

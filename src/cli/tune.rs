@@ -387,7 +387,7 @@ mod tests {
         let object = |value: Value| value.as_object().cloned().unwrap_or_default();
         let trials: Vec<(Config, Metrics)> = [(0, 0.1, 1.0), (1, 0.1, 3.0), (2, 0.1, 5.0), (0, 0.2, 9.0)]
             .map(|(seed, lr, value)| {
-                (object(json!({"seed": seed, "lr": lr})), object(json!({"a": {"b": value}})).into())
+                (object(json!({"seed": seed, "lr": lr})).into(), object(json!({"a": {"b": value}})).into())
             })
             .into();
         let lines: Vec<String> =

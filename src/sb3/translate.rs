@@ -254,7 +254,7 @@ mod tests {
     fn a_train_freq_in_episodes_is_refused_and_the_number_of_updates_still_counts() {
         let class = Class::named("TD3").unwrap();
         let given = json!({"train_freq": [1, "episode"], "gradient_steps": 4});
-        let translated = translate(class, "MlpPolicy", given.as_object().unwrap(), 1, None);
+        let translated = translate(class, "MlpPolicy", &given.as_object().unwrap().clone().into(), 1, None);
         assert_eq!(translated.refused.len(), 1);
         assert_eq!(translated.config["rollout_fragment_length"], 1);
         assert_eq!(translated.config["training_intensity"], 4.0 * 256.0);

@@ -188,7 +188,8 @@ fn impala_and_sac_take_several_policies() {
     sac.common.seed = Some(0);
     sac.off_policy.replay_buffer_config.capacity = 256;
     sac.off_policy.replay_buffer_config.learning_starts = 16;
-    sac.common.env_config = json!({"continuous_actions": true}).as_object().expect("an object").clone();
+    sac.common.env_config =
+        json!({"continuous_actions": true}).as_object().expect("an object").clone().into();
     let settings = with(&sac, first_and_others()).expect("settings");
     let mut driver = quiet(settings, "simple_spread_v3").expect("a driver");
     learns_all(&mut driver);

@@ -14,7 +14,7 @@ use crate::support::{at, number, numbers, quiet, refused, tiny_dqn, tiny_ppo};
 
 /// The settings with these of `multiagent`, as a file would give them.
 pub(crate) fn with<T: Trainer>(base: &T, multiagent: Value) -> Result<T> {
-    let config = json!({"multiagent": multiagent}).as_object().expect("an object").clone();
+    let config = json!({"multiagent": multiagent}).as_object().expect("an object").clone().into();
     Ok(resolve(base, &config, &"simple_spread_v3".into())?.0)
 }
 

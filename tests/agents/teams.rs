@@ -72,7 +72,7 @@ fn two_teams_of_qmix_learn_with_policies_of_their_own() {
     qmix.common.train_batch_size = 8;
     qmix.common.seed = Some(0);
     qmix.common.min_sample_timesteps_per_reporting = Some(16);
-    qmix.common.env_config = json!({"N": 4}).as_object().expect("an object").clone();
+    qmix.common.env_config = json!({"N": 4}).as_object().expect("an object").clone().into();
     qmix.off_policy.replay_buffer_config.learning_starts = 16;
     let groups = json!({
         "agent_groups": {"agent_0": "a", "agent_1": "a", "*": "b"},
@@ -107,7 +107,8 @@ fn what_is_no_team_is_refused_in_a_sentence() {
         &["QMIX needs groups (`multiagent.agent_groups`) of agents with equal observations"],
     );
     let continuous = |qmix: &mut Qmix| {
-        qmix.common.env_config = json!({"continuous_actions": true}).as_object().expect("an object").clone();
+        qmix.common.env_config =
+            json!({"continuous_actions": true}).as_object().expect("an object").clone().into();
     };
     refused(run(&continuous, "simple_spread_v3"), &["members of a group need Discrete actions"]);
     refused(

@@ -16,7 +16,7 @@ fn run<T: Trainer>(mut settings: T, env: &str) -> (Vec<Metrics>, Weights) {
         if env.starts_with("py:") {
             config["num_workers"] = json!(1);
         }
-        settings.common_mut().env_config = config.as_object().cloned().expect("an object");
+        settings.common_mut().env_config = config.as_object().cloned().expect("an object").into();
     }
     let mut driver = quiet(settings, env).expect("a trainer");
     let results = (0..100).map(|_| {

@@ -106,7 +106,7 @@ fn defaults_of_sac_ddpg_and_td3_are_rays() {
     let with = |own: Value| {
         let mut all = object(shared.clone());
         all.extend(object(own));
-        Value::Object(all)
+        Value::from(all)
     };
     assert_defaults::<Sac>(
         with(json!({

@@ -52,7 +52,7 @@ pub(in crate::cli) fn from_sb3(
 
 /// The section of a file for an environment, with its name: that of the id, of another version of the same environment (the
 /// newest first), or of the group `atari`.
-fn section<'a>(all: &'a Config, id: &str) -> (Option<&'a str>, Option<&'a Value>) {
+fn section<'a>(all: &'a Map<String, Value>, id: &str) -> (Option<&'a str>, Option<&'a Value>) {
     let base = |name: &str| name.rsplit_once("-v").map(|(base, _)| base.to_owned());
     let version = |name: &str| name.rsplit_once("-v").and_then(|(_, version)| version.parse::<u32>().ok());
     let is_atari = id.starts_with("ALE/") || id.contains("NoFrameskip");

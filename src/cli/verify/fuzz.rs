@@ -24,7 +24,7 @@ fn make_run(dir: &Path) {
     let Value::Object(settings) = settings else { unreachable!("an object") };
     let entry = registry::algorithm("PPO").expect("PPO");
     let options = RunOptions { logdir: Some(dir.into()), ..RunOptions::default() };
-    let mut driver = entry.build("CartPole-v1".into(), settings, options).expect("a driver");
+    let mut driver = entry.build("CartPole-v1".into(), settings.into(), options).expect("a driver");
     for _ in 0..3 {
         driver.train().expect("a result");
         driver.save().expect("a checkpoint");

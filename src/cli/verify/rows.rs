@@ -68,7 +68,11 @@ impl Rows {
     /// The settings in the last row, if no checkpoint is as late.
     pub(super) fn settings_after(&self, last_checkpoint: u64) -> Option<Config> {
         let (_, row) = self.rows.last()?;
-        if iteration(row)? > last_checkpoint { Some(row.get("config")?.as_object()?.clone().into()) } else { None }
+        if iteration(row)? > last_checkpoint {
+            Some(row.get("config")?.as_object()?.clone().into())
+        } else {
+            None
+        }
     }
 
     /// Compares rows with the copies in checkpoints, which have every number.

@@ -58,7 +58,9 @@ impl Settings {
             let text = read_file(&path).map_err(Error::io("read", &path))?;
             let last = self.saved.iter().map(|saved| saved.iteration).max().unwrap_or_default();
             match serde_json::from_slice::<Config>(&text) {
-                Ok(params) => found.extend(self.against("params.json: ", &params, rows.settings_after(last).as_ref())),
+                Ok(params) => {
+                    found.extend(self.against("params.json: ", &params, rows.settings_after(last).as_ref()))
+                }
                 Err(error) => found.push(format!("params.json is no JSON object: {error}")),
             }
         }

@@ -35,7 +35,7 @@ fn names(findings: &[Finding], rule: &str, number: &str) -> Finding {
 
 /// What the doctor says of 25 results in which a statistic of the only policy has this value.
 fn of_records(config: serde_json::Value, statistic: &str, value: f64) -> Vec<Finding> {
-    let mut records = doctor::Records::new(config.as_object().cloned().expect("settings"));
+    let mut records = doctor::Records::new(config.as_object().cloned().expect("settings").into());
     for iteration in 1..=25 {
         let result = json!({
             "timesteps_total": 100 * iteration,
@@ -196,8 +196,9 @@ fn episodes_that_are_all_cut_or_never_end_are_named() {
 #[test]
 fn evaluations_that_are_far_below_training_are_named() {
     let mut ppo = tiny_ppo();
-    ppo.common.env_config = json!({"g": 0.1}).as_object().cloned().expect("settings");
-    ppo.common.evaluation_config.env_config = json!({"g": 60.0}).as_object().cloned().expect("settings");
+    ppo.common.env_config = json!({"g": 0.1}).as_object().cloned().expect("settings").into();
+    ppo.common.evaluation_config.env_config =
+        json!({"g": 60.0}).as_object().cloned().expect("settings").into();
     ppo.common.evaluation_interval = Some(20);
     let findings = examined(ppo, "Pendulum-v1", 80);
     names(&findings, "evaluation_far_from_training", "evaluations bring -");
@@ -235,7 +236,7 @@ fn dead_units_are_named() {
 fn seeds_that_disagree_are_named_and_settings_that_differ_are_not_compared() {
     let records = |seed: u64, lr: f64, gained: f64| {
         let config = json!({"seed": seed, "lr": lr}).as_object().cloned().expect("settings");
-        let mut records = doctor::Records::new(config);
+        let mut records = doctor::Records::new(config.into());
         for (steps, mean) in [(0, 10.0), (100, 10.0 + gained)] {
             let result = json!({
                 "timesteps_total": steps, "episode_reward_min": mean, "episode_reward_mean": mean,

@@ -224,7 +224,7 @@ impl Case {
 
 /// Settings on top of those of a preset.
 pub(super) fn settings_on(base: Option<&str>, settings: &Json) -> Json {
-    let mut all = base.map_or_else(|| json!({}), |name| Json::Object(preset(name).expect("a preset").config));
+    let mut all = base.map_or_else(|| json!({}), |name| Json::from(preset(name).expect("a preset").config));
     merge(&mut all, settings);
     all
 }

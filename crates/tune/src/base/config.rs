@@ -97,7 +97,11 @@ pub fn overlay(defaults: &Map<String, Value>, layers: Vec<Layer>, open: &[&str])
 
 /// Applies the known settings like [`overlay`] and returns them beside the errors for unknown keys, so that the caller
 /// can report all mistakes at once.
-pub fn overlay_what_is_known(defaults: &Map<String, Value>, layers: Vec<Layer>, open: &[&str]) -> (Resolved, Result<()>) {
+pub fn overlay_what_is_known(
+    defaults: &Map<String, Value>,
+    layers: Vec<Layer>,
+    open: &[&str],
+) -> (Resolved, Result<()>) {
     let mut config = Config::from(defaults.clone());
     let mut origins = BTreeMap::new();
     let mut unknown = Vec::new();

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Barrier;
 
-use pavlov_tune::{Config, TrialContext};
 use pavlov_tune::loggers::{Logger, MlflowLogger};
+use pavlov_tune::{Config, TrialContext};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
