@@ -26,7 +26,6 @@ pub mod agents;
 mod base;
 mod experience;
 mod export;
-mod learn;
 pub mod plan;
 pub mod policy;
 pub mod prelude;
@@ -37,7 +36,7 @@ pub mod settings;
 pub mod workers;
 
 pub use agents::{PolicyChange, register_policy_mapping_fn};
-pub use base::{Episode, Error, Result, SamplerPerf, notice};
+pub use base::{Episode, SamplerPerf, notice};
 pub use export::{Agreement, Pack, PackFacts, PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
@@ -51,8 +50,8 @@ pub use sample::{
 pub use settings::Common;
 pub use workers::{Learners, Ledger, WorkerSet};
 
-pub use crate::base::{Array, ArrayRef, Device, Kind, Scalar, rng, state};
-pub use crate::learn::{learner, nets as models};
+pub use pavlov_learn::base::{Array, ArrayRef, Device, Error, Kind, Result, Scalar, rng, state};
+pub use pavlov_learn::{learner, nets as models};
 /// The crate `ndarray`, whose array views [`SampleBatch::array`](batch::SampleBatch::array) returns.
 pub use ndarray;
 #[cfg(feature = "torch")]
@@ -63,12 +62,11 @@ pub use tch as torch;
 /// ([`TrainBatch`](batch::TrainBatch)).
 pub mod batch {
     pub use crate::base::{DEFAULT_POLICY, PolicyId};
-    pub use crate::experience::{Column, SampleBatch, Source, TrainBatch, Trajectory, env_major, read_f32};
+    pub use crate::experience::{Source, TrainBatch};
+    pub use pavlov_learn::experience::{Column, SampleBatch, Trajectory, env_major, read_f32};
 }
 
 /// Advantages and targets: GAE and V-trace.
 pub mod returns {
-    pub use crate::experience::{
-        BatchValues, Targets, Trajectories, VTrace, advantages, discount_cumsum, vtrace,
-    };
+    pub use pavlov_learn::experience::{BatchValues, Targets, Trajectories, VTrace, advantages, discount_cumsum, vtrace};
 }

@@ -1,6 +1,6 @@
 //! An agent of an environment: its name and its spaces.
 
-use crate::base::Spaces;
+use pavlov_learn::base::Spaces;
 use pavlov_envs::EnvCopies;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! Changes of the settings that add or remove a policy.
 
-use crate::base::{Error, PolicyId, Result};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Error, Result};
 use crate::settings::{MultiAgentConfig, PolicyMapping};
 use pavlov_tune::Config;
 

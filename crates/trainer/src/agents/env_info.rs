@@ -1,7 +1,8 @@
 //! Facts about the environment that a run needs before workers start.
 
 use crate::agents::agent::Agent;
-use crate::base::{Error, Result, image, notice_if_slow};
+use crate::base::notice_if_slow;
+use pavlov_learn::base::{Error, Result, image};
 use crate::settings::{BatchMode, Common};
 use pavlov_envs::{
     DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env_within, check_vector_env_within,
@@ -182,7 +183,7 @@ pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Spaces;
+    use pavlov_learn::base::Spaces;
     use crate::settings::ObservationFilter;
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::agents::agent::Agent;
 use crate::agents::mapping::Mapping;
-use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, Spaces, derive};
+use crate::base::{DEFAULT_POLICY, Episode, PolicyId};
+use pavlov_learn::base::{Error, Result, Spaces, derive};
 use crate::policy::PolicyClass;
 use crate::settings::Common;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Writes arrays as a Parquet file, uncompressed and in one row group, which pandas, polars, DuckDB and pyarrow read.
 
-use crate::base::array::Array;
-use crate::base::error::{Error, Result};
-use crate::base::kind::Kind;
+use pavlov_learn::base::Array;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::base::Kind;
 
 /// First and last bytes of a Parquet file.
 const MAGIC: &[u8] = b"PAR1";

@@ -8,7 +8,7 @@ mod spaces;
 #[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
 mod torchscript;
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 pub use crate::export::signature::Signature;
 use crate::sample::Session;
 pub use c::Agreement;

@@ -1,6 +1,6 @@
 //! The refusal of TorchScript, which libtorch makes, in a build without it.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::export::Signature;
 use crate::sample::Session;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! `after_training`: lets policies adapt coefficients to the statistics of their training batch (as Ray's UpdateKL
 //! does).
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 

@@ -1,6 +1,6 @@
 //! `concat_batches`: joins fragments into training batches.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 use crate::settings::CountStepsBy;
 

@@ -1,6 +1,7 @@
 //! The reports of learning steps, by policy. Their tensors are read only when the result of an iteration is made.
 
-use crate::base::{Array, PolicyId, Stats, Unread};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Array, Stats, Unread};
 use crate::policy::Learned;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! `mix_in_replay`: adds earlier fragments to each new one (Ray's MixInReplay).
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::{Learners, WorkerSet};
 

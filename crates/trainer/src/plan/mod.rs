@@ -50,7 +50,7 @@ pub use train::{minibatches, train_epochs};
 pub use train_in_turn::train_in_turn;
 pub use when::when;
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 pub use crate::workers::Order;
 use crate::workers::WorkerSet;

@@ -1,6 +1,7 @@
 //! `replay`: draws batches from the replay buffer, learns from each, and writes new priorities into the buffer.
 
-use crate::base::{Array, PolicyId, Result};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Array, Result};
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;

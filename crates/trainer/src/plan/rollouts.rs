@@ -1,6 +1,6 @@
 //! `rollouts`: samples one fragment with every worker per pull (Ray's ParallelRollouts in bulk_sync mode).
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::WorkerSet;
 

@@ -1,6 +1,6 @@
 //! `rollouts_async`: yields single fragments while workers continue to sample (Ray's ParallelRollouts in async mode).
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::{Order, WorkerSet};
 

@@ -1,6 +1,6 @@
 //! `round_robin`: alternates between two plans (Ray's Concurrently in round_robin mode).
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::plan::Plan;
 use crate::plan::learner_info::LearnerInfo;
 

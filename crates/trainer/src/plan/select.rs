@@ -1,6 +1,7 @@
 //! `select`: keeps only the rows of some policies (Ray's SelectExperiences).
 
-use crate::base::{PolicyId, Result};
+use crate::base::PolicyId;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 
 /// The iterator that [`PlanExt::select`](crate::plan::PlanExt::select) returns.

@@ -1,6 +1,6 @@
 //! `store_to_replay` and `keep_in_replay`: add fragments to the replay buffer.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;

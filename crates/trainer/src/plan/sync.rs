@@ -1,6 +1,6 @@
 //! `sync_weights`, `broadcast_weights`: send the learner's weights to every worker.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 

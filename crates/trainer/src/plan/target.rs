@@ -1,6 +1,6 @@
 //! `update_target`: updates target networks from the online networks, at intervals of sampled steps.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 

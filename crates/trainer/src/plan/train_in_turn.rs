@@ -1,7 +1,7 @@
 //! `train_in_turn`: learns from whole training batches, several times from each, with passes over earlier batches in
 //! between.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::plan::train::passes;

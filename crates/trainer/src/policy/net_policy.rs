@@ -1,11 +1,11 @@
 //! The trait for authors of algorithms: a network, how it acts, and a loss.
 
-use crate::base::{Error, Result, State, Stream, Weights};
-use crate::experience::{Column, Fragment, SampleBatch};
-use crate::learn::distributions::ActionDist;
-use crate::learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
-use crate::learn::nets::NetBuilder;
-use crate::learn::{Learner, Recording, SharedNet, most_likely};
+use pavlov_learn::base::{Error, Result, State, Stream, Weights};
+use pavlov_learn::experience::{Column, Fragment, SampleBatch};
+use pavlov_learn::distributions::ActionDist;
+use pavlov_learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
+use pavlov_learn::nets::NetBuilder;
+use pavlov_learn::{Learner, Recording, SharedNet, most_likely};
 use crate::policy::act::Act;
 use crate::policy::class::PolicyClass;
 use crate::policy::shared::SharedPolicy;

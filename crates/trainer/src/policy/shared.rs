@@ -1,7 +1,7 @@
 //! Policies that threads share: their weights stay, and acting takes `&self`.
 
-use crate::base::{Error, Result};
-use crate::learn::loss::Seen;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::loss::Seen;
 use crate::policy::act::Act;
 use std::fmt::Debug;
 

@@ -1,6 +1,6 @@
 //! A store of whole past fragments, for algorithms that mix them with new ones.
 
-use crate::base::{Error, Result, State, Stream};
+use pavlov_learn::base::{Error, Result, State, Stream};
 use crate::experience::TrainBatch;
 
 /// A ring of fragments: once it is full, a new fragment replaces the oldest.

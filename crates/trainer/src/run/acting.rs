@@ -1,6 +1,7 @@
 //! Acting with the policies of an algorithm: single actions, sessions, whole episodes, export.
 
-use crate::base::{Device, Error, PolicyId, Result, Stream, Weights};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Device, Error, Result, Stream, Weights};
 use crate::export::PolicyFormat;
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;

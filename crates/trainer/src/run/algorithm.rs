@@ -1,7 +1,8 @@
 //! [`Algorithm`]: any [`Trainer`] as a [`Trainable`], and the methods that users call on it.
 
 use crate::agents::{Agent, EnvInfo};
-use crate::base::{Error, Result, Stream, Weights, catch, notice, rules};
+use crate::base::notice;
+use pavlov_learn::base::{Error, Result, Stream, Weights, catch, rules};
 use crate::export::PolicyFormat;
 use crate::export::encoded;
 use crate::policy::Policy;

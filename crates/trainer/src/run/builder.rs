@@ -1,7 +1,8 @@
 //! [`TrainerExt`] and [`Builder`]: from an algorithm's settings to a [`Driver`] or a sweep.
 
-use crate::base::{PolicyId, Result};
-use crate::learn::nets::CustomModel;
+use crate::base::PolicyId;
+use pavlov_learn::base::Result;
+use pavlov_learn::nets::CustomModel;
 use crate::policy::PolicyClass;
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;

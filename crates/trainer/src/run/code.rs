@@ -2,7 +2,7 @@
 //! user's code.
 
 use crate::agents::{Agent, Policies};
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::run::policies::policies_of;
 use crate::run::trainer::Trainer;
 use crate::sample::{Code, WorkerNames, WorkerSpec};

@@ -1,6 +1,7 @@
 //! Evaluations of a run: when one is due, what it plays, and its pictures.
 
-use crate::base::{Device, Episode, Result, State, derive};
+use crate::base::Episode;
+use pavlov_learn::base::{Device, Result, State, derive};
 use crate::run::episode_window::summarize;
 use crate::sample::{EvaluationEnd, EvaluationTask, Pictures, WorkerSpec};
 use crate::settings::Common;

@@ -1,7 +1,7 @@
 //! Acting with a saved policy, from a checkpoint alone: no settings, environment or workers are needed.
 
 use crate::agents::EnvInfo;
-use crate::base::{Device, Error, Result, State, Stream, catch};
+use pavlov_learn::base::{Device, Error, Result, State, Stream, catch};
 use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::resolve;
 use crate::run::trainer::Trainer;

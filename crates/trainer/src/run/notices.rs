@@ -1,7 +1,7 @@
 //! What a user should know before a run trains although nothing is wrong: one line each, with the setting to change.
 
 use crate::agents::{EnvInfo, flat_image};
-use crate::base::{Result, rules};
+use pavlov_learn::base::{Result, rules};
 use crate::run::trainer::Trainer;
 use crate::settings::Common;
 use pavlov_processes::WorkerTransport;
@@ -119,7 +119,7 @@ impl Ending {
 mod tests {
     use super::*;
     use crate::agents::Agent;
-    use crate::base::Spaces;
+    use pavlov_learn::base::Spaces;
     use pavlov_envs::{DType, Space};
     use serde_json::json;
 

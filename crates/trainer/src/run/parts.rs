@@ -1,6 +1,7 @@
 //! Parts of what a run has learned, by themselves: its policies with their optimizers, and its replay buffers.
 
-use crate::base::{PolicyId, Result, State};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Result, State};
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! The policies of a run, from its `multiagent` settings; each policy can have settings that override the run's.
 
 use crate::agents::{Agent, EVALUATED_BY, Policies};
-use crate::base::{Error, PolicyId, Result, rules};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Error, Result, rules};
 use crate::run::resolve::{overlay_known, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::settings::{Common, OffPolicy};

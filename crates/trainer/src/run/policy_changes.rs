@@ -1,7 +1,8 @@
 //! Adding and removing policies while a run trains.
 
 use crate::agents::{Policies, PolicyChange, PolicyEdit};
-use crate::base::{DEFAULT_POLICY, Error, Result, State};
+use crate::base::DEFAULT_POLICY;
+use pavlov_learn::base::{Error, Result, State};
 use crate::run::algorithm::Algorithm;
 use crate::run::resolve::validate;
 use crate::run::trainer::Trainer;

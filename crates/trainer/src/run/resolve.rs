@@ -1,6 +1,6 @@
 //! An algorithm's settings as JSON, and their overrides by other settings.
 
-use crate::base::{Error, Result, Spaces, catch, rules};
+use pavlov_learn::base::{Error, Result, Spaces, catch, rules};
 use crate::run::memory::Memory;
 use crate::run::trainer::Trainer;
 use crate::settings::{Common, OPEN_KEYS, OffPolicy, translate, translate_input};

@@ -1,7 +1,7 @@
 //! How a run continues from a checkpoint of an [`Algorithm`].
 
 use crate::agents::Agent;
-use crate::base::{Error, Result, State, Stream};
+use pavlov_learn::base::{Error, Result, State, Stream};
 use crate::run::algorithm::Algorithm;
 use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::to_config;

@@ -1,6 +1,7 @@
 //! The result of a training iteration.
 
-use crate::base::{Error, Result, State, notice};
+use crate::base::notice;
+use pavlov_learn::base::{Error, Result, State};
 use crate::plan::LearnerInfo;
 use crate::run::episode_window::EpisodeWindow;
 use crate::sample::WorkerSpec;

@@ -1,7 +1,7 @@
 //! [`Trainer`]: the trait that the author of an algorithm implements, on the settings struct itself.
 
 use crate::agents::{Agent, Policies};
-use crate::base::{Error, Result, Spaces};
+use pavlov_learn::base::{Error, Result, Spaces};
 use crate::plan::Plan;
 use crate::policy::PolicyClass;
 use crate::run::memory::Memory;

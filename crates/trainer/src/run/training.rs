@@ -1,9 +1,8 @@
 //! [`Run`]: a training run with its workers, plan and evaluation, which makes the results.
 
 use crate::agents::{Agent, too_wide};
-use crate::base::{
-    Breakdown, Device, Error, Result, Spaces, State, catch, libtorch, notice, notice_unoptimised,
-};
+use crate::base::{Breakdown, notice, notice_unoptimised};
+use pavlov_learn::base::{Device, Error, Result, Spaces, State, catch, libtorch};
 use crate::plan::{LearnerInfo, Plan};
 use crate::run::evaluation::{Evaluations, PreparedEvaluation};
 use crate::run::results::Results;

@@ -1,7 +1,8 @@
 //! Evaluation of policies in a multi-agent environment: plays whole episodes for their returns.
 
 use crate::agents::{Agent, Policies};
-use crate::base::{Episode, Result};
+use crate::base::Episode;
+use pavlov_learn::base::Result;
 use crate::policy::PolicyMap;
 use crate::sample::agents::ended;
 use crate::sample::episode_schedule::EpisodeSchedule;

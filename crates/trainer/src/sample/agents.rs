@@ -1,7 +1,7 @@
 //! [`Agents`]: what [`Seats`](crate::sample::seats::Seats) reads of the agents of an environment, and writes for them; and
 //! [`MultiAgentVector`], the one whose episodes run here, with its part of a worker's state.
 
-use crate::base::{Error, Result, State};
+use pavlov_learn::base::{Error, Result, State};
 use pavlov_envs::{DType, MultiAgentVector};
 use std::ops::Range;
 

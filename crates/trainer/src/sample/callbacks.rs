@@ -1,8 +1,10 @@
 //! Hooks into sampling and training, with Ray's names.
 
 use crate::agents::{PolicyChange, PolicyEdit};
-use crate::base::{Episode, Result, State, Weights};
-use crate::experience::{SampleBatch, TrainBatch};
+use crate::base::Episode;
+use pavlov_learn::base::{Result, State, Weights};
+use crate::experience::TrainBatch;
+use pavlov_learn::experience::SampleBatch;
 use crate::policy::PolicyMap;
 use pavlov_tune::{Config, Metrics};
 use serde_json::Value;

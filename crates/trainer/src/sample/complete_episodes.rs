@@ -1,7 +1,7 @@
 //! `batch_mode = "complete_episodes"`: the rows of each copy are kept until its episode ends.
 
-use crate::base::{Array, ArrayRef, Error, Result, State};
-use crate::experience::{Column, Fragment, FragmentMasks, SampleBatch};
+use pavlov_learn::base::{Array, ArrayRef, Error, Result, State};
+use pavlov_learn::experience::{Column, Fragment, FragmentMasks, SampleBatch};
 use crate::policy::Policy;
 use crate::sample::callbacks::Callbacks;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,9 @@
 //! The environments of one worker, which are stepped with policies that the caller lends.
 
-use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, SamplerPerf, State};
-use crate::experience::{Fragment, SampleBatch, TrainBatch, WaitingRows};
+use crate::base::{DEFAULT_POLICY, PolicyId, SamplerPerf};
+use pavlov_learn::base::{Error, Result, State};
+use crate::experience::TrainBatch;
+use pavlov_learn::experience::{Fragment, SampleBatch, WaitingRows};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::complete_episodes::EpisodeCollector;

@@ -5,7 +5,8 @@
 //! ones.
 
 use crate::agents::PolicyAssignment;
-use crate::base::{Episode, Error, Result, Spaces};
+use crate::base::Episode;
+use pavlov_learn::base::{Error, Result, Spaces};
 use crate::policy::PolicyMap;
 use crate::sample::agent_evaluation::{Acting, play_agents};
 use crate::sample::connector::Connector;

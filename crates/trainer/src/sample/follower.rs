@@ -1,9 +1,10 @@
 //! A learner in another process, which takes the same learning steps as the trainer's learner.
 
-use crate::base::{Error, PolicyId, Result, State};
-use crate::experience::SampleBatch;
-use crate::learn::Moment;
-use crate::learn::engines::Together;
+use crate::base::PolicyId;
+use pavlov_learn::base::{Error, Result, State};
+use pavlov_learn::experience::SampleBatch;
+use pavlov_learn::Moment;
+use pavlov_learn::engines::Together;
 use crate::policy::PolicyMap;
 use pavlov_processes::{Secret, SocketCollective, listen_here, meet};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! [`Loaded`]: a policy for other programs, which threads share.
 
-use crate::base::{Error, HostRows, Result, Spaces, Stream, lock};
-use crate::learn::distributions::ActionRows;
-use crate::learn::loss::Seen;
-use crate::learn::params::Encoding;
+use pavlov_learn::base::{Error, HostRows, Result, Spaces, Stream, lock};
+use pavlov_learn::distributions::ActionRows;
+use pavlov_learn::loss::Seen;
+use pavlov_learn::params::Encoding;
 use crate::policy::{Act, SharedPolicy, StepColumns};
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::masks::choice_without_action;

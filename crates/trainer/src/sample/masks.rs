@@ -1,6 +1,7 @@
 //! Masks of legal discrete actions, which are read from the environment at every observation and checked.
 
-use crate::base::{Error, HostRows, Kind, Result, notice_once};
+use crate::base::notice_once;
+use pavlov_learn::base::{Error, HostRows, Kind, Result};
 use pavlov_envs::{AnyVectorEnv, Space};
 
 /// What an environment without masks must do for `mask_actions`.

@@ -1,6 +1,7 @@
 //! Requests to a rollout worker, and its replies.
 
-use crate::base::{Episode, Result, SamplerPerf, State, Weights};
+use crate::base::{Episode, SamplerPerf};
+use pavlov_learn::base::{Result, State, Weights};
 use crate::experience::TrainBatch;
 use crate::sample::evaluation::{Evaluation, EvaluationTask};
 use crate::sample::filter::FilterStats;

@@ -4,7 +4,8 @@
 //! copies. A step allocates nothing and takes no lock.
 
 use crate::agents::{Agent, Policies, PolicyAssignment};
-use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
+use crate::base::{Episode, Laps, SamplerPerf, notice_once};
+use pavlov_learn::base::{Error, Result, State, Stream};
 use crate::policy::PolicyMap;
 use crate::sample::agents::{ended, restore, save};
 use crate::sample::callbacks::{Callbacks, StepView};

@@ -4,9 +4,8 @@
 //! into row `t + 1`, and the policy reads row `t` without a copy. A step allocates nothing, takes no lock and, on the
 //! CPU, reads nothing back from libtorch.
 
-use crate::base::{
-    Episode, Error, Kind, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice_once,
-};
+use crate::base::{Episode, Laps, PolicyId, SamplerPerf, notice_once};
+use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::connector::Connector;

@@ -5,8 +5,9 @@
 //! act again or its episode ends: only then the reward and the next observation of the row are known. Agents that wait
 //! for each other have different numbers of rows, so every slot counts its own rows.
 
-use crate::base::{AgentReward, Episode, Error, Kind, PolicyId, Result, Spaces, State, Stream};
-use crate::experience::Fragment;
+use crate::base::{AgentReward, Episode, PolicyId};
+use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
+use pavlov_learn::experience::Fragment;
 use crate::policy::Policy;
 use crate::sample::acting_rows::ActingRows;
 use crate::sample::agents::{AgentStep, Agents};

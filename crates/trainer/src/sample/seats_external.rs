@@ -1,6 +1,6 @@
 //! Rows of episodes that other programs play: actions that the programs chose, and episodes that have no end.
 
-use crate::experience::Column;
+use pavlov_learn::experience::Column;
 use crate::sample::seats::Seats;
 
 impl Seats {

@@ -1,6 +1,6 @@
 //! The state of the agents of a policy that is carried from one fragment to the next, and saved in checkpoints.
 
-use crate::base::{Result, State};
+use pavlov_learn::base::{Result, State};
 use crate::sample::seats::Seats;
 
 impl Seats {

@@ -1,6 +1,7 @@
 //! Acting outside of training: a session takes raw observations and returns actions.
 
-use crate::base::{Error, PolicyId, Result, Stream};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Error, Result, Stream};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::connector::Connector;
 use crate::sample::filter::RunningStat;

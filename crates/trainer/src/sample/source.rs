@@ -1,7 +1,8 @@
 //! [`FragmentSource`]: copies of an environment, or episodes that other programs play, from which fragments are sampled.
 
-use crate::base::{Episode, Result, SamplerPerf, State};
-use crate::experience::Fragment;
+use crate::base::{Episode, SamplerPerf};
+use pavlov_learn::base::{Result, State};
+use pavlov_learn::experience::Fragment;
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::filter::MeanStdFilter;

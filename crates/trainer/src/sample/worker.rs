@@ -4,7 +4,7 @@
 //! learn. A [`RolloutWorker`] is a runner with its own policies, which answers [`Request`]s: a transport only has to
 //! carry requests and replies.
 
-use crate::base::{Device, Result};
+use pavlov_learn::base::{Device, Result};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::CallbacksMaker;
 use crate::sample::env_runner::{EnvRunner, Hooks};

@@ -1,6 +1,6 @@
 //! Sizes of batches: how many fragments make one training batch.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::settings::common::{BatchMode, Common};
 
 impl Common {

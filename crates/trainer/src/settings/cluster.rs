@@ -1,6 +1,6 @@
 //! Rules of the settings for additional learners and for a Ray cluster.
 
-use crate::base::{Result, rules};
+use pavlov_learn::base::{Result, rules};
 use crate::settings::common::Common;
 use pavlov_processes::{PlacementStrategy, WorkerTransport};
 

@@ -1,9 +1,9 @@
 //! The settings that every algorithm has (Ray's COMMON_CONFIG).
 
-use crate::base::{Result, Spaces, rules};
+use pavlov_learn::base::{Result, Spaces, rules};
 use crate::settings::evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
 use crate::settings::exploration::ExplorationConfig;
-use crate::settings::model::ModelConfig;
+use pavlov_learn::layers::ModelConfig;
 use crate::settings::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn};
 use pavlov_envs::{EnvCreator, Space, WrapperSpec};
 use pavlov_processes::{PlacementStrategy, WorkerTransport, Workers};

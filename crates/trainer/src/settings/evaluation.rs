@@ -1,6 +1,6 @@
 //! Settings of evaluations.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::settings::mapping::PolicyMapping;
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

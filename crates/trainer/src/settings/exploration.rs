@@ -1,6 +1,6 @@
 //! How policies explore: the `exploration_config` setting, with the names of Ray's strategies.
 
-use crate::base::{Error, Piecewise, Result, Stream, rules};
+use pavlov_learn::base::{Error, Piecewise, Result, Stream, rules};
 use crate::settings::noise::Noise;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The settings that all algorithms with a replay buffer share.
 
-use crate::base::{Result, rules};
+use pavlov_learn::base::{Result, rules};
 use crate::settings::common::Common;
 use serde::{Deserialize, Serialize};
 

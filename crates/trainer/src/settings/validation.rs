@@ -1,6 +1,6 @@
 //! The rules of the settings that all algorithms share.
 
-use crate::base::{Error, Result, rules};
+use pavlov_learn::base::{Error, Result, rules};
 use crate::settings::common::{BatchMode, ClipRewards, Common};
 use crate::settings::evaluation::EvaluationDuration;
 use pavlov_processes::WorkerTransport;

@@ -1,6 +1,6 @@
 //! The rollout workers of a run: the requests to them, their replies, and fragments that arrive before they are needed.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::experience::Source;
 use crate::sample::{EnvRunner, FilterStats, Reply, Request, Sampled};
 use crate::settings::Common;

@@ -1,8 +1,10 @@
 //! [`Learners`]: the policies that learn, with their replay buffers and the random stream of learning, but without
 //! environments and transport.
 
-use crate::base::{Device, Error, PolicyId, Result, Stream, Weights, lock, part_of};
-use crate::experience::{SampleBatch, TrainBatch};
+use crate::base::{PolicyId, part_of};
+use pavlov_learn::base::{Device, Error, Result, Stream, Weights, lock};
+use crate::experience::TrainBatch;
+use pavlov_learn::experience::SampleBatch;
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
 use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};

@@ -1,6 +1,7 @@
 //! The state of the policies that learn, and of their replay buffers, in checkpoints.
 
-use crate::base::{Error, PolicyId, Result, State, Stream, Weights, lock, part_of};
+use crate::base::{PolicyId, part_of};
+use pavlov_learn::base::{Error, Result, State, Stream, Weights, lock};
 use crate::replay::Fragments;
 use crate::workers::learners::{Learners, Published};
 use std::collections::BTreeMap;

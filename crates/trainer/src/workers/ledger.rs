@@ -1,6 +1,7 @@
 //! [`Ledger`]: counters, timers, finished episodes and the time spent by phase, from which a result is made.
 
-use crate::base::{Breakdown, Episode, Result, SamplerPerf, State, lock};
+use crate::base::{Breakdown, Episode, SamplerPerf};
+use pavlov_learn::base::{Result, State, lock};
 use crate::experience::TrainBatch;
 use crate::sample::Sampled;
 use crate::workers::metrics::{Counters, Sizes, Timers};

@@ -23,7 +23,8 @@ pub use metrics::{Counters, PolicyCounters};
 pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
-use crate::base::{Device, Error, Result, Weights, lock, notice};
+use crate::base::notice;
+use pavlov_learn::base::{Device, Error, Result, Weights, lock};
 use crate::experience::TrainBatch;
 use crate::policy::Policy;
 use crate::replay::SharedReplay;
@@ -32,9 +33,7 @@ pub use crate::sample::{
     Code, Evaluation, EvaluationTask, FilterStats, Follow, MeanStdFilter, Reply, Request, RolloutWorker,
     RunningStat, Sampled, WorkerNames, WorkerSpec,
 };
-use crate::settings::{
-    Common, CountStepsBy, MultiAgentConfig, ObservationFilter, ReplayBufferConfig, ReplayMode,
-};
+use crate::settings::{Common, CountStepsBy, MultiAgentConfig, ObservationFilter, ReplayBufferConfig, ReplayMode};
 use crate::workers::fleet::Fleet;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Comparison of a model with the policy that it was made of, on random observations.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::export::onnx::evaluate::Values;
 use crate::export::onnx::model::{Model, Port};
 use crate::export::spaces::{draw, tame};

@@ -8,7 +8,7 @@ mod network;
 mod observations;
 mod proto;
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::export::onnx::actions::{Choosing, actions};
 use crate::export::onnx::compare::compare;
 use crate::export::onnx::evaluate::evaluate;

@@ -2,7 +2,7 @@
 
 use crate::export::onnx::model::{Attribute, ElemType, Model};
 use crate::export::spaces::RawObservations;
-use crate::learn::params::{Encoding, Part};
+use pavlov_learn::params::{Encoding, Part};
 use pavlov_envs::Space;
 
 /// Adds the input `obs` and what turns it into encoded observations; returns their name.

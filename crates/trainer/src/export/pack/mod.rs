@@ -7,7 +7,8 @@ mod plan;
 mod policy;
 
 use crate::agents::{Agent, EnvInfo};
-use crate::base::{DEFAULT_POLICY, Device, Error, Result, Spaces, Stream, catch};
+use crate::base::DEFAULT_POLICY;
+use pavlov_learn::base::{Device, Error, Result, Spaces, Stream, catch};
 use crate::export::pack::check::{MAX_COLUMNS, check};
 use crate::export::pack::file::{MAX_BYTES, Tensors};
 use crate::export::pack::plan::Plan;

@@ -5,11 +5,11 @@
 mod operators;
 mod recorded;
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::export::signature::{Outputs, Signature};
 use crate::export::spaces::{RawObservations, draw, shape, tame};
 use crate::export::write_description;
-use crate::learn::params::Encoding;
+use pavlov_learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
 use pavlov_envs::{DType, NpRandom, Space};

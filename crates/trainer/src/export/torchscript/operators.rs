@@ -1,6 +1,6 @@
 //! The operators of a recorded model, as libtorch computes them while it traces.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::export::onnx::model::{Data, ElemType, Model, Node};
 use std::collections::HashMap;
 use tch::{Kind, Tensor};

@@ -1,7 +1,7 @@
 //! A policy's recorded model, traced by libtorch: the inputs of ONNX, and its outputs side by side, since a traced function
 //! returns one tensor.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::export::onnx::compare::compare;
 use crate::export::onnx::evaluate::Values;
 use crate::export::onnx::model::{Model, Port};

@@ -1,7 +1,7 @@
 //! Choosing the actions of one step: by the policy, or at random in the first steps of a run.
 
-use crate::base::{ArrayRef, Result, Stream};
-use crate::learn::loss::Seen;
+use pavlov_learn::base::{ArrayRef, Result, Stream};
+use pavlov_learn::loss::Seen;
 use crate::policy::{Act, Policy, StepColumns};
 use crate::sample::transforms::PolicyToEnv;
 

@@ -1,7 +1,7 @@
 //! What exports read of a connector.
 
-use crate::base::Result;
-use crate::learn::loss::Seen;
+use pavlov_learn::base::Result;
+use pavlov_learn::loss::Seen;
 use crate::policy::Policy;
 use crate::sample::connector::Connector;
 use crate::sample::rollout_buffer::RolloutBuffer;

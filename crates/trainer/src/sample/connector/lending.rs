@@ -1,7 +1,7 @@
 //! Lending the rows of a rollout buffer as a fragment.
 
-use crate::base::{ArrayRef, HostRows};
-use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
+use pavlov_learn::base::{ArrayRef, HostRows};
+use pavlov_learn::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::sample::connector::Connector;
 use crate::sample::rollout_buffer::RolloutBuffer;
 

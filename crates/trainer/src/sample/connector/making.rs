@@ -1,7 +1,7 @@
 //! Making a connector, and access to its parts.
 
-use crate::base::{Result, Spaces, Stream};
-use crate::learn::params::Encoding;
+use pavlov_learn::base::{Result, Spaces, Stream};
+use pavlov_learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};

@@ -7,9 +7,9 @@ mod lending;
 mod making;
 mod saving;
 
-use crate::base::{Result, Spaces, Stream};
-use crate::experience::Column;
-use crate::learn::params::Encoding;
+use pavlov_learn::base::{Result, Spaces, Stream};
+use pavlov_learn::experience::Column;
+use pavlov_learn::params::Encoding;
 use crate::policy::{Policy, StepColumns};
 use crate::sample::connector::choosing::Choices;
 use crate::sample::filter::MeanStdFilter;

@@ -1,6 +1,6 @@
 //! Saving and restoring a connector's filter, random streams, recurrent states and noise in the middle of episodes.
 
-use crate::base::{Array, Error, Result, State, Stream, StreamState};
+use pavlov_learn::base::{Array, Error, Result, State, Stream, StreamState};
 use crate::sample::connector::Connector;
 
 impl Connector {

@@ -2,7 +2,7 @@
 //!
 //! Exports build on sampling, so sampling does not know them: whoever makes runs says how a policy is written.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::policy::Policy;
 use crate::sample::session::Inference;
 use std::sync::OnceLock;

@@ -1,6 +1,7 @@
 //! Carrying out the messages of programs that play episodes.
 
-use crate::base::{Episode, Result, Stream};
+use crate::base::Episode;
+use pavlov_learn::base::{Result, Stream};
 use crate::policy::Policy;
 use crate::sample::agents::AgentStep;
 use crate::sample::callbacks::StepView;

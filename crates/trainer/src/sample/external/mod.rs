@@ -10,7 +10,8 @@ mod places;
 pub(crate) use copies::copy_policies_by;
 
 use crate::agents::Agent;
-use crate::base::{AgentReward, Episode, Error, Laps, Result, SamplerPerf, Spaces, State, Stream, notice};
+use crate::base::{AgentReward, Episode, Laps, SamplerPerf, notice};
+use pavlov_learn::base::{Error, Result, Spaces, State, Stream};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::agents::Agents;
 use crate::sample::callbacks::Callbacks;

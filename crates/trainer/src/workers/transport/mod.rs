@@ -19,7 +19,7 @@ pub(crate) use ray::Asked;
 pub use ray::RayPool;
 pub use threads::ThreadPool;
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::sample::WorkerSpec;
 use pavlov_processes::WorkerTransport;
 

@@ -1,6 +1,6 @@
 //! [`WorkerPool`]: the trait of a transport, and its contract.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use crate::sample::{Reply, Request};
 use crate::settings::Common;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 //! A helper process in Python, the engine, talks to Ray. It passes frames to the actors unchanged, so these workers are
 //! the same as worker processes on this machine, and the trainer outlives the cluster.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::sample::{Request, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::connection::{Connection, WorkerAddress};

@@ -1,6 +1,6 @@
 //! Conversion of requests and replies to frames, and back.
 
-use crate::base::{Array, Kind, Result, State, catch};
+use pavlov_learn::base::{Array, Kind, Result, State, catch};
 use crate::sample::{Evaluation, Follow, Reply, Request, Sampled};
 use crate::workers::transport::Fault;
 use crate::workers::wire::frame::{Frame, Message, Op, damaged, read, write};

@@ -8,7 +8,7 @@ mod child;
 
 pub(crate) use child::serve;
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 use crate::sample::{Request, WorkerSpec};
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, WorkerPool, validate};
