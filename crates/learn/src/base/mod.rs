@@ -17,7 +17,7 @@ mod spaces;
 pub mod state;
 mod stats;
 #[cfg(feature = "torch")]
-pub mod torch;
+pub(crate) mod torch;
 #[cfg_attr(not(feature = "torch"), path = "no_unread.rs")]
 mod unread;
 
@@ -34,7 +34,6 @@ pub use schedule::{Piecewise, Schedule, exponential, polynomial};
 pub use spaces::{Spaces, channels_first, image};
 pub use state::{State, Weights};
 pub use stats::{Stats, interned};
-pub use unread::Unread;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

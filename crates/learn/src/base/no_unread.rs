@@ -2,7 +2,7 @@
 
 /// Statistics that were not read yet: there are none.
 #[derive(Debug)]
-pub enum Unread {}
+pub(crate) enum Unread {}
 
 impl Unread {
     pub(super) fn push(&mut self, _: f64) {

@@ -112,14 +112,17 @@ impl State {
         Self { values, arrays }
     }
 
+    /// The values, and the arrays with their names in the order they were added.
     pub fn parts(&self) -> (&Map<String, Value>, &[(String, Array)]) {
         (&self.values, &self.arrays)
     }
 
+    /// Adds an array of this name, which no other may have.
     pub fn push_array(&mut self, name: String, array: Array) {
         self.arrays.push((name, array));
     }
 
+    /// The arrays with their names, in the order they were added.
     pub fn into_arrays(self) -> impl Iterator<Item = (String, Array)> {
         self.arrays.into_iter()
     }

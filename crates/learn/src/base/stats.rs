@@ -104,8 +104,15 @@ impl Stats {
         }
     }
 
+    /// The mean of each statistic over `all`, which have the same names, with one transfer from a GPU; `None` if the numbers
+    /// of any are in the main memory already, or if `all` is empty.
+    pub fn means_of_unread(all: &[Self]) -> Option<Vec<f64>> {
+        let unread: Option<Vec<&Unread>> = all.iter().map(Self::not_read).collect();
+        unread.filter(|unread| !unread.is_empty()).map(|unread| Unread::means(&unread))
+    }
+
     /// The values that were not read yet; `None` if they are numbers in the main memory already.
-    pub fn not_read(&self) -> Option<&Unread> {
+    fn not_read(&self) -> Option<&Unread> {
         match &self.values {
             StatValues::Host(_) => None,
             StatValues::Unread(values) => Some(values),

@@ -4,7 +4,7 @@ use tch::{Kind, Tensor};
 
 /// The values of statistics as a tensor `[names]`, perhaps on a GPU.
 #[derive(Debug)]
-pub struct Unread(pub(super) Tensor);
+pub(crate) struct Unread(pub(super) Tensor);
 
 impl Unread {
     pub(super) fn push(&mut self, value: f64) {
@@ -25,7 +25,7 @@ impl Unread {
     }
 
     /// The mean of each statistic over `all`, which have the same names, with one transfer from a GPU.
-    pub fn means(all: &[&Self]) -> Vec<f64> {
+    pub(crate) fn means(all: &[&Self]) -> Vec<f64> {
         let tensors: Vec<&Tensor> = all.iter().map(|unread| &unread.0).collect();
         Vec::try_from(Tensor::stack(&tensors, 0).mean_dim(0, false, Kind::Double)).unwrap_or_default()
     }

@@ -39,6 +39,6 @@ pub use backend::Report;
 pub(crate) use fused::Fused;
 pub use norm::EPSILON as NORM_EPSILON;
 pub use together::Together;
-pub use torch::libtorch;
+pub(crate) use torch::libtorch;
 #[cfg(feature = "torch")]
 pub(crate) use torch::{forward, of_outputs};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Always returns [`Error::NeedsTorch`], with `why`.
-pub fn libtorch(
+pub(crate) fn libtorch(
     _: &Sets,
     _: &Arc<Encoding>,
     why: impl FnOnce() -> (String, &'static str),

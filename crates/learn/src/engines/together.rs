@@ -21,6 +21,7 @@ pub struct Together {
 }
 
 impl Together {
+    /// Makes the connection of one learner from what moves bytes between all of them.
     pub fn new(collective: Arc<dyn Collective>) -> Self {
         Self { collective, lost: Arc::default(), warned: Arc::default() }
     }

@@ -7,7 +7,7 @@ mod fragment;
 mod gae;
 mod n_step;
 mod trajectories;
-pub mod vtrace;
+mod vtrace;
 mod waiting;
 mod whole_trajectories;
 

@@ -8,38 +8,59 @@ use std::fmt::Debug;
 /// An operation on values of a graph. Each engine computes its result and its gradient.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
+    /// The exponential of each number.
     Exp,
+    /// The natural logarithm of each number.
     Log,
+    /// The square root of each number.
     Sqrt,
+    /// The square of each number.
     Square,
+    /// The absolute value of each number.
     Abs,
+    /// The sign of each number: -1, 0 or 1.
     Sign,
+    /// The hyperbolic tangent of each number.
     Tanh,
+    /// The function `1 / (1 + exp(-x))` of each number.
     Sigmoid,
+    /// The function `ln(1 + exp(x))` of each number.
     Softplus,
+    /// The function `max(x, 0)` of each number.
     Relu,
     /// Clamps between a lower and an upper bound; beyond them the gradient is 0.
     Clamp(f64, f64),
     /// Computes `x * scale + shift`.
     Scale(f64, f64),
+    /// The logarithms of the softmax over the columns of each row.
     LogSoftmax,
     /// The logarithm of the sum of the exponentials of the columns.
     LogSumExp,
+    /// The index of the largest column of each row; without gradient.
     Argmax,
     /// Sorts the columns of each row, smallest first; without gradient.
     SortColumns,
+    /// The sum of the columns of each row.
     SumColumns,
+    /// The mean of the columns of each row.
     MeanColumns,
     /// The mean over rows and columns.
     Mean,
+    /// The numbers themselves, without gradient.
     Detach,
     /// Selects columns: `(start, len)`.
     Narrow(usize, usize),
+    /// The sum of both operands.
     Add,
+    /// The first operand minus the second.
     Sub,
+    /// The product of both operands, number by number.
     Mul,
+    /// The first operand divided by the second, number by number.
     Div,
+    /// The smaller number of both operands.
     Minimum,
+    /// The larger number of both operands.
     Maximum,
     /// Selects one block of so many columns per row; the second operand holds its index.
     Gather(usize),
@@ -76,26 +97,66 @@ pub(crate) enum ParamSet {
 #[derive(Clone, Copy, Debug)]
 pub enum Layer {
     /// A linear layer: `weight` is `[out, inputs]`.
-    Dense { weight: usize, inputs: usize, out: usize, activation: Activation },
+    Dense {
+        /// Index of the weight; the bias is the next parameter.
+        weight: usize,
+        /// Number of columns of the input.
+        inputs: usize,
+        /// Number of columns of the result.
+        out: usize,
+        /// Activation of the result.
+        activation: Activation,
+    },
     /// A noisy linear layer: weight and bias as of `Dense`, then the sizes of their noise; see
     /// [`NetBuilder::noisy`](crate::nets::NetBuilder::noisy).
-    Noisy { weight: usize, inputs: usize, out: usize, activation: Activation },
+    Noisy {
+        /// Index of the weight; the bias and the sizes of the noise of both are the next parameters.
+        weight: usize,
+        /// Number of columns of the input.
+        inputs: usize,
+        /// Number of columns of the result.
+        out: usize,
+        /// Activation of the result.
+        activation: Activation,
+    },
     /// A convolution: `weight` is `[channels out, channels in, kernel height, kernel width]`; `padding` is left,
     /// right, top, bottom.
     Conv2d {
+        /// Index of the weight; the bias is the next parameter.
         weight: usize,
+        /// Channels, height and width of the input.
         input: [usize; 3],
+        /// Number of pixels by which the kernel moves down and to the right.
         stride: [usize; 2],
+        /// Number of pixels of zeros that are added left, right, on top and at the bottom.
         padding: [usize; 4],
+        /// Activation of the result.
         activation: Activation,
     },
     /// Layer normalisation: a scale and a shift, `[width]` each.
-    Norm { weight: usize, width: usize },
+    Norm {
+        /// Index of the scale; the shift is the next parameter.
+        weight: usize,
+        /// Number of columns of the input and of the result.
+        width: usize,
+    },
     /// A recurrent layer: weights on the input `[gates * units, inputs]` and their bias, then those on the recurrent
     /// state.
-    Recurrent { weight: usize, units: usize, cell: Cell, memory: usize },
+    Recurrent {
+        /// Index of the weights on the input; three more parameters follow.
+        weight: usize,
+        /// Number of units, which is the number of columns of the result.
+        units: usize,
+        /// The kind of layer.
+        cell: Cell,
+        /// Index of the layer's first scalar in the recurrent state of a row.
+        memory: usize,
+    },
     /// Parameters that belong to no layer: the result is their values, repeated for every row.
-    Free { parameter: usize },
+    Free {
+        /// Index of the parameter.
+        parameter: usize,
+    },
 }
 
 /// The kind of a recurrent layer.

@@ -19,8 +19,16 @@ impl<'t> Net<'t> {
         Self { graph, which }
     }
 
-    pub fn apply(self, layer: Layer, operands: &[usize]) -> Value<'t> {
+    pub(crate) fn apply(self, layer: Layer, operands: &[usize]) -> Value<'t> {
         Value::new(self.graph, self.graph.layer(layer, self.which, operands))
+    }
+
+    /// Applies a layer with this set of parameters to `operands`, as the steps of a
+    /// [`Recording`](crate::recording::Recording) name them.
+    #[must_use]
+    pub fn layer(self, layer: Layer, operands: &[Value<'t>]) -> Value<'t> {
+        let operands: Vec<usize> = operands.iter().map(|operand| operand.id()).collect();
+        self.apply(layer, &operands)
     }
 }
 

@@ -98,16 +98,29 @@ impl<'t> Value<'t> {
     }
 
     /// The value's index in its graph.
-    pub fn id(self) -> usize {
+    pub(crate) fn id(self) -> usize {
         self.id
     }
 
-    pub fn unary(self, op: Op) -> Self {
+    pub(crate) fn unary(self, op: Op) -> Self {
         Self { id: self.graph.apply(op, &[self.id]), ..self }
     }
 
-    pub fn binary(self, op: Op, other: Self) -> Self {
+    pub(crate) fn binary(self, op: Op, other: Self) -> Self {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
+    }
+
+    /// Applies an operation to its one or two operands, as the steps of a
+    /// [`Recording`](crate::recording::Recording) name them.
+    ///
+    /// # Panics
+    /// Panics if there is no operand.
+    #[must_use]
+    pub fn of(op: Op, operands: &[Self]) -> Self {
+        match operands {
+            [first, second] => first.binary(op, *second),
+            of => of[0].unary(op),
+        }
     }
 
     /// Clamps the numbers between `low` and `high`; for numbers outside, the gradient is 0.

@@ -77,7 +77,7 @@ impl CustomModel {
 #[derive(Debug)]
 pub struct NetBuilder<'a> {
     spec: &'a PolicySpec,
-    pub params: ParamsBuilder,
+    pub(crate) params: ParamsBuilder,
     pub(crate) groups: Vec<GroupRange>,
     pub(crate) has_target: bool,
     pub(crate) target_in_workers: bool,
@@ -85,13 +85,13 @@ pub struct NetBuilder<'a> {
     pub(crate) needs_torch: Option<NeedsTorch>,
     pub(crate) is_noisy: bool,
     /// Number of scalars of the recurrent state per copy.
-    pub memory_width: usize,
+    pub(crate) memory_width: usize,
     /// Number of equal parts of that state: 2 if it is that of one long short-term memory, else 1.
-    pub memory_parts: usize,
+    pub(crate) memory_parts: usize,
     /// Number of rows per sequence that recurrent layers learn from, at most.
     pub(crate) max_seq_len: usize,
     /// Whether an actor was laid out that does not see the environment's state.
-    pub has_actor: bool,
+    pub(crate) has_actor: bool,
 }
 
 /// What in a network only libtorch computes, for the error of a build without it.
@@ -324,6 +324,25 @@ impl<'a> NetBuilder<'a> {
         self.memory_parts = if memory == 0 { cell.parts() } else { 1 };
         let weight = first.unwrap_or_default();
         Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
+    }
+
+    /// Adds a parameter with its initial numbers, for layers that are applied by [`Net::layer`]. Parameters are numbered in
+    /// the order in which they are added; returns the number of this one.
+    pub fn parameter(&mut self, name: &str, init: impl Into<Array>) -> usize {
+        self.params.add(name, init)
+    }
+
+    /// Adds `width` scalars to the recurrent state of each row, for recurrent layers that are applied by [`Net::layer`].
+    /// `parts` is the number of equal parts of the whole state: 2 if it is that of one long short-term memory, else 1.
+    pub fn remember(&mut self, width: usize, parts: usize) {
+        self.memory_width += width;
+        self.memory_parts = parts;
+    }
+
+    /// Whether an actor was laid out that does not see the environment's state; see
+    /// [`actor_torso`](Self::actor_torso).
+    pub fn has_actor(&self) -> bool {
+        self.has_actor
     }
 
     /// Adds a vector of parameters that learns and depends on no input, such as log standard deviations.

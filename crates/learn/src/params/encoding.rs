@@ -11,7 +11,7 @@ use pavlov_envs::{DType, Element, Layout, Space};
 /// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
-    pub parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
     /// Shape of a raw row.
     shape: Vec<i64>,
     /// Number of scalars of a raw row.
@@ -25,26 +25,50 @@ pub struct Encoding {
 /// A part of a raw row, and the columns of the encoded row that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part {
+    /// Numbers that stay as they are.
     Numbers {
+        /// Index of the first scalar in the raw row.
         from: usize,
+        /// Index of the first column in the encoded row.
         to: usize,
+        /// Number of scalars, which is also that of columns.
         len: usize,
     },
     /// One-hot: 1 in the integer's column, 0 in the others; all 0 if the integer is out of range.
     OneHot {
+        /// Index of the integer in the raw row.
         from: usize,
+        /// Index of the first column in the encoded row.
         to: usize,
+        /// Number of columns, one for each integer of the space.
         n: usize,
+        /// The smallest integer of the space, which the first column stands for.
         start: i64,
     },
+    /// The pixels of an image, of which the encoded row has the channels first.
     Image {
+        /// Number of pixels of each channel.
         pixels: usize,
+        /// Number of channels, which the raw row has last; 1 if it has them first, so that nothing moves.
         channels: usize,
+        /// Factor of every number: 1/255 for bytes, else 1.
         scale: f32,
     },
 }
 
 impl Encoding {
+    /// The parts of a raw row, in order.
+    #[inline]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Number of scalars of a raw row.
+    #[inline]
+    pub fn raw_width(&self) -> usize {
+        self.raw_width
+    }
+
     /// The encoding of rows of `space`.
     pub fn of(space: &Space) -> Self {
         let mut encoding = Self {

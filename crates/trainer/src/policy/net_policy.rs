@@ -149,7 +149,7 @@ impl PolicyClass {
         Self::new(name, move |spec| {
             let mut net = NetBuilder::new(spec);
             let policy = P::build(&config, &mut net)?;
-            if spec.own_obs.is_some() && !net.has_actor {
+            if spec.own_obs.is_some() && !net.has_actor() {
                 let rule = format!(
                     "{name} has no critic beside its actor that could see more; use PPO or IMPALA, or leave it out"
                 );

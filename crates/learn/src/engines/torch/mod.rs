@@ -39,7 +39,7 @@ pub(crate) struct Torch {
 }
 
 /// Makes the libtorch engine. It returns no error; the function of this name in a build without libtorch always does.
-pub fn libtorch(
+pub(crate) fn libtorch(
     sets: &Sets,
     encoding: &Arc<Encoding>,
     _why: impl FnOnce() -> (String, &'static str),

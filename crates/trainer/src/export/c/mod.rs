@@ -166,7 +166,7 @@ fn observations(
 fn encode(network: &mut FunctionBody, x: &str, encoding: &Encoding) -> Result<String> {
     let to = network.variable(encoding.width());
     let syntax = network.syntax;
-    for part in &encoding.parts {
+    for part in encoding.parts() {
         match *part {
             Part::Numbers { from, to: first, len } => {
                 let value = syntax.float(&format!("{x}[{from} + i]"));

@@ -81,30 +81,24 @@ impl NetPolicy for Packed {
             for name in &config.checked.order {
                 let tensor = &config.tensors[name];
                 let shape: Vec<i64> = tensor.shape.iter().map(|&n| n as i64).collect();
-                net.params.add(name.as_str(), Array::from_vec(&tensor.numbers, &shape));
+                net.parameter(name.as_str(), Array::from_vec(&tensor.numbers, &shape));
             }
             Ok(())
         })?;
-        net.memory_width += config.checked.memory;
-        net.memory_parts = config.checked.memory_parts;
+        net.remember(config.checked.memory, config.checked.memory_parts);
         Ok(config.clone())
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let mut values: Vec<Value<'t>> = Vec::with_capacity(self.checked.nodes.len());
         for node in &self.checked.nodes {
+            let operands = |of: &[usize]| of.iter().map(|&at| values[at]).collect::<Vec<_>>();
             let value = match node {
                 // The check lets the mask be used by `masked` alone, which reads it from the input.
                 Node::Obs | Node::Mask => x.obs(),
                 Node::Apply(Op::Mask, of) => x.masked(values[of[0]]),
-                Node::Apply(op, of) => match of.as_slice() {
-                    [first, second] => values[*first].binary(*op, values[*second]),
-                    of => values[of[0]].unary(*op),
-                },
-                Node::Layer(layer, of) => {
-                    let operands: Vec<usize> = of.iter().map(|&at| values[at].id()).collect();
-                    net.apply(*layer, &operands)
-                }
+                Node::Apply(op, of) => Value::of(*op, &operands(of)),
+                Node::Layer(layer, of) => net.layer(*layer, &operands(of)),
             };
             values.push(value);
         }
