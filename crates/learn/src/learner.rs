@@ -6,9 +6,9 @@
 //! digits depend on the kind of processor.
 
 use crate::base::{ArrayRef, Error, Result, Stream, StreamState};
-use crate::experience::{BatchValues, SampleBatch};
 pub use crate::engines::Report;
 use crate::engines::{Backend, Together};
+use crate::experience::{BatchValues, SampleBatch};
 use crate::loss::{Input, MinibatchInfo, Net};
 pub use crate::loss::{Loss, Observed, Remembered, Rows, Value, min};
 use crate::params::{Buffer, Encoding, GroupRange, LearningGroups, Params, clip_grad_norm};
@@ -19,8 +19,14 @@ use std::sync::Arc;
 
 /// A network with its parameters, those of its target copy, and the optimizers.
 ///
-/// ```no_run
-/// use pavlov_trainer::prelude::*;
+/// ```
+/// use pavlov_learn::Learner;
+/// use pavlov_learn::base::Result;
+/// use pavlov_learn::experience::{Column, SampleBatch};
+/// use pavlov_learn::layers::Activation;
+/// use pavlov_learn::loss::{Loss, Rows};
+/// use pavlov_learn::nets::{Init, NetBuilder, PolicySpec};
+/// use pavlov_learn::params::Rule;
 ///
 /// /// One layer that learns the value targets of `batch`.
 /// fn fit(spec: &PolicySpec, batch: &SampleBatch) -> Result<Learner> {
@@ -151,7 +157,7 @@ impl Learner {
     /// Computes the gradient of `loss`, a mean over the rows of `batch`, for the parameters of all groups.
     ///
     /// `loss` gets a piece of the rows and returns means over them. It must not depend on other rows: facts about
-    /// the whole batch belong in columns (see [`NetPolicy::prepare`](crate::policy::NetPolicy::prepare)).
+    /// the whole batch belong in columns (of a policy in pavlov's trainer: `NetPolicy::prepare`).
     ///
     /// # Errors
     /// Fails if `loss` does. Returns [`Error::State`] if `batch` has no rows, or the loss or a mean that it reports is
@@ -230,11 +236,13 @@ impl Learner {
     }
 
     /// The gradient that [`gradient`](Self::gradient) computed last, `[total]`.
+    #[inline]
     pub fn last_gradient(&self) -> &[f32] {
         self.gradient.read()
     }
 
     /// The range of a group's parameters in the flat buffer.
+    #[inline]
     pub fn range(&self, group: Group) -> std::ops::Range<usize> {
         self.groups[group.0].range.clone()
     }
@@ -295,6 +303,7 @@ impl Learner {
     }
 
     /// Number of calls of [`step`](Self::step) so far; saved with the optimizers.
+    #[inline]
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -308,31 +317,37 @@ impl Learner {
     }
 
     /// The learner's own random stream, for noise that a loss needs. `NetPolicy::prepare` draws it for all rows.
+    #[inline]
     pub fn rng(&mut self) -> &mut Stream {
         &mut self.rng
     }
 
     /// Number of environment steps of the whole run, for schedules.
+    #[inline]
     pub fn timestep(&self) -> u64 {
         self.timestep
     }
 
     /// Sets the number of environment steps of the run, for schedules.
+    #[inline]
     pub fn set_timestep(&mut self, timestep: u64) {
         self.timestep = timestep;
     }
 
     /// Number of rows of a sequence; 1 without recurrent layers.
+    #[inline]
     pub fn max_seq_len(&self) -> usize {
         self.max_seq_len
     }
 
     /// Number of scalars of the recurrent state of one environment copy; 0 without recurrent layers.
+    #[inline]
     pub fn memory_width(&self) -> usize {
         self.memory_width
     }
 
     /// Whether any layer is noisy.
+    #[inline]
     pub fn is_noisy(&self) -> bool {
         self.noise.is_some()
     }
@@ -352,6 +367,7 @@ impl Learner {
     }
 
     /// The parameters of the network.
+    #[inline]
     pub fn params(&self) -> &Params {
         &self.sets[0]
     }

@@ -1,9 +1,9 @@
 //! [`Recording`]: a network's computation as data, which exports write down in other languages.
 
-use crate::base::{Error, Result};
-use crate::experience::{Column, SampleBatch};
 use crate::Learner;
+use crate::base::{Error, Result};
 use crate::distributions::ActionDist;
+use crate::experience::{Column, SampleBatch};
 use crate::loss::{Graph, Input, Layer, Net, Op, ParamSet, Value};
 use crate::params::{Encoding, Params};
 use std::cell::RefCell;

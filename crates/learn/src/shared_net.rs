@@ -1,7 +1,7 @@
 //! [`SharedNet`]: a network whose weights stay, which threads evaluate at the same time.
 
-use crate::base::{Result, Stream, lock};
 use crate::Learner;
+use crate::base::{Result, Stream, lock};
 use crate::engines::{Backend, Fused, libtorch};
 use crate::loss::{Input, Net, Observed, Value};
 use crate::params::{Encoding, Params};
@@ -57,16 +57,19 @@ impl Learner {
 
 impl SharedNet {
     /// Number of scalars of the recurrent state of one row; 0 without recurrent layers.
+    #[inline]
     pub fn memory_width(&self) -> usize {
         self.memory_width
     }
 
     /// Number of equal parts of that state: 2 if it is that of one long short-term memory, else 1.
+    #[inline]
     pub fn memory_parts(&self) -> usize {
         self.memory_parts
     }
 
     /// Whether any layer is noisy.
+    #[inline]
     pub fn is_noisy(&self) -> bool {
         self.is_noisy
     }

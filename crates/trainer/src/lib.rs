@@ -19,9 +19,6 @@
 //!
 //! [`prelude`] has the names that authors of algorithms use.
 
-// Some parts of layers, steps and statistics are for libtorch alone.
-#![cfg_attr(not(feature = "torch"), allow(dead_code, unreachable_code))]
-
 pub mod agents;
 mod base;
 mod experience;
@@ -50,10 +47,10 @@ pub use sample::{
 pub use settings::Common;
 pub use workers::{Learners, Ledger, WorkerSet};
 
-pub use pavlov_learn::base::{Array, ArrayRef, Device, Error, Kind, Result, Scalar, rng, state};
-pub use pavlov_learn::{learner, nets as models};
 /// The crate `ndarray`, whose array views [`SampleBatch::array`](batch::SampleBatch::array) returns.
 pub use ndarray;
+pub use pavlov_learn::base::{Array, ArrayRef, Device, Error, Kind, Result, Scalar, rng, state};
+pub use pavlov_learn::{learner, nets as models};
 #[cfg(feature = "torch")]
 /// tch, libtorch's Rust interface, in the version that pavlov uses.
 pub use tch as torch;
@@ -68,5 +65,7 @@ pub mod batch {
 
 /// Advantages and targets: GAE and V-trace.
 pub mod returns {
-    pub use pavlov_learn::experience::{BatchValues, Targets, Trajectories, VTrace, advantages, discount_cumsum, vtrace};
+    pub use pavlov_learn::experience::{
+        BatchValues, Targets, Trajectories, VTrace, advantages, discount_cumsum, vtrace,
+    };
 }

@@ -28,6 +28,7 @@ pub struct Array {
 
 impl ArrayRef<'_> {
     /// Copies the array.
+    #[inline]
     pub fn copied(&self) -> Array {
         Array::from_bytes(self.kind(), self.shape(), self.bytes())
     }
@@ -83,6 +84,7 @@ impl Array {
     }
 
     /// Makes an array over new memory.
+    #[inline]
     pub(crate) fn over(kind: Kind, shape: Shape, memory: Memory) -> Self {
         Self { kind, shape, memory: Arc::new(memory), start: 0 }
     }
@@ -142,16 +144,19 @@ impl Array {
     }
 
     /// Lends the array.
+    #[inline]
     pub fn lend(&self) -> ArrayRef<'_> {
         ArrayRef::new(self.kind, self.shape, self.bytes())
     }
 
     /// The type of the numbers.
+    #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// The sizes of the axes.
+    #[inline]
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
@@ -162,21 +167,25 @@ impl Array {
     }
 
     /// Number of numbers.
+    #[inline]
     pub fn numel(&self) -> usize {
         self.shape.numel()
     }
 
     /// Number of rows, which is the size of the first axis.
+    #[inline]
     pub fn len(&self) -> usize {
         self.lend().len()
     }
 
     /// Whether there are no numbers.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.numel() == 0
     }
 
     /// The contents row by row, each number with the bytes of its type.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.memory.bytes()[self.start..][..self.numel() * self.kind.size()]
     }
@@ -186,6 +195,7 @@ impl Array {
     /// # Panics
     /// Panics if there are fewer rows.
     #[must_use]
+    #[inline]
     pub fn rows(&self, rows: Range<usize>) -> Self {
         let lent = self.lend();
         let start = self.start + rows.start * lent.row_bytes();
@@ -197,6 +207,7 @@ impl Array {
     /// # Panics
     /// Panics if the shape has another number of numbers.
     #[must_use]
+    #[inline]
     pub fn reshape(&self, shape: &[i64]) -> Self {
         Self { shape: self.lend().reshape(shape).shape, ..self.clone() }
     }
@@ -210,6 +221,7 @@ impl Array {
     }
 
     /// The numbers in their order in memory; `None` if the array holds another type.
+    #[inline]
     pub fn numbers<T: Scalar + Pod>(&self) -> Option<&[T]> {
         self.lend().numbers()
     }
@@ -218,6 +230,7 @@ impl Array {
     ///
     /// # Panics
     /// Panics if the array holds another type: a bug in this crate.
+    #[inline]
     pub fn read<T: Scalar + Pod>(&self) -> &[T] {
         self.lend().read()
     }
@@ -228,6 +241,7 @@ impl Array {
     }
 
     /// The numbers as f32, copied only if the array holds another type.
+    #[inline]
     pub fn to_f32(&self) -> Cow<'_, [f32]> {
         self.lend().to_f32()
     }
@@ -259,6 +273,7 @@ impl Array {
     ///
     /// # Panics
     /// Panics if another array shares the memory: a bug in this crate.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let bytes = self.numel() * self.kind.size();
         let memory = Arc::get_mut(&mut self.memory).expect("who writes an array owns its memory alone");
@@ -269,6 +284,7 @@ impl Array {
     ///
     /// # Panics
     /// Panics if the array holds another type, or if another array shares the memory: a bug in this crate.
+    #[inline]
     pub(crate) fn write<T: Scalar + Pod>(&mut self) -> &mut [T] {
         assert_eq!(self.kind, T::KIND, "the type of an array's numbers");
         let bytes = self.bytes_mut();

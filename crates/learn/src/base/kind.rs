@@ -24,6 +24,7 @@ impl Kind {
     pub const ALL: [Self; 5] = [Self::Bool, Self::U8, Self::I64, Self::F32, Self::F64];
 
     /// Number of bytes of one number.
+    #[inline]
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::U8 => 1,
@@ -49,6 +50,7 @@ macro_rules! scalar {
     ($($type:ident $kind:ident;)*) => {$(
         impl Scalar for $type {
             const KIND: Kind = Kind::$kind;
+            #[inline]
             fn to_f64(self) -> f64 { self as f64 }
             fn of(number: f64) -> Self { number as Self }
             fn of_integer(integer: i64) -> Self { integer as Self }
@@ -60,12 +62,15 @@ scalar! { u8 U8; i64 I64; f32 F32; f64 F64; }
 
 impl Scalar for bool {
     const KIND: Kind = Kind::Bool;
+    #[inline]
     fn to_f64(self) -> f64 {
         f64::from(u8::from(self))
     }
+    #[inline]
     fn of(number: f64) -> Self {
         number != 0.0
     }
+    #[inline]
     fn of_integer(integer: i64) -> Self {
         integer != 0
     }
@@ -95,10 +100,12 @@ impl Shape {
     }
 
     /// The shape of `rows` rows `tail`.
+    #[inline]
     pub(crate) fn of_rows(rows: usize, tail: &[i64]) -> Self {
         Self::new([rows as i64].into_iter().chain(tail.iter().copied()))
     }
 
+    #[inline]
     pub(crate) fn numel(&self) -> usize {
         self.iter().product::<i64>() as usize
     }
@@ -106,6 +113,7 @@ impl Shape {
 
 impl Deref for Shape {
     type Target = [i64];
+    #[inline]
     fn deref(&self) -> &[i64] {
         &self.sizes[..self.axes]
     }

@@ -17,12 +17,14 @@ pub struct ArrayRef<'a> {
 }
 
 impl<'a> ArrayRef<'a> {
+    #[inline]
     pub(crate) fn new(kind: Kind, shape: Shape, bytes: &'a [u8]) -> Self {
         assert_eq!(shape.numel() * kind.size(), bytes.len(), "bytes of an array {shape:?}");
         Self { kind, shape, bytes }
     }
 
     /// Lends the bytes of `rows` rows of shape `tail`.
+    #[inline]
     pub fn of_rows(kind: Kind, rows: usize, tail: &[i64], bytes: &'a [u8]) -> Self {
         Self::new(kind, Shape::of_rows(rows, tail), bytes)
     }
@@ -33,40 +35,48 @@ impl<'a> ArrayRef<'a> {
     }
 
     /// The type of the numbers.
+    #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
     /// The sizes of the axes.
+    #[inline]
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
     /// Number of numbers.
+    #[inline]
     pub fn numel(&self) -> usize {
         self.shape.numel()
     }
 
     /// The contents row by row, each number with the bytes of its type.
+    #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
     /// Number of rows, which is the size of the first axis.
+    #[inline]
     pub fn len(&self) -> usize {
         self.shape.first().map_or(1, |&rows| rows as usize)
     }
 
     /// Whether there are no numbers.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.numel() == 0
     }
 
     /// Number of numbers of one row.
+    #[inline]
     pub(crate) fn width(&self) -> usize {
         self.shape.iter().skip(1).product::<i64>() as usize
     }
 
+    #[inline]
     pub(super) fn row_bytes(&self) -> usize {
         self.width() * self.kind.size()
     }
@@ -75,6 +85,7 @@ impl<'a> ArrayRef<'a> {
     ///
     /// # Panics
     /// Panics if there are fewer rows.
+    #[inline]
     pub fn rows(&self, rows: Range<usize>) -> Self {
         assert!(rows.start <= rows.end && rows.end <= self.len(), "rows {rows:?} of {}", self.len());
         let width = self.row_bytes();
@@ -86,6 +97,7 @@ impl<'a> ArrayRef<'a> {
     ///
     /// # Panics
     /// Panics if there are fewer rows.
+    #[inline]
     pub fn row(&self, i: usize) -> Self {
         let one = self.rows(i..i + 1);
         Self { shape: Shape::new(self.shape[1..].iter().copied()), ..one }
@@ -103,6 +115,7 @@ impl<'a> ArrayRef<'a> {
     }
 
     /// Joins the first two axes to one.
+    #[inline]
     pub fn merged(&self) -> Self {
         let first = self.shape[0] * self.shape[1];
         let shape = Shape::of_rows(first as usize, &self.shape[2..]);
@@ -110,6 +123,7 @@ impl<'a> ArrayRef<'a> {
     }
 
     /// The numbers in their order in memory; `None` if the array holds another type.
+    #[inline]
     pub fn numbers<T: Scalar + Pod>(&self) -> Option<&'a [T]> {
         (self.kind == T::KIND).then(|| numbers(self.bytes))
     }
@@ -156,6 +170,7 @@ impl<'a> ArrayRef<'a> {
 }
 
 /// The numbers in some bytes. An empty slice of bytes may be unaligned, which the cast refuses.
+#[inline]
 fn numbers<T: Pod>(bytes: &[u8]) -> &[T] {
     if bytes.is_empty() { &[] } else { bytemuck::cast_slice(bytes) }
 }

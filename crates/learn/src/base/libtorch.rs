@@ -10,6 +10,7 @@ pub fn one_thread() {
 }
 
 /// Whether libtorch finds a GPU.
+#[inline]
 pub fn has_gpu() -> bool {
     #[cfg(feature = "torch")]
     return tch::Cuda::is_available();

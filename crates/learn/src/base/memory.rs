@@ -125,10 +125,12 @@ impl Memory {
         Ok(Self { lines, bytes })
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.bytes]
     }
 
+    #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
     }

@@ -16,6 +16,7 @@ pub fn derive(root: u64, role: &str, index: u64) -> u64 {
     mix(mix(mix(root) ^ role).wrapping_add(mix(index)))
 }
 
+#[inline]
 fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -53,22 +54,26 @@ impl Stream {
     }
 
     /// Draws a uniformly distributed number in `[0, 1)`, with 24 random bits.
+    #[inline]
     pub fn uniform(&mut self) -> f32 {
         // 24 bits: every value is exact in f32 and 1.0 cannot be reached.
         (self.rng.next_u32() >> 8) as f32 * (1.0 / (1 << 24) as f32)
     }
 
     /// Draws a uniformly distributed number in `[0, 1)`, with 53 random bits.
+    #[inline]
     pub fn uniform_f64(&mut self) -> f64 {
         (self.rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
     /// Draws a number from the standard normal distribution.
+    #[inline]
     pub fn normal(&mut self) -> f32 {
         self.rng.sample(StandardNormal)
     }
 
     /// Draws a uniformly distributed integer in `0..n`.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         self.rng.random_range(0..n)
     }

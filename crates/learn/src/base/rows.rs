@@ -26,38 +26,51 @@ impl HostRows {
     }
 
     /// Number of rows.
+    #[inline]
     pub fn len(&self) -> usize {
         self.rows
     }
 
+    /// Whether there are no rows.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
     /// All rows.
+    #[inline]
     pub fn lend(&self) -> ArrayRef<'_> {
         ArrayRef::new(self.kind, Shape::of_rows(self.rows, &self.tail), self.memory.bytes())
     }
 
     /// Row `i`.
+    #[inline]
     pub fn row(&self, i: usize) -> ArrayRef<'_> {
         let bytes = &self.memory.bytes()[i * self.row_bytes..][..self.row_bytes];
         ArrayRef::new(self.kind, self.tail, bytes)
     }
 
     /// The bytes of row `i`, for reading and writing.
+    #[inline]
     pub fn bytes_mut(&mut self, i: usize) -> &mut [u8] {
         assert!(i < self.rows, "row {i} of {}", self.rows);
         &mut self.memory.bytes_mut()[i * self.row_bytes..][..self.row_bytes]
     }
 
     /// Row `i` as a slice of scalars; `T` is the type of scalars.
+    #[inline]
     pub fn slice_mut<T: Pod>(&mut self, i: usize) -> &mut [T] {
         bytemuck::cast_slice_mut(self.bytes_mut(i))
     }
 
     /// Row `i` of flags, as a slice.
+    #[inline]
     pub fn bools_mut(&mut self, i: usize) -> &mut [bool] {
         bytemuck::checked::cast_slice_mut(self.bytes_mut(i))
     }
 
     /// The bytes of part `i` of row `row`, which is divided into `of` equal parts.
+    #[inline]
     pub fn part_mut(&mut self, row: usize, i: usize, of: usize) -> &mut [u8] {
         let bytes = self.bytes_mut(row);
         let part = bytes.len() / of;
@@ -65,6 +78,7 @@ impl HostRows {
     }
 
     /// Copies part `i` of row `from` over part `i` of row `to`; both rows are divided into `of` equal parts.
+    #[inline]
     pub fn copy_part(&mut self, from: usize, to: usize, i: usize, of: usize) {
         assert!(from < self.rows && to < self.rows && i < of);
         let part = self.row_bytes / of;
@@ -73,6 +87,7 @@ impl HostRows {
     }
 
     /// Copies row `from` over row `to`.
+    #[inline]
     pub fn copy_row(&mut self, from: usize, to: usize) {
         self.copy_part(from, to, 0, 1);
     }

@@ -19,7 +19,8 @@ impl Spaces {
         Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
     }
 
-    /// Number of scalars that a network reads per observation; see [`Encoding`](crate::models::Encoding).
+    /// Number of scalars that a network reads per observation; see [`Encoding`](crate::params::Encoding).
+    #[inline]
     pub fn obs_width(&self) -> usize {
         self.observation_space.flat_width()
     }

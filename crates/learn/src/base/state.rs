@@ -46,6 +46,7 @@ impl State {
     }
 
     /// Whether the state has a value of that name.
+    #[inline]
     pub fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
@@ -113,6 +114,7 @@ impl State {
     }
 
     /// The values, and the arrays with their names in the order they were added.
+    #[inline]
     pub fn parts(&self) -> (&Map<String, Value>, &[(String, Array)]) {
         (&self.values, &self.arrays)
     }
@@ -133,6 +135,7 @@ impl State {
     }
 
     /// The names of the arrays, in the order they were added.
+    #[inline]
     pub fn array_names(&self) -> impl Iterator<Item = &str> {
         self.arrays.iter().map(|(name, _)| name.as_str())
     }

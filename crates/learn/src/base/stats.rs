@@ -58,6 +58,7 @@ impl Stats {
     }
 
     /// The names of the statistics.
+    #[inline]
     pub fn names(&self) -> &[&'static str] {
         &self.names
     }

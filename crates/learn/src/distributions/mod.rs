@@ -66,6 +66,7 @@ impl ActionDist {
     }
 
     /// Number of parameters of the distribution, which a network computes.
+    #[inline]
     pub fn num_inputs(&self) -> usize {
         match self {
             Self::Categorical { n } => *n,
@@ -75,6 +76,7 @@ impl ActionDist {
     }
 
     /// Number of scalars in an action.
+    #[inline]
     pub fn action_width(&self) -> usize {
         match self {
             Self::Categorical { .. } => 1,
@@ -84,6 +86,7 @@ impl ActionDist {
     }
 
     /// Whether actions are discrete choices; otherwise they are real numbers.
+    #[inline]
     pub fn is_discrete(&self) -> bool {
         matches!(self, Self::Categorical { .. } | Self::MultiCategorical { .. })
     }

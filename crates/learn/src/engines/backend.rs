@@ -1,8 +1,8 @@
 //! The interface between a learner and the two engines that run its network.
 
 use crate::base::{Array, Error, Result, Stats, Stream};
-use crate::experience::SampleBatch;
 use crate::engines::together::Together;
+use crate::experience::SampleBatch;
 use crate::loss::{Input, Loss, MinibatchInfo, Net, Observed, Rows, Value};
 use crate::params::{Buffer, Group, Params};
 use pulp::Arch;

@@ -198,13 +198,13 @@ fn backward(
 
 #[cfg(test)]
 mod tests {
+    use crate::Learner;
     use crate::base::{Array, Device, Spaces};
     use crate::experience::{Column, SampleBatch};
-    use crate::Learner;
+    use crate::layers::Activation;
     use crate::loss::{Loss, Rows};
     use crate::nets::{Init, NetBuilder, PolicySpec};
     use crate::params::Rule;
-    use crate::layers::Activation;
     use pavlov_envs::Space;
 
     /// The bits of a gradient of two towers and of their frozen and target copies; with `twice` one tower sees two inputs.

@@ -1,7 +1,6 @@
 //! The fused engine: runs fully connected, convolutional and recurrent networks and their losses in reused plain memory.
 
 use crate::base::{Array, Result, Stats, Stream, lock};
-use crate::experience::{SampleBatch, Selection};
 use crate::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
 use crate::engines::chains::JOINT_WORK;
 use crate::engines::cut::{bounds, even, sequence_parts};
@@ -10,6 +9,7 @@ use crate::engines::joined::Joined;
 use crate::engines::load::{encoded, fill, scatter, sequences};
 use crate::engines::tape::Tape;
 use crate::engines::together::Together;
+use crate::experience::{SampleBatch, Selection};
 use crate::kernels;
 use crate::kernels::{LANES, share_out};
 use crate::loss::{Input, MinibatchInfo, Net, Observed, ParamSet, Remembered, Rows, Value};

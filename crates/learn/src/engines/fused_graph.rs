@@ -1,16 +1,16 @@
 //! Operations of a loss, recorded on the tape of the fused engine.
 
 use crate::base::{Result, Stream};
-use crate::experience::{Column, SampleBatch};
 use crate::engines::conv_place::ConvPlace;
 use crate::engines::load::{encoded, fill};
 use crate::engines::places::{LayerPlace, NormPlace};
 use crate::engines::recurrence::ScanPlace;
 use crate::engines::tape::Tape;
+use crate::experience::{Column, SampleBatch};
 use crate::kernels::{exp, ln};
+use crate::layers::Activation;
 use crate::loss::{Graph, Layer, MASKED, Op, ParamSet};
 use crate::params::{Encoding, Layout, LearningGroups, Raw, readable};
-use crate::layers::Activation;
 use std::cell::RefCell;
 
 /// The fused engine's graph of a loss: a tape, and the parameters that its layers read.

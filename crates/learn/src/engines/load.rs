@@ -1,8 +1,8 @@
 //! Copies rows between plain memory and the tape.
 
 use crate::base::Result;
-use crate::experience::{Column, SampleBatch, Selection};
 use crate::engines::tape::Tape;
+use crate::experience::{Column, SampleBatch, Selection};
 use crate::params::{Encoding, Raw};
 use pavlov_envs::Element;
 

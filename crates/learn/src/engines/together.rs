@@ -84,15 +84,15 @@ impl Together {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Learner;
     use crate::base::Spaces;
     use crate::base::{Array, Device};
     use crate::experience::{Column, SampleBatch};
-    use crate::Learner;
+    use crate::layers::Activation;
     use crate::loss::Loss;
     use crate::loss::Rows;
     use crate::nets::{Init, NetBuilder, PolicySpec};
     use crate::params::Rule;
-    use crate::layers::Activation;
     use pavlov_envs::Space;
     use pavlov_processes::SocketCollective;
     use std::{sync::atomic::AtomicUsize, thread};

@@ -75,6 +75,7 @@ pub(crate) enum Selection {
 }
 
 impl Selection {
+    #[inline]
     fn len(&self) -> usize {
         match self {
             Self::Range(_, len) | Self::Index(_, _, len) => *len,
@@ -119,10 +120,12 @@ impl Stored {
     }
 
     /// Whether all rows of the array belong to the batch, in their order.
+    #[inline]
     fn is_whole(&self) -> bool {
         matches!(self.rows, Selection::Range(0, len) if len == self.base.array.len())
     }
 
+    #[inline]
     fn array(&self) -> &Array {
         let base = &self.base.array;
         match &self.rows {
@@ -137,11 +140,13 @@ impl Stored {
 
 impl SampleBatch {
     /// The number of transitions.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.columns.iter().find(|c| !c.per_sequence).map_or(0, |c| c.rows.len())
     }
 
     /// Number of rows of each sequence; `None` if the rows form no sequences.
+    #[inline]
     pub fn sequences(&self) -> Option<&[usize]> {
         self.sequences.as_deref()
     }
@@ -154,6 +159,7 @@ impl SampleBatch {
 
     /// The number by which a mean over the rows is divided: that of the rows, or the mean size of the minibatches of a
     /// pass over sequences, which need not be whole.
+    #[inline]
     pub fn mean_rows(&self) -> f64 {
         self.pass.map_or(self.rows() as f64, |(rows, minibatches)| rows as f64 / minibatches as f64)
     }
@@ -215,6 +221,7 @@ impl SampleBatch {
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column.
+    #[inline]
     pub fn get(&self, column: Column) -> Result<&Array> {
         self.stored(column).map(Stored::array)
     }
@@ -225,10 +232,12 @@ impl SampleBatch {
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column, and [`Error::State`] if the column holds
     /// scalars of another type.
+    #[inline]
     pub fn array<T: Pod + Scalar>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
         self.get(column)?.view(column.0)
     }
 
+    #[inline]
     fn stored(&self, column: Column) -> Result<&Stored> {
         self.columns.iter().find(|c| c.column == column).ok_or_else(|| {
             let have = self.columns.iter().map(|c| c.column.0).collect::<Vec<_>>().join(", ");
@@ -265,11 +274,13 @@ impl SampleBatch {
     }
 
     /// Whether the batch has the column.
+    #[inline]
     pub fn has(&self, column: Column) -> bool {
         self.columns.iter().any(|c| c.column == column)
     }
 
     /// The columns with their arrays, in the order in which they were added.
+    #[inline]
     pub fn columns(&self) -> impl Iterator<Item = (Column, &Array)> {
         self.columns.iter().map(|c| (c.column, c.array()))
     }

@@ -48,6 +48,7 @@ impl Column {
     pub const RESETS: Self = Self("resets");
 
     /// Makes the name of a column of your own.
+    #[inline]
     pub const fn new(name: &'static str) -> Self {
         Self(name)
     }
@@ -58,6 +59,7 @@ impl Column {
     }
 
     /// The name of the column.
+    #[inline]
     pub const fn name(self) -> &'static str {
         self.0
     }

@@ -17,6 +17,7 @@ pub struct Trajectory {
 
 impl Trajectory {
     /// The trajectory's range of rows.
+    #[inline]
     pub fn rows(&self) -> Range<usize> {
         self.start..self.start + self.len
     }

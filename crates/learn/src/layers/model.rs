@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// The `model` settings (Ray's MODEL_DEFAULTS), which describe the layers of the policy's network. A network of the
-/// user's own ([`Builder::custom_model`](crate::run::Builder::custom_model)) replaces these layers.
+/// user's own (`Builder::custom_model` of pavlov's trainer) replaces these layers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelConfig {
@@ -188,7 +188,7 @@ impl Default for HiddenLayers {
 impl ModelConfig {
     /// Returns an error for changed settings other than `fused`, for an algorithm named `who` that reads only `fused`;
     /// `networks` names the algorithm's own settings of networks. Recurrent layers are left to
-    /// [`OffPolicy::validate`](crate::layers::replay::OffPolicy::validate), which refuses them.
+    /// `OffPolicy::validate` of pavlov's trainer, which refuses them.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a setting other than `fused` differs from its default.

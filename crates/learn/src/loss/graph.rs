@@ -170,11 +170,13 @@ pub enum Cell {
 
 impl Cell {
     /// Number of scalars of the recurrent state per row.
+    #[inline]
     pub fn memory(self, units: usize) -> usize {
         self.parts() * units
     }
 
     /// Number of parts of the recurrent state, each of which has a scalar per unit.
+    #[inline]
     pub fn parts(self) -> usize {
         match self {
             Self::Gru => 1,
@@ -183,6 +185,7 @@ impl Cell {
     }
 
     /// Number of gates; each has weights for all units.
+    #[inline]
     pub fn gates(self) -> usize {
         match self {
             Self::Gru => 3,

@@ -15,10 +15,12 @@ pub struct Net<'t> {
 }
 
 impl<'t> Net<'t> {
+    #[inline]
     pub(crate) fn new(graph: &'t (dyn Graph + 't), which: ParamSet) -> Self {
         Self { graph, which }
     }
 
+    #[inline]
     pub(crate) fn apply(self, layer: Layer, operands: &[usize]) -> Value<'t> {
         Value::new(self.graph, self.graph.layer(layer, self.which, operands))
     }
@@ -40,18 +42,21 @@ pub struct Input<'t> {
 }
 
 impl<'t> Input<'t> {
+    #[inline]
     pub(crate) fn new(obs: Value<'t>, mask: Option<Value<'t>>) -> Self {
         Self { obs, mask }
     }
 
     /// The encoded observations, `[rows, width]`: discrete observations are one-hot, pixels are from 0 to 1 with the
     /// channels first; see [`Encoding`](crate::params::Encoding).
+    #[inline]
     pub fn obs(self) -> Value<'t> {
         self.obs
     }
 
     /// Replaces logits of illegal actions by -1e9; without masks logits stay unchanged.
     #[must_use]
+    #[inline]
     pub fn masked(self, logits: Value<'t>) -> Value<'t> {
         self.mask.map_or(logits, |mask| logits.masked(mask))
     }

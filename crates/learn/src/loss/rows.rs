@@ -56,6 +56,7 @@ impl<'t> Rows<'t> {
     }
 
     /// Whether the batch has the column.
+    #[inline]
     pub fn has(&self, column: Column) -> bool {
         self.batch.has(column)
     }
@@ -112,11 +113,13 @@ impl<'t> Rows<'t> {
     }
 
     /// The parameters that learn, with gradient.
+    #[inline]
     pub fn online(&self) -> Net<'t> {
         Net::new(self.graph, ParamSet::Online)
     }
 
     /// The parameters that learn, used without gradient.
+    #[inline]
     pub fn frozen(&self) -> Net<'t> {
         Net::new(self.graph, ParamSet::Frozen)
     }
@@ -135,16 +138,19 @@ impl<'t> Rows<'t> {
     }
 
     /// Whether the parameters of a group get a gradient now. A loss may leave out terms that are for other groups only.
+    #[inline]
     pub fn learns(&self, group: Group) -> bool {
         self.about.live.learning.contains(&group)
     }
 
     /// The number that turns the mean over the minibatch, of which this piece is a part, into the sum over its rows.
+    #[inline]
     pub fn count(&self) -> f64 {
         self.about.mean_rows
     }
 
     /// Number of environment steps of the whole run, for schedules.
+    #[inline]
     pub fn timestep(&self) -> u64 {
         self.about.timestep
     }

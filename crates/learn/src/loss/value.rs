@@ -2,8 +2,8 @@
 //!
 //! The operations have libtorch's names.
 
-use crate::loss::graph::{Graph, Op};
 use crate::layers::Activation;
+use crate::loss::graph::{Graph, Op};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A matrix `[rows, columns]`, or one number for the whole batch. In an operation of two values, a single column is
@@ -93,19 +93,23 @@ operations_with! {
 }
 
 impl<'t> Value<'t> {
+    #[inline]
     pub(crate) fn new(graph: &'t (dyn Graph + 't), id: usize) -> Self {
         Self { graph, id }
     }
 
     /// The value's index in its graph.
+    #[inline]
     pub(crate) fn id(self) -> usize {
         self.id
     }
 
+    #[inline]
     pub(crate) fn unary(self, op: Op) -> Self {
         Self { id: self.graph.apply(op, &[self.id]), ..self }
     }
 
+    #[inline]
     pub(crate) fn binary(self, op: Op, other: Self) -> Self {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
@@ -186,6 +190,7 @@ impl<'t> Value<'t> {
     }
 
     /// Number of columns; 0 for a single number.
+    #[inline]
     pub fn columns(self) -> usize {
         self.graph.columns(self.id)
     }

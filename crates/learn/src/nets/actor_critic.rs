@@ -2,10 +2,10 @@
 
 use crate::base::{Error, Result};
 use crate::distributions::{ActionDist, Dist};
+use crate::layers::{Activation, ModelConfig};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
 use crate::nets::layers::{Dense, Free};
-use crate::layers::{Activation, ModelConfig};
 
 /// An actor and a critic. Each has its own torso (the layers from the observation to the features), or both share
 /// one.

@@ -1,13 +1,13 @@
 //! The specification of a policy, and the builder that lays out its network.
 
 use crate::base::{Array, Device, Error, Kind, Result, Spaces, Stream, image, interned};
+use crate::layers::{Activation, Filter};
 #[cfg(feature = "torch")]
 use crate::loss::OnLibtorch;
 use crate::loss::{Cell, Input, Layer, Net, Value};
 use crate::nets::init::Init;
 use crate::nets::layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 use crate::params::{Encoding, Group, GroupRange, ParamsBuilder, Rule};
-use crate::layers::{Activation, Filter};
 use std::fmt::Debug;
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Convolutional networks for images, by the `model` settings.
 
 use crate::base::Result;
+use crate::layers::{Activation, ModelConfig};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
 use crate::nets::init::Init;
 use crate::nets::layers::{Conv2d, Dense};
-use crate::layers::{Activation, ModelConfig};
 
 /// Convolutions, followed by fully connected layers.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! Critics: values of observations and actions, each on its own network and in its own parameter group.
 
 use crate::base::Result;
+use crate::layers::HiddenLayers;
 use crate::loss::{Net, Value, value};
 use crate::nets::builder::NetBuilder;
 use crate::nets::mlp::Mlp;
 use crate::params::{Group, Rule};
-use crate::layers::HiddenLayers;
 use serde::{Deserialize, Serialize};
 
 /// When actor and critics take the steps of one update.

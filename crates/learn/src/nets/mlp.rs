@@ -1,10 +1,10 @@
 //! A network of hidden layers and an output layer.
 
+use crate::layers::{Activation, Architecture, HiddenLayers};
 use crate::loss::{Net, Value};
 use crate::nets::builder::NetBuilder;
 use crate::nets::init::Init;
 use crate::nets::layers::{Dense, LayerNorm};
-use crate::layers::{Activation, Architecture, HiddenLayers};
 
 /// Hidden layers and a linear output layer.
 #[derive(Clone, Debug)]

@@ -20,10 +20,10 @@ pub use mlp::Mlp;
 pub use quantiles::{CriticLoss, Quantiles};
 
 pub use crate::base::Spaces;
+pub use crate::layers::{
+    Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
+};
 #[cfg(feature = "torch")]
 pub use crate::loss::OnLibtorch;
 pub use crate::loss::{Input, Net};
 pub use crate::params::{Encoding, Group, Params, ParamsBuilder, Rule};
-pub use crate::layers::{
-    Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
-};

@@ -1,11 +1,11 @@
 //! Torsos: the layers from the observation to the heads.
 
 use crate::base::{Error, Result, image};
+use crate::layers::{Activation, Initializer, ModelConfig};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
 use crate::nets::conv_tower::ConvTower;
 use crate::nets::layers::{Dense, Recurrent};
-use crate::layers::{Activation, Initializer, ModelConfig};
 use std::fmt::Debug;
 
 impl NetBuilder<'_> {

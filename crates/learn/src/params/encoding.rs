@@ -110,16 +110,19 @@ impl Encoding {
     }
 
     /// Number of scalars of an encoded row.
+    #[inline]
     pub fn width(&self) -> usize {
         self.width
     }
 
     /// Shape of a raw row.
+    #[inline]
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
     /// Type of the scalars of raw rows.
+    #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
     }

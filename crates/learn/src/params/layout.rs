@@ -17,7 +17,7 @@ impl Layout {
         Self { shapes, starts }
     }
 
-    /// The range in the flat buffer of the parameter that [`ParamsBuilder::add`](crate::models::ParamsBuilder::add)
+    /// The range in the flat buffer of the parameter that [`ParamsBuilder::add`](crate::params::ParamsBuilder::add)
     /// numbered `i`.
     pub(crate) fn range(&self, i: usize) -> std::ops::Range<usize> {
         self.starts[i]..self.starts[i + 1]

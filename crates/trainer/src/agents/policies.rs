@@ -3,9 +3,9 @@
 use crate::agents::agent::Agent;
 use crate::agents::mapping::Mapping;
 use crate::base::{DEFAULT_POLICY, Episode, PolicyId};
-use pavlov_learn::base::{Error, Result, Spaces, derive};
 use crate::policy::PolicyClass;
 use crate::settings::Common;
+use pavlov_learn::base::{Error, Result, Spaces, derive};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The setting that maps agents to policies in evaluations.

@@ -1,8 +1,8 @@
 //! The reports of learning steps, by policy. Their tensors are read only when the result of an iteration is made.
 
 use crate::base::PolicyId;
-use pavlov_learn::base::{Array, Stats};
 use crate::policy::Learned;
+use pavlov_learn::base::{Array, Stats};
 use std::collections::BTreeMap;
 
 /// The reports of one or more learning steps, by policy.

@@ -1,7 +1,7 @@
 //! `standardize`: scales a column to mean 0 and standard deviation 1 over the whole batch (Ray's StandardizeFields).
 
-use pavlov_learn::base::{Array, Result};
 use crate::experience::TrainBatch;
+use pavlov_learn::base::{Array, Result};
 use pavlov_learn::experience::{Column, SampleBatch};
 use pavlov_learn::kernels;
 

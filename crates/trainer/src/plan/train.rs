@@ -1,10 +1,10 @@
 //! `train_epochs`: learns from a fresh batch in several passes of minibatches.
 
-use pavlov_learn::base::Result;
 use crate::experience::TrainBatch;
-use pavlov_learn::experience::SampleBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::{Learners, WorkerSet};
+use pavlov_learn::base::Result;
+use pavlov_learn::experience::SampleBatch;
 use std::time::Instant;
 
 /// Returns a step that makes `num_sgd_iter` passes over the rows of every policy, in minibatches of about

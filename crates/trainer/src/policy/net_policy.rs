@@ -1,15 +1,15 @@
 //! The trait for authors of algorithms: a network, how it acts, and a loss.
 
-use pavlov_learn::base::{Error, Result, State, Stream, Weights};
-use pavlov_learn::experience::{Column, Fragment, SampleBatch};
-use pavlov_learn::distributions::ActionDist;
-use pavlov_learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
-use pavlov_learn::nets::NetBuilder;
-use pavlov_learn::{Learner, Recording, SharedNet, most_likely};
 use crate::policy::act::Act;
 use crate::policy::class::PolicyClass;
 use crate::policy::shared::SharedPolicy;
 use crate::policy::{Learned, Policy};
+use pavlov_learn::base::{Error, Result, State, Stream, Weights};
+use pavlov_learn::distributions::ActionDist;
+use pavlov_learn::experience::{Column, Fragment, SampleBatch};
+use pavlov_learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
+use pavlov_learn::nets::NetBuilder;
+use pavlov_learn::{Learner, Recording, SharedNet, most_likely};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 

@@ -12,10 +12,10 @@ pub(crate) use minibatch_buffer::MinibatchBuffer;
 pub use sum_tree::SumTree;
 
 use crate::base::PolicyId;
-use pavlov_learn::base::{Error, Result, lock};
 use crate::experience::TrainBatch;
-use pavlov_learn::experience::SampleBatch;
 pub use crate::settings::{OffPolicy, ReplayBufferConfig, ReplayKind};
+use pavlov_learn::base::{Error, Result, lock};
+use pavlov_learn::experience::SampleBatch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 

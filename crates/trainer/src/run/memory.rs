@@ -1,7 +1,7 @@
 //! The memory that a run needs, computed from its settings before anything large is made.
 
-use pavlov_learn::base::{Error, Result, Spaces, image};
 use crate::settings::{Common, DurationUnit, EvaluationDuration, OffPolicy, ReplayKind};
+use pavlov_learn::base::{Error, Result, Spaces, image};
 use pavlov_learn::layers::HiddenLayers;
 use serde_json::json;
 

@@ -2,10 +2,10 @@
 
 use crate::agents::{Agent, EVALUATED_BY, Policies};
 use crate::base::PolicyId;
-use pavlov_learn::base::{Error, Result, rules};
 use crate::run::resolve::{overlay_known, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::settings::{Common, OffPolicy};
+use pavlov_learn::base::{Error, Result, rules};
 use pavlov_tune as tune;
 use pavlov_tune::Config;
 use pavlov_tune::config::{Layer, decode};

@@ -2,13 +2,13 @@
 
 use crate::agents::{Policies, PolicyChange, PolicyEdit};
 use crate::base::DEFAULT_POLICY;
-use pavlov_learn::base::{Error, Result, State};
 use crate::run::algorithm::Algorithm;
 use crate::run::resolve::validate;
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
 use crate::settings::ReplayMode;
 use crate::workers::Learners;
+use pavlov_learn::base::{Error, Result, State};
 use pavlov_tune::Config;
 use std::collections::BTreeMap;
 

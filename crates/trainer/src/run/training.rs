@@ -2,13 +2,13 @@
 
 use crate::agents::{Agent, too_wide};
 use crate::base::{Breakdown, notice, notice_unoptimised};
-use pavlov_learn::base::{Device, Error, Result, Spaces, State, catch, libtorch};
 use crate::plan::{LearnerInfo, Plan};
 use crate::run::evaluation::{Evaluations, PreparedEvaluation};
 use crate::run::results::Results;
 use crate::sample::{Changes, Pictures, RunHandle, WorkerSpec};
 use crate::settings::{Common, CountStepsBy};
 use crate::workers::WorkerSet;
+use pavlov_learn::base::{Device, Error, Result, Spaces, State, catch, libtorch};
 use pavlov_tune::Metrics;
 use serde_json::Value;
 use std::sync::{Arc, Weak};

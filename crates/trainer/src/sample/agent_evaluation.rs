@@ -2,7 +2,6 @@
 
 use crate::agents::{Agent, Policies};
 use crate::base::Episode;
-use pavlov_learn::base::Result;
 use crate::policy::PolicyMap;
 use crate::sample::agents::ended;
 use crate::sample::episode_schedule::EpisodeSchedule;
@@ -11,6 +10,7 @@ use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::settings::Common;
 use pavlov_envs::{Frame, MultiAgentVector};
+use pavlov_learn::base::Result;
 
 /// The circumstances under which policies act in an evaluation.
 #[derive(Clone, Copy, Debug)]

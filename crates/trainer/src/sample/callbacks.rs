@@ -2,10 +2,10 @@
 
 use crate::agents::{PolicyChange, PolicyEdit};
 use crate::base::Episode;
-use pavlov_learn::base::{Result, State, Weights};
 use crate::experience::TrainBatch;
-use pavlov_learn::experience::SampleBatch;
 use crate::policy::PolicyMap;
+use pavlov_learn::base::{Result, State, Weights};
+use pavlov_learn::experience::SampleBatch;
 use pavlov_tune::{Config, Metrics};
 use serde_json::Value;
 use std::collections::BTreeMap;

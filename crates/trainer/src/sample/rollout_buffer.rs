@@ -1,10 +1,10 @@
 //! The buffer for the rows of a fragment or of a single step, which acting reads and writes.
 
-use pavlov_learn::base::{HostRows, Kind, Result, State};
 use crate::sample::endings::Endings;
 use crate::sample::masks::Masks;
 use crate::sample::memory::Memories;
 use pavlov_envs::Space;
+use pavlov_learn::base::{HostRows, Kind, Result, State};
 
 /// The rows of `T` steps of `N` copies, time-major. Observations and masks have `T + 1` rows: the last one is for the
 /// observation after the last step.

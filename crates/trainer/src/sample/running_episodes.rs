@@ -2,8 +2,8 @@
 
 use crate::agents::PolicyAssignment;
 use crate::base::Episode;
-use pavlov_learn::base::{Error, Result, State, episode_seed};
 use crate::sample::callbacks::{Callbacks, StepView};
+use pavlov_learn::base::{Error, Result, State, episode_seed};
 
 /// The running episode of each copy, the seed of its next episode, and the episodes that ended.
 #[derive(Debug)]

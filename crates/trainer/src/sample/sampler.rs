@@ -5,7 +5,6 @@
 //! CPU, reads nothing back from libtorch.
 
 use crate::base::{Episode, Laps, PolicyId, SamplerPerf, notice_once};
-use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::connector::Connector;
@@ -15,6 +14,7 @@ use crate::sample::running_episodes::{Numbers, RunningEpisodes};
 use crate::sample::source::{FragmentSource, TakeRows};
 use crate::settings::{ClipRewards, Common};
 use pavlov_envs::AnyVectorEnv;
+use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

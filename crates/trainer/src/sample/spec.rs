@@ -2,12 +2,12 @@
 
 use crate::agents::{Agent, EnvInfo, Policies};
 use crate::base::PolicyId;
-use pavlov_learn::base::{Device, Error, Result};
-use pavlov_learn::nets::{CustomModel, PolicySpec};
 use crate::policy::{Policy, PolicyClass, PolicyMap};
 use crate::sample::callbacks::CallbacksMaker;
 use crate::settings::Common;
 use pavlov_envs::EnvCreator;
+use pavlov_learn::base::{Device, Error, Result};
+use pavlov_learn::nets::{CustomModel, PolicySpec};
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

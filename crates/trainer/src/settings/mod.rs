@@ -15,9 +15,6 @@ mod replay;
 mod validation;
 
 pub use common::{BatchMode, ClipRewards, Common, OPEN_KEYS, ObservationFilter};
-pub use pavlov_learn::layers::{
-    Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
-};
 pub use evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
 pub(crate) use exploration::any;
 pub use exploration::{ExplorationConfig, per_worker_epsilon};
@@ -28,6 +25,9 @@ pub use multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode}
 pub(crate) use noise::Noise;
 pub use other_libraries::{names_elsewhere, synonym, translate};
 pub use own_defaults::OverDefaults;
+pub use pavlov_learn::layers::{
+    Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
+};
 pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
 
 pub use pavlov_learn::base::{Piecewise, Schedule, exponential, polynomial, rules};

@@ -2,9 +2,9 @@
 
 use crate::base::parquet::parquet;
 use crate::base::part_of;
+use crate::policy::{Learned, Policy};
 use pavlov_learn::base::{Array, Error, Result, State};
 use pavlov_learn::experience::{Column, SampleBatch};
-use crate::policy::{Learned, Policy};
 use pavlov_tune::write_file;
 use serde_json::{Value, json};
 use std::fs;

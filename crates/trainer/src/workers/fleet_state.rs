@@ -1,10 +1,10 @@
 //! The state of the rollout workers in checkpoints.
 
-use pavlov_learn::base::{Result, State, lock};
-use pavlov_learn::experience::Column;
 use crate::sample::{Reply, Request, Sampled};
 use crate::workers::WorkerSet;
 use crate::workers::fleet::Fleet;
+use pavlov_learn::base::{Result, State, lock};
+use pavlov_learn::experience::Column;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

@@ -2,9 +2,7 @@
 //! environments and transport.
 
 use crate::base::{PolicyId, part_of};
-use pavlov_learn::base::{Device, Error, Result, Stream, Weights, lock};
 use crate::experience::TrainBatch;
-use pavlov_learn::experience::SampleBatch;
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
 use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
@@ -12,6 +10,8 @@ use crate::settings::{ReplayBufferConfig, ReplayKind, ReplayMode};
 use crate::workers::batch_log::BatchLog;
 use crate::workers::learner_group::LearnerGroup;
 use crate::workers::learner_queue::LearnerQueue;
+use pavlov_learn::base::{Device, Error, Result, Stream, Weights, lock};
+use pavlov_learn::experience::SampleBatch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -24,7 +24,6 @@ pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
 use crate::base::notice;
-use pavlov_learn::base::{Device, Error, Result, Weights, lock};
 use crate::experience::TrainBatch;
 use crate::policy::Policy;
 use crate::replay::SharedReplay;
@@ -33,8 +32,11 @@ pub use crate::sample::{
     Code, Evaluation, EvaluationTask, FilterStats, Follow, MeanStdFilter, Reply, Request, RolloutWorker,
     RunningStat, Sampled, WorkerNames, WorkerSpec,
 };
-use crate::settings::{Common, CountStepsBy, MultiAgentConfig, ObservationFilter, ReplayBufferConfig, ReplayMode};
+use crate::settings::{
+    Common, CountStepsBy, MultiAgentConfig, ObservationFilter, ReplayBufferConfig, ReplayMode,
+};
 use crate::workers::fleet::Fleet;
+use pavlov_learn::base::{Device, Error, Result, Weights, lock};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

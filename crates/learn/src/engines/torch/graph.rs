@@ -1,15 +1,15 @@
 //! The graph of libtorch's operations on one piece of a batch.
 
 use crate::base::{Result, Stream};
-use crate::experience::{Column, SampleBatch};
 use crate::engines::norm::EPSILON as NORM_EPSILON;
 use crate::engines::torch::columns;
 use crate::engines::torch::huber::huber;
 use crate::engines::torch::leaves::Leaves;
 use crate::engines::torch::sequences::Sequences;
+use crate::experience::{Column, SampleBatch};
+use crate::layers::Activation;
 use crate::loss::{Graph, Layer, MASKED, Op, ParamSet};
 use crate::params::LearningGroups;
-use crate::layers::Activation;
 use std::cell::RefCell;
 use tch::{Device, Kind, Tensor};
 

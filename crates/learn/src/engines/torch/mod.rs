@@ -12,7 +12,6 @@ pub(crate) use forward::{forward, of_outputs};
 
 use crate::base::torch::{read, write};
 use crate::base::{Array, Result, Stream};
-use crate::experience::SampleBatch;
 use crate::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
 use crate::engines::cut::{bounds, pieces};
 use crate::engines::together::Together;
@@ -21,6 +20,7 @@ use crate::engines::torch::graph::TorchGraph;
 use crate::engines::torch::leaves::Leaves;
 use crate::engines::torch::reports::{Piece, join, of_piece, share_reports};
 use crate::engines::torch::sequences::Sequences;
+use crate::experience::SampleBatch;
 use crate::loss::{Graph, MinibatchInfo, Net, Observed, ParamSet, Remembered, Rows};
 use crate::params::{Buffer, Encoding, LearningGroups};
 use rayon::prelude::*;

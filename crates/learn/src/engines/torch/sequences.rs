@@ -1,8 +1,8 @@
 //! Recurrent layers by libtorch: sequences of rows, and the recurrent states before and after them.
 
 use crate::base::Result;
-use crate::experience::{Column, SampleBatch};
 use crate::engines::torch::columns;
+use crate::experience::{Column, SampleBatch};
 use crate::loss::Cell;
 use std::cell::RefCell;
 use tch::{Device, Kind, Tensor};

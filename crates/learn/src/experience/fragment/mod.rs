@@ -65,6 +65,7 @@ impl Fragment<'_> {
     }
 
     /// Number of steps that one copy took.
+    #[inline]
     pub fn length(&self, copy: usize) -> usize {
         self.lengths.map_or(self.steps, |lengths| lengths[copy])
     }

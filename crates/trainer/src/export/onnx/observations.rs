@@ -2,8 +2,8 @@
 
 use crate::export::onnx::model::{Attribute, ElemType, Model};
 use crate::export::spaces::RawObservations;
-use pavlov_learn::params::{Encoding, Part};
 use pavlov_envs::Space;
+use pavlov_learn::params::{Encoding, Part};
 
 /// Adds the input `obs` and what turns it into encoded observations; returns their name.
 pub(super) fn observations(model: &mut Model, raw: &RawObservations<'_>, encoding: &Encoding) -> String {

@@ -1,16 +1,16 @@
 //! The policy of a pack: it replays the plan on the engine that training used.
 
 use crate::agents::Policies;
-use pavlov_learn::base::{Array, Error, Result, Spaces};
 use crate::export::pack::check::{Checked, Node};
 use crate::export::pack::file::Tensors;
 use crate::export::pack::plan::Choice;
+use crate::policy::{Act, NetPolicy, PolicyClass};
+use crate::settings::ExplorationConfig;
+use pavlov_learn::base::{Array, Error, Result, Spaces};
 use pavlov_learn::distributions::{ActionDist, LOG_STD_MAX, LOG_STD_MIN};
 use pavlov_learn::loss::{Input, Loss, Net, Op, Rows, Value};
 use pavlov_learn::nets::NetBuilder;
 use pavlov_learn::params::Rule;
-use crate::policy::{Act, NetPolicy, PolicyClass};
-use crate::settings::ExplorationConfig;
 use std::sync::Arc;
 
 /// A policy that was read from a pack. It acts and does not learn.
