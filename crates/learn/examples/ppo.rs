@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use pavlov_envs::{EnvConfig, StepOut, TypedVectorEnv, VectorEnv, make_vec};
 use pavlov_learn::Learner;
-use pavlov_learn::base::{Array, Device, Piecewise, Result, Spaces, Stream};
+use pavlov_learn::base::{Array, Device, Piecewise, Result, Schedule, Spaces, Stream};
 use pavlov_learn::distributions::ActionRows;
 use pavlov_learn::experience::{Column, SampleBatch, Trajectories, advantages, env_major};
 use pavlov_learn::layers::{Activation, Initializer, ModelConfig};
@@ -42,7 +42,7 @@ fn build(spec: &PolicySpec) -> Result<(ActorCritic, Learner)> {
         ..ModelConfig::default()
     };
     // The step size of Adam falls linearly to 0.
-    let lr = Piecewise::linear(1e-3, 0.0, TOTAL_STEPS as u64).into();
+    let lr = Schedule::Piecewise(Piecewise::linear(1e-3, 0.0, TOTAL_STEPS as u64));
     let rule = Rule { optimizer: OptimizerConfig::adam(1e-5), lr, grad_clip: Some(0.5) };
     let mut net = NetBuilder::new(spec);
     let (_, nets) = net.group("policy", rule, |net| ActorCritic::new(net, &model))?;
