@@ -220,20 +220,18 @@ impl Tree {
 
     /// The file that a path leads to, through the `use` lines on the way, in whichever crate it lies.
     fn file_of(&self, krate: &'static str, path: Module) -> File {
+        // The name of another crate stands behind the module that hands out its names.
+        let behind = |other: &&str| path.iter().position(|part| part == *other);
+        if let Some((other, at)) = CRATES.iter().find_map(|(other, _)| Some((*other, behind(other)?))) {
+            return self.file_of(other, path[at + 1..].to_vec());
+        }
         let (_, sources, named) = self.of_crate(krate);
         let known = (0..=path.len()).rev().find(|&n| sources.contains_key(&path[..n])).unwrap_or(0);
-        let Some(origin) = path.get(..known + 1).and_then(|name| named.get(name)) else {
-            return (krate, path[..known].to_vec());
-        };
-        // The name of another crate stands behind the module that its names are handed out by.
-        let other = CRATES
-            .iter()
-            .find_map(|(other, _)| Some((*other, origin.iter().position(|part| part == other)?)));
-        let behind = &path[known + 1..];
-        match other {
-            Some((other, at)) => self.file_of(other, [&origin[at + 1..], behind].concat()),
-            None if origin.as_slice() == &path[..known + 1] => (krate, path[..known].to_vec()),
-            None => self.file_of(krate, [origin, behind].concat()),
+        match path.get(..known + 1).and_then(|name| named.get(name)) {
+            Some(origin) if origin.as_slice() != &path[..known + 1] => {
+                self.file_of(krate, [origin, &path[known + 1..]].concat())
+            }
+            _ => (krate, path[..known].to_vec()),
         }
     }
 

@@ -12,7 +12,8 @@
 //! * [`policy`]: a policy chooses actions for batches of observations, and learns from their results.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over
 //!   [`learner::Value`]s, computed by libtorch or, for fully connected and recurrent networks on the CPU, by a fused
-//!   engine in plain memory. [`models`] has the networks.
+//!   engine in plain memory. [`models`] has the networks. Both are those of the crate `pavlov-learn`, as are the names of
+//!   [`batch`], [`returns`], [`rng`] and [`state`].
 //! * [`batch`], [`returns`], [`replay`]: experience, advantages, and the replay buffer.
 //! * [`rng`]: every random number is a function of the run's seed, its purpose and an index; never of the worker.
 //! * [`state`]: the values and arrays that a checkpoint stores.

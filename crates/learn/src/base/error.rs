@@ -1,4 +1,4 @@
-//! The errors of this crate: each names the thing, its value, the rule and the way out.
+//! The errors of this crate and of the trainer: each names the thing, its value, the rule and the way out.
 
 use std::fmt;
 use {pavlov_envs as envs, pavlov_tune as tune};
@@ -6,7 +6,7 @@ use {pavlov_envs as envs, pavlov_tune as tune};
 /// The result of most functions of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of the trainer crate.
+/// An error of this crate, and of the trainer that stands on it.
 ///
 /// `{:?}` prints the error [`in_words`](tune::in_words): that is what a `main` which returns this error prints.
 #[derive(thiserror::Error)]

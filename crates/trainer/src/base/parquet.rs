@@ -1,8 +1,6 @@
 //! Writes arrays as a Parquet file, uncompressed and in one row group, which pandas, polars, DuckDB and pyarrow read.
 
-use pavlov_learn::base::Array;
-use pavlov_learn::base::Kind;
-use pavlov_learn::base::{Error, Result};
+use pavlov_learn::base::{Array, Error, Kind, Result};
 
 /// First and last bytes of a Parquet file.
 const MAGIC: &[u8] = b"PAR1";
