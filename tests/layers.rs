@@ -23,6 +23,7 @@ const CRATES: &[&str] = &[
     "crates/data/src",
     "crates/train/src",
     "envs/src",
+    "crates/learn/src",
     "crates/storage/src",
     "crates/trainer/src",
     "algorithms/src",
@@ -62,7 +63,11 @@ fn no_file_imports_what_stands_on_it() {
 }
 
 /// Crates whose folders are rooms, low to high: a file imports only its own room and those before it.
-const ROOMS: &[(&str, &[&str])] = &[("crates/tune/src", TUNE_ROOMS), ("crates/trainer/src", TRAINER_ROOMS)];
+const ROOMS: &[(&str, &[&str])] = &[
+    ("crates/tune/src", TUNE_ROOMS),
+    ("crates/learn/src", LEARN_ROOMS),
+    ("crates/trainer/src", TRAINER_ROOMS),
+];
 
 const TUNE_ROOMS: &[&str] = &[
     "base",
@@ -80,18 +85,30 @@ const TUNE_ROOMS: &[&str] = &[
     "ray1",
 ];
 
+const LEARN_ROOMS: &[&str] = &[
+    "base",
+    "layers",
+    "experience",
+    "kernels",
+    "params",
+    "loss",
+    "distributions",
+    "engines",
+    "nets",
+    "learner",
+    "build",
+    "learner_state",
+    "recording",
+    "shared_net",
+    "values",
+    "export",
+];
+
 const TRAINER_ROOMS: &[&str] = &[
     "base",
     "settings",
     "experience",
     "replay",
-    "learn::kernels",
-    "learn::params",
-    "learn::loss",
-    "learn::distributions",
-    "learn::engines",
-    "learn::nets",
-    "learn",
     "policy",
     "agents",
     "sample",
@@ -139,27 +156,35 @@ fn no_crate_depends_on_one_above_it() {
     for (folder, refused) in [
         (
             "crates/processes",
-            "tch torch-sys pavlov-data pavlov-envs pavlov-storage pavlov-train pavlov-tune pavlov-trainer \
+            "tch torch-sys pavlov-data pavlov-envs pavlov-storage pavlov-train pavlov-tune pavlov-learn pavlov-trainer \
              pavlov-algorithms pavlov",
         ),
         (
             "crates/tune",
-            "tch torch-sys pavlov-data pavlov-envs pavlov-storage pavlov-train pavlov-trainer \
+            "tch torch-sys pavlov-data pavlov-envs pavlov-storage pavlov-train pavlov-learn pavlov-trainer \
              pavlov-algorithms pavlov",
         ),
         (
             "envs",
-            "tch torch-sys pavlov-data pavlov-storage pavlov-train pavlov-tune pavlov-trainer \
+            "tch torch-sys pavlov-data pavlov-storage pavlov-train pavlov-tune pavlov-learn pavlov-trainer \
              pavlov-algorithms pavlov",
         ),
         (
             "crates/data",
-            "tch torch-sys pavlov-envs pavlov-storage pavlov-train pavlov-trainer pavlov-algorithms pavlov",
+            "tch torch-sys pavlov-envs pavlov-storage pavlov-train pavlov-learn pavlov-trainer pavlov-algorithms pavlov",
         ),
-        ("crates/train", "tch torch-sys pavlov-envs pavlov-storage pavlov-trainer pavlov-algorithms pavlov"),
+        (
+            "crates/train",
+            "tch torch-sys pavlov-envs pavlov-storage pavlov-learn pavlov-trainer pavlov-algorithms pavlov",
+        ),
         (
             "crates/storage",
-            "tch torch-sys pavlov-data pavlov-envs pavlov-train pavlov-trainer pavlov-algorithms pavlov",
+            "tch torch-sys pavlov-data pavlov-envs pavlov-train pavlov-learn pavlov-trainer pavlov-algorithms pavlov",
+        ),
+        (
+            "crates/learn",
+            "pavlov-data pavlov-train pavlov-storage pavlov-trainer pavlov-report pavlov-serve \
+             pavlov-algorithms pavlov",
         ),
         (
             "crates/trainer",
@@ -174,7 +199,10 @@ fn no_crate_depends_on_one_above_it() {
             "crates/serve",
             "tch torch-sys pavlov-data pavlov-train pavlov-storage pavlov-algorithms pavlov-report pavlov",
         ),
-        ("xtask", "tch torch-sys pavlov-trainer pavlov-algorithms pavlov-report pavlov-serve pavlov"),
+        (
+            "xtask",
+            "tch torch-sys pavlov-learn pavlov-trainer pavlov-algorithms pavlov-report pavlov-serve pavlov",
+        ),
     ] {
         let text = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
         let manifest: toml::Table = text.parse().unwrap();
@@ -186,19 +214,19 @@ fn no_crate_depends_on_one_above_it() {
     }
 }
 
-/// The files that may name libtorch, besides those in `crates/trainer/src/learn/engines/torch` and `src/torch_train`: a build
+/// The files that may name libtorch, besides those in `crates/learn/src/engines/torch` and `src/torch_train`: a build
 /// without the feature `torch` compiles none of them, or only their names.
 const NAME_LIBTORCH: [&str; 12] = [
     "src/cli/doctor/torch.rs",
     "src/lib.rs",
-    "crates/trainer/src/base/libtorch.rs",
-    "crates/trainer/src/base/torch.rs",
-    "crates/trainer/src/base/unread.rs",
-    "crates/trainer/src/learn/export.rs",
-    "crates/trainer/src/learn/loss/on_libtorch.rs",
-    "crates/trainer/src/learn/params/device.rs",
-    "crates/trainer/src/learn/params/encode.rs",
-    "crates/trainer/src/learn/params/tensors.rs",
+    "crates/learn/src/base/libtorch.rs",
+    "crates/learn/src/base/torch.rs",
+    "crates/learn/src/base/unread.rs",
+    "crates/learn/src/export.rs",
+    "crates/learn/src/loss/on_libtorch.rs",
+    "crates/learn/src/params/device.rs",
+    "crates/learn/src/params/encode.rs",
+    "crates/learn/src/params/tensors.rs",
     "crates/trainer/src/lib.rs",
     "src/torch_train/mod.rs",
 ];
@@ -206,10 +234,16 @@ const NAME_LIBTORCH: [&str; 12] = [
 #[test]
 fn libtorch_is_named_only_where_a_build_without_it_does_not_look() {
     let mut files = Vec::new();
-    let mut waiting: Vec<PathBuf> =
-        ["crates/trainer/src", "algorithms/src", "crates/report/src", "crates/serve/src", "src"]
-            .map(|f| root().join(f))
-            .into();
+    let mut waiting: Vec<PathBuf> = [
+        "crates/learn/src",
+        "crates/trainer/src",
+        "algorithms/src",
+        "crates/report/src",
+        "crates/serve/src",
+        "src",
+    ]
+    .map(|f| root().join(f))
+    .into();
     while let Some(directory) = waiting.pop() {
         for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() { waiting.push(path) } else { files.push(path) }
@@ -221,7 +255,7 @@ fn libtorch_is_named_only_where_a_build_without_it_does_not_look() {
         features += text.matches("feature = \"torch\"").count();
         let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         let may = NAME_LIBTORCH.contains(&name.as_str())
-            || name.starts_with("crates/trainer/src/learn/engines/torch/")
+            || name.starts_with("crates/learn/src/engines/torch/")
             || name.starts_with("crates/trainer/src/export/torchscript/")
             || name.starts_with("src/torch_train/");
         // A method of a trait that is there only with the feature says its types in full.

@@ -15,7 +15,7 @@ type Meanings = BTreeMap<String, BTreeMap<String, String>>;
 /// Owner, source file, type, and what stands before its keys.
 const SOURCES: [(&str, &str, &str, &str); 17] = [
     ("Common", "crates/trainer/src/settings/common.rs", "Common", ""),
-    ("Common", "crates/trainer/src/settings/model.rs", "ModelConfig", "model."),
+    ("Common", "crates/learn/src/layers/model.rs", "ModelConfig", "model."),
     ("Common", "crates/trainer/src/settings/evaluation.rs", "EvaluationConfig", "evaluation_config."),
     ("Common", "crates/trainer/src/settings/multi_agent.rs", "MultiAgentConfig", "multiagent."),
     ("Common", "crates/trainer/src/settings/exploration.rs", "ExplorationConfig", "exploration_config."),
@@ -28,9 +28,9 @@ const SOURCES: [(&str, &str, &str, &str); 17] = [
     ("QMIX", "algorithms/src/qmix.rs", "Qmix", ""),
     ("SAC", "algorithms/src/sac.rs", "Sac", ""),
     ("SAC", "algorithms/src/sac.rs", "Optimization", "optimization."),
-    ("SAC", "crates/trainer/src/learn/nets/quantiles.rs", "Quantiles", ""),
-    ("SAC", "crates/trainer/src/settings/model.rs", "HiddenLayers", "policy_model_config."),
-    ("SAC", "crates/trainer/src/settings/model.rs", "HiddenLayers", "q_model_config."),
+    ("SAC", "crates/learn/src/nets/quantiles.rs", "Quantiles", ""),
+    ("SAC", "crates/learn/src/layers/model.rs", "HiddenLayers", "policy_model_config."),
+    ("SAC", "crates/learn/src/layers/model.rs", "HiddenLayers", "q_model_config."),
 ];
 
 /// Reads the doc lines of all fields of one type.
@@ -225,9 +225,9 @@ fn methods(path: &str) -> Vec<String> {
 fn the_page_of_losses_lists_every_operation_and_layer() {
     let path = format!("{}/docs/losses.md", env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(path).expect("the page");
-    let operations = methods("crates/trainer/src/learn/loss/value.rs");
+    let operations = methods("crates/learn/src/loss/value.rs");
     assert!(["gather", "huber", "exp", "min"].iter().all(|name| operations.iter().any(|o| o == name)));
-    let layers = methods("crates/trainer/src/learn/nets/builder.rs");
+    let layers = methods("crates/learn/src/nets/builder.rs");
     assert!(layers.iter().any(|name| name == "dense"), "{layers:?}");
     // What a value or a builder tells of itself makes no value and no layer.
     let tells = [

@@ -1,31 +1,14 @@
-//! Hands the directory of libtorch on: only direct dependants of torch-sys learn it from Cargo. Tells the crate how far it
-//! is optimised.
+//! Hands the directory of libtorch on, which Cargo tells to direct dependants of pavlov-learn alone. Tells the crate how far
+//! it is optimised.
 
 use std::env;
-use std::path::Path;
-use std::process::exit;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=PAVLOV_OPT_LEVEL={}", env::var("OPT_LEVEL").unwrap_or_default());
-    let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
-    if !has("TORCH") || has("DOC_ONLY") {
-        return;
-    }
-    let lib = env::var("DEP_TCH_LIBTORCH_LIB").unwrap_or_default();
-    // Programs get the directory itself, so that they run after the checkout and its `.libtorch` have gone.
-    match Path::new(&lib).canonicalize() {
-        Ok(lib) => {
-            println!("cargo::rerun-if-changed={}", lib.display());
-            println!("cargo::metadata=libtorch_lib={}", lib.display());
-            // For the examples in this crate's documentation.
-            println!("cargo::rustc-link-arg=-Wl,-rpath,{}", lib.display());
-        }
-        Err(error) => {
-            println!(
-                "cargo::error=libtorch is not at `{lib}` ({error}); run `cargo xtask setup`, or set LIBTORCH"
-            );
-            exit(1);
-        }
-    }
+    // Absent without the feature `torch`, and with `doc-only`, which builds nothing that runs.
+    let Ok(lib) = env::var("DEP_PAVLOV_LEARN_LIBTORCH_LIB") else { return };
+    println!("cargo::metadata=libtorch_lib={lib}");
+    // For this crate's tests, and the examples in its documentation.
+    println!("cargo::rustc-link-arg=-Wl,-rpath,{lib}");
 }

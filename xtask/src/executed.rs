@@ -1,4 +1,4 @@
-//! `cargo xtask executed`: counts the lines of the trainer and of the algorithms that one default iteration executes between
+//! `cargo xtask executed`: counts the lines of the engine, the trainer and the algorithms that one default iteration executes between
 //! `plan.next()` and its return.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::steps;
 
 const ALGORITHMS: [&str; 3] = ["PPO", "DQN", "SAC"];
-const FOLDERS: [&str; 2] = ["crates/trainer/src", "algorithms/src"];
+const FOLDERS: [&str; 3] = ["crates/learn/src", "crates/trainer/src", "algorithms/src"];
 /// Says that cargo calls this program in place of the compiler.
 const AS_COMPILER: &str = "PAVLOV_XTASK_IS_COMPILER";
 

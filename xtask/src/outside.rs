@@ -64,7 +64,8 @@ impl Outside {
     fn run(&self) -> Result<()> {
         // The checkout's own settings for C++ and C. Crates that need not be fast are optimised less than a user's own build
         // does, which saves minutes.
-        let fast = ["pavlov", "pavlov-algorithms", "pavlov-envs", "pavlov-trainer"].map(|name| (name, 3));
+        let fast = ["pavlov", "pavlov-algorithms", "pavlov-envs", "pavlov-learn", "pavlov-trainer"]
+            .map(|name| (name, 3));
         let settings = [("torch-sys", 1), ("zstd-sys", 0), ("\"*\"", 1)].into_iter().chain(fast);
         let mut build = cargo_command(&self.package, &["build", "--quiet", "--release"]);
         for (package, level) in settings {

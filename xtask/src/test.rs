@@ -25,7 +25,7 @@ const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-sto
 const WHOLE: &str = "--workspace --exclude pavlov-python --features parquet,storage";
 
 /// The build without libtorch, and the Python package that is made of it.
-const LIGHT: &str = "-p pavlov -p pavlov-trainer -p pavlov-algorithms -p pavlov-report -p pavlov-serve -p pavlov-python --no-default-features --features pavlov/cli";
+const LIGHT: &str = "-p pavlov -p pavlov-learn -p pavlov-trainer -p pavlov-algorithms -p pavlov-report -p pavlov-serve -p pavlov-python --no-default-features --features pavlov/cli";
 
 /// Runs all steps up to the first that fails.
 pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {

@@ -12,21 +12,18 @@
 //! * [`policy`]: a policy chooses actions for batches of observations, and learns from their results.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over
 //!   [`learner::Value`]s, computed by libtorch or, for fully connected and recurrent networks on the CPU, by a fused
-//!   engine in plain memory. [`models`] has the networks.
+//!   engine in plain memory. [`models`] has the networks. Both are those of the crate `pavlov-learn`, as are the names of
+//!   [`batch`], [`returns`], [`rng`] and [`state`].
 //! * [`batch`], [`returns`], [`replay`]: experience, advantages, and the replay buffer.
 //! * [`rng`]: every random number is a function of the run's seed, its purpose and an index; never of the worker.
 //! * [`state`]: the values and arrays that a checkpoint stores.
 //!
 //! [`prelude`] has the names that authors of algorithms use.
 
-// Some parts of layers, steps and statistics are for libtorch alone.
-#![cfg_attr(not(feature = "torch"), allow(dead_code, unreachable_code))]
-
 pub mod agents;
 mod base;
 mod experience;
 mod export;
-mod learn;
 pub mod plan;
 pub mod policy;
 pub mod prelude;
@@ -37,7 +34,7 @@ pub mod settings;
 pub mod workers;
 
 pub use agents::{PolicyChange, register_policy_mapping_fn};
-pub use base::{Episode, Error, Result, SamplerPerf, notice};
+pub use base::{Episode, SamplerPerf, notice};
 pub use export::{Agreement, Pack, PackFacts, PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
@@ -51,10 +48,10 @@ pub use sample::{
 pub use settings::Common;
 pub use workers::{Learners, Ledger, WorkerSet};
 
-pub use crate::base::{Array, ArrayRef, Device, Kind, Scalar, rng, state};
-pub use crate::learn::{learner, nets as models};
 /// The crate `ndarray`, whose array views [`SampleBatch::array`](batch::SampleBatch::array) returns.
 pub use ndarray;
+pub use pavlov_learn::base::{Array, ArrayRef, Device, Error, Kind, Result, Scalar, rng, state};
+pub use pavlov_learn::{learner, nets as models};
 #[cfg(feature = "torch")]
 /// tch, libtorch's Rust interface, in the version that pavlov uses.
 pub use tch as torch;
@@ -63,12 +60,13 @@ pub use tch as torch;
 /// ([`TrainBatch`](batch::TrainBatch)).
 pub mod batch {
     pub use crate::base::{DEFAULT_POLICY, PolicyId};
-    pub use crate::experience::{Column, SampleBatch, Source, TrainBatch, Trajectory, env_major, read_f32};
+    pub use crate::experience::{Source, TrainBatch};
+    pub use pavlov_learn::experience::{Column, SampleBatch, Trajectory, env_major, read_f32};
 }
 
 /// Advantages and targets: GAE and V-trace.
 pub mod returns {
-    pub use crate::experience::{
+    pub use pavlov_learn::experience::{
         BatchValues, Targets, Trajectories, VTrace, advantages, discount_cumsum, vtrace,
     };
 }

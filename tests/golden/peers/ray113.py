@@ -434,7 +434,7 @@ def ddpg_case(algorithm, argument, changes, settings, weights=False, steps=2, di
 
 
 def check_vtrace(targets, config):
-    """Ray's V-trace targets are those of pavlov's formulas (`crates/trainer/src/experience/vtrace.rs`), row by row."""
+    """Ray's V-trace targets are those of pavlov's formulas (`crates/learn/src/experience/vtrace.rs`), row by row."""
     for found in targets:
         x = found["inputs"]
         rho = np.exp(x["log_rhos"].astype(np.float64))

@@ -1,7 +1,7 @@
 //! An agent of an environment: its name and its spaces.
 
-use crate::base::Spaces;
 use pavlov_envs::EnvCopies;
+use pavlov_learn::base::Spaces;
 use serde::{Deserialize, Serialize};
 
 /// One agent of an environment. In an environment with a single agent it is named `agent0`.

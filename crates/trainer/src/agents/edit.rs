@@ -1,7 +1,8 @@
 //! Changes of the settings that add or remove a policy.
 
-use crate::base::{Error, PolicyId, Result};
+use crate::base::PolicyId;
 use crate::settings::{MultiAgentConfig, PolicyMapping};
+use pavlov_learn::base::{Error, Result};
 use pavlov_tune::Config;
 
 /// Other settings that change when a policy is added or removed. Fields that are `None` change nothing.

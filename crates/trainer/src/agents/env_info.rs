@@ -1,11 +1,12 @@
 //! Facts about the environment that a run needs before workers start.
 
 use crate::agents::agent::Agent;
-use crate::base::{Error, Result, image, notice_if_slow};
+use crate::base::notice_if_slow;
 use crate::settings::{BatchMode, Common};
 use pavlov_envs::{
     DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env_within, check_vector_env_within,
 };
+use pavlov_learn::base::{Error, Result, image};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -182,8 +183,8 @@ pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Spaces;
     use crate::settings::ObservationFilter;
+    use pavlov_learn::base::Spaces;
 
     #[test]
     fn pixels_that_miss_the_convolutions_are_reported() {

@@ -1,7 +1,8 @@
 //! The mapping from agents to policies: by patterns of agents' names, or by a function that the program registered.
 
-use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, derive, lock};
+use crate::base::{DEFAULT_POLICY, Episode, PolicyId};
 use crate::settings::{PolicyMapping, answer, check};
+use pavlov_learn::base::{Error, Result, derive, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;

@@ -2,9 +2,10 @@
 
 use crate::agents::agent::Agent;
 use crate::agents::mapping::Mapping;
-use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, Spaces, derive};
+use crate::base::{DEFAULT_POLICY, Episode, PolicyId};
 use crate::policy::PolicyClass;
 use crate::settings::Common;
+use pavlov_learn::base::{Error, Result, Spaces, derive};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The setting that maps agents to policies in evaluations.

@@ -1,6 +1,6 @@
 //! The record of one episode of one environment copy, while it runs and when it is reported.
 
-use crate::base::error::Result;
+use pavlov_learn::base::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Warnings that a user must see although nothing failed.
 
-use crate::base::lock;
+use pavlov_learn::base::lock;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Mutex;

@@ -1,8 +1,6 @@
 //! Writes arrays as a Parquet file, uncompressed and in one row group, which pandas, polars, DuckDB and pyarrow read.
 
-use crate::base::array::Array;
-use crate::base::error::{Error, Result};
-use crate::base::kind::Kind;
+use pavlov_learn::base::{Array, Error, Kind, Result};
 
 /// First and last bytes of a Parquet file.
 const MAGIC: &[u8] = b"PAR1";

@@ -1,7 +1,8 @@
 //! The batch that the operators of an execution plan pass on: rows of each policy, and a number of environment steps.
 
-use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
-use crate::experience::batch::SampleBatch;
+use crate::base::{DEFAULT_POLICY, PolicyId};
+use pavlov_learn::base::{Error, Result, State};
+use pavlov_learn::experience::SampleBatch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

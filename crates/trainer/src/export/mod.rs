@@ -3,19 +3,21 @@
 mod c;
 mod onnx;
 mod pack;
+// TorchScript alone is described by its outputs.
+#[cfg_attr(not(feature = "torch"), allow(dead_code))]
 mod signature;
 mod spaces;
 #[cfg_attr(not(feature = "torch"), path = "no_torch.rs")]
 mod torchscript;
 
-use crate::base::{Error, Result};
-pub use crate::export::signature::Signature;
 use crate::sample::Session;
 pub use c::Agreement;
 pub(crate) use onnx::encoded;
 pub use pack::{Pack, PackFacts};
 use pavlov_envs::Space;
+use pavlov_learn::base::{Error, Result};
 use pavlov_tune as tune;
+pub use signature::Signature;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};

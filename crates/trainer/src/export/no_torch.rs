@@ -1,8 +1,8 @@
 //! The refusal of TorchScript, which libtorch makes, in a build without it.
 
-use crate::base::{Error, Result};
 use crate::export::Signature;
 use crate::sample::Session;
+use pavlov_learn::base::{Error, Result};
 use std::path::Path;
 
 impl Session {

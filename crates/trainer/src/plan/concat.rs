@@ -1,8 +1,8 @@
 //! `concat_batches`: joins fragments into training batches.
 
-use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::settings::CountStepsBy;
+use pavlov_learn::base::Result;
 
 /// The iterator that [`PlanExt::concat_batches`](crate::plan::PlanExt::concat_batches) returns.
 #[derive(Debug)]

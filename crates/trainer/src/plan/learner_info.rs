@@ -1,7 +1,8 @@
 //! The reports of learning steps, by policy. Their tensors are read only when the result of an iteration is made.
 
-use crate::base::{Array, PolicyId, Stats, Unread};
+use crate::base::PolicyId;
 use crate::policy::Learned;
+use pavlov_learn::base::{Array, Stats};
 use std::collections::BTreeMap;
 
 /// The reports of one or more learning steps, by policy.
@@ -95,9 +96,8 @@ impl PolicyInfo {
     fn means_of_all(&self) -> BTreeMap<String, f64> {
         let Some(first) = self.steps.first() else { return BTreeMap::new() };
         let alike = |step: &Stats| step.names() == first.names();
-        let unread: Option<Vec<&Unread>> = self.steps.iter().map(Stats::not_read).collect();
-        if let Some(unread) = unread.filter(|_| self.steps.iter().all(alike)) {
-            let means = Unread::means(&unread);
+        let are_alike = self.steps.iter().all(alike);
+        if let Some(means) = are_alike.then(|| Stats::means_of_unread(&self.steps)).flatten() {
             return first.names().iter().map(|name| (*name).to_owned()).zip(means).collect();
         }
         let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();

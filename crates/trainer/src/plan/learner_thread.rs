@@ -1,9 +1,9 @@
 //! `learner_thread`: runs a step of a plan on a separate thread (Ray's LearnerThread).
 
-use crate::base::{Error, Result, catch};
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::{LearnerQueue, Ledger, WorkerSet};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_learn::base::{Error, Result, catch};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;

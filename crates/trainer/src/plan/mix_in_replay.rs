@@ -1,8 +1,8 @@
 //! `mix_in_replay`: adds earlier fragments to each new one (Ray's MixInReplay).
 
-use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::{Learners, WorkerSet};
+use pavlov_learn::base::Result;
 
 /// The iterator that [`PlanExt::mix_in_replay`](crate::plan::PlanExt::mix_in_replay) returns.
 #[derive(Debug)]

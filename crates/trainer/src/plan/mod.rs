@@ -50,10 +50,10 @@ pub use train::{minibatches, train_epochs};
 pub use train_in_turn::train_in_turn;
 pub use when::when;
 
-use crate::base::Result;
 use crate::experience::TrainBatch;
 pub use crate::workers::Order;
 use crate::workers::WorkerSet;
+use pavlov_learn::base::Result;
 
 /// A training loop as an iterator: each `next` does one round of training and yields its report.
 pub type Plan = Box<dyn Iterator<Item = Result<LearnerInfo>> + Send>;

@@ -1,10 +1,11 @@
 //! `replay`: draws batches from the replay buffer, learns from each, and writes new priorities into the buffer.
 
-use crate::base::{Array, PolicyId, Result};
+use crate::base::PolicyId;
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;
 use crate::workers::WorkerSet;
+use pavlov_learn::base::{Array, Result};
 use std::collections::BTreeMap;
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! `rollouts`: samples one fragment with every worker per pull (Ray's ParallelRollouts in bulk_sync mode).
 
-use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::WorkerSet;
+use pavlov_learn::base::Result;
 
 /// The iterator that [`WorkerSet::rollouts`] returns.
 #[derive(Debug)]

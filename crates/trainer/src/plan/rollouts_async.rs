@@ -1,8 +1,8 @@
 //! `rollouts_async`: yields single fragments while workers continue to sample (Ray's ParallelRollouts in async mode).
 
-use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::{Order, WorkerSet};
+use pavlov_learn::base::Result;
 
 /// The iterator that [`WorkerSet::rollouts_async`] returns.
 #[derive(Debug)]

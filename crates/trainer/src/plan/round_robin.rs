@@ -1,8 +1,8 @@
 //! `round_robin`: alternates between two plans (Ray's Concurrently in round_robin mode).
 
-use crate::base::Result;
 use crate::plan::Plan;
 use crate::plan::learner_info::LearnerInfo;
+use pavlov_learn::base::Result;
 
 /// The iterator that [`round_robin`] returns.
 struct RoundRobin<F> {

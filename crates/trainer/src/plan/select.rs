@@ -1,7 +1,8 @@
 //! `select`: keeps only the rows of some policies (Ray's SelectExperiences).
 
-use crate::base::{PolicyId, Result};
+use crate::base::PolicyId;
 use crate::experience::TrainBatch;
+use pavlov_learn::base::Result;
 
 /// The iterator that [`PlanExt::select`](crate::plan::PlanExt::select) returns.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! `standardize`: scales a column to mean 0 and standard deviation 1 over the whole batch (Ray's StandardizeFields).
 
-use crate::base::{Array, Result};
-use crate::experience::{Column, SampleBatch, Selection, TrainBatch};
-use crate::learn::kernels;
+use crate::experience::TrainBatch;
+use pavlov_learn::base::{Array, Result};
+use pavlov_learn::experience::{Column, SampleBatch};
+use pavlov_learn::kernels;
 
 /// Returns a step that applies [`standardized`] to the rows of each policy.
 pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send {
@@ -39,20 +40,10 @@ pub fn standardized_by_sample(batch: &SampleBatch, column: Column) -> Result<Sam
 /// Returns `batch` with the mean subtracted from the column, and the rest divided by what `scale` makes of the sum of
 /// its squares and the number of its scalars.
 fn scaled(batch: &SampleBatch, column: Column, scale: impl Fn(f64, f64) -> f64) -> Result<SampleBatch> {
-    let source = batch.source(column)?;
-    let whole = source.base.to_f32();
-    let mut x: Vec<f32> = match source.rows {
-        Selection::Range(start, len) => whole[start * source.cols..][..len * source.cols].to_vec(),
-        Selection::Index(list, start, len) => {
-            let rows = list[*start..start + len].iter();
-            rows.flat_map(|&i| &whole[i as usize * source.cols..][..source.cols]).copied().collect()
-        }
-    };
+    let (mut x, shape) = batch.to_f32(column)?;
     let n = x.len() as f64;
     let mean = (kernels::sum(&x, |x| x) / n) as f32;
     let std = scale(kernels::sum(&x, |x| (x - mean) * (x - mean)), n) as f32;
     x.iter_mut().for_each(|x| *x = (*x - mean) / std);
-    let shape: Vec<i64> =
-        std::iter::once(batch.rows() as i64).chain(source.base.shape()[1..].iter().copied()).collect();
     Ok(batch.slice(0, batch.rows()).with(column, Array::from_vec(x, &shape)))
 }

@@ -1,9 +1,9 @@
 //! `store_to_replay` and `keep_in_replay`: add fragments to the replay buffer.
 
-use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;
+use pavlov_learn::base::Result;
 
 /// Returns a step that adds the batch's rows to their policies' buffers and yields an empty report.
 pub fn store_to_replay(

@@ -1,8 +1,8 @@
 //! `sync_weights`, `broadcast_weights`: send the learner's weights to every worker.
 
-use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
+use pavlov_learn::base::Result;
 
 /// Returns a step that sends the learner's weights to all workers after each item on which something was learned, and
 /// waits until the workers have them.

@@ -1,8 +1,8 @@
 //! `update_target`: updates target networks from the online networks, at intervals of sampled steps.
 
-use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
+use pavlov_learn::base::Result;
 
 /// Returns a step that updates the target network of every policy that has learned, if at least `freq` environment
 /// steps were sampled since the last update of that network. With `freq` 0 it updates after every item.

@@ -1,6 +1,6 @@
 //! `then`: passes every item of a plan through a step.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 
 /// The iterator that [`PlanExt::then`](crate::plan::PlanExt::then) returns.
 #[must_use = "plans are lazy and do nothing unless pulled"]

@@ -1,9 +1,10 @@
 //! `train_epochs`: learns from a fresh batch in several passes of minibatches.
 
-use crate::base::Result;
-use crate::experience::{SampleBatch, TrainBatch};
+use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::{Learners, WorkerSet};
+use pavlov_learn::base::Result;
+use pavlov_learn::experience::SampleBatch;
 use std::time::Instant;
 
 /// Returns a step that makes `num_sgd_iter` passes over the rows of every policy, in minibatches of about
@@ -92,8 +93,8 @@ pub fn minibatches(batch: &SampleBatch, size: usize) -> Vec<SampleBatch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Array;
-    use crate::experience::Column;
+    use pavlov_learn::base::Array;
+    use pavlov_learn::experience::Column;
 
     /// A batch of the rows 0, 1, 2, .. in sequences of these lengths.
     fn sequences(lengths: &[usize]) -> SampleBatch {

@@ -1,12 +1,12 @@
 //! `train_in_turn`: learns from whole training batches, several times from each, with passes over earlier batches in
 //! between.
 
-use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::plan::train::passes;
 use crate::replay::MinibatchBuffer;
 use crate::workers::WorkerSet;
+use pavlov_learn::base::Result;
 use std::time::Instant;
 
 /// Returns a step that makes `num_sgd_iter` passes over every batch, each with the whole batch in one learning step.

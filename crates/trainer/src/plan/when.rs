@@ -1,6 +1,6 @@
 //! `when`: a step that a setting turns on or off.
 
-use crate::base::Result;
+use pavlov_learn::base::Result;
 
 /// Returns a step that runs `step` if `condition` holds, and otherwise passes items on unchanged.
 pub fn when<T>(

@@ -2,11 +2,11 @@
 //!
 //! All buffers are borrowed and were allocated before the first step, so acting allocates nothing.
 
-use crate::base::{Error, HostRows, Result, Stream};
-use crate::experience::Column;
-use crate::learn::distributions::{ActionDist, ActionRows};
-use crate::learn::loss::MASKED;
 use crate::settings::{ExplorationConfig, Noise};
+use pavlov_learn::base::{Error, HostRows, Result, Stream};
+use pavlov_learn::distributions::{ActionDist, ActionRows};
+use pavlov_learn::experience::Column;
+use pavlov_learn::loss::MASKED;
 
 /// Everything that acting needs apart from the network's inputs: buffers for the actions, random streams, masks.
 #[derive(Debug)]

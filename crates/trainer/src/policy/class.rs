@@ -1,8 +1,8 @@
 //! A policy class: the function that builds a policy, and its name.
 
-use crate::base::Result;
-use crate::learn::nets::PolicySpec;
 use crate::policy::Policy;
+use pavlov_learn::base::Result;
+use pavlov_learn::nets::PolicySpec;
 
 /// Builds policies of one kind: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
 ///

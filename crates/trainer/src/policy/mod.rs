@@ -13,16 +13,17 @@ pub use net_policy::NetPolicy;
 pub use policy_map::PolicyMap;
 pub use shared::SharedPolicy;
 
-use crate::base::{Array, Error, Result, State, Weights};
-pub use crate::base::{DEFAULT_POLICY, PolicyId, Spaces, Stats};
-use crate::experience::{Column, SampleBatch};
-pub use crate::experience::{Fragment, FragmentMasks, FragmentMemory, Values, WaitingRows};
-use crate::learn::Learner;
-pub use crate::learn::Recording;
-pub use crate::learn::distributions::{ActionDist, ActionRows, Dist};
-use crate::learn::engines::Report;
-pub use crate::learn::loss::Seen;
-pub use crate::learn::nets::PolicySpec;
+pub use crate::base::{DEFAULT_POLICY, PolicyId};
+use pavlov_learn::Learner;
+pub use pavlov_learn::Recording;
+use pavlov_learn::base::{Array, Error, Result, State, Weights};
+pub use pavlov_learn::base::{Spaces, Stats};
+pub use pavlov_learn::distributions::{ActionDist, ActionRows, Dist};
+use pavlov_learn::engines::Report;
+use pavlov_learn::experience::{Column, SampleBatch};
+pub use pavlov_learn::experience::{Fragment, FragmentMasks, FragmentMemory, Values, WaitingRows};
+pub use pavlov_learn::loss::Seen;
+pub use pavlov_learn::nets::PolicySpec;
 use std::collections::BTreeMap;
 
 /// The results of one learning step: statistics, TD errors, and whether to stop early.
@@ -131,7 +132,7 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), in the order of
-    /// [`env_major`](crate::experience::env_major); by default single steps, discounted by the `gamma` of the run.
+    /// [`env_major`](pavlov_learn::experience::env_major); by default single steps, discounted by the `gamma` of the run.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.

@@ -1,15 +1,15 @@
 //! The trait for authors of algorithms: a network, how it acts, and a loss.
 
-use crate::base::{Error, Result, State, Stream, Weights};
-use crate::experience::{Column, Fragment, SampleBatch};
-use crate::learn::distributions::ActionDist;
-use crate::learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
-use crate::learn::nets::NetBuilder;
-use crate::learn::{Learner, Recording, SharedNet, most_likely};
 use crate::policy::act::Act;
 use crate::policy::class::PolicyClass;
 use crate::policy::shared::SharedPolicy;
 use crate::policy::{Learned, Policy};
+use pavlov_learn::base::{Error, Result, State, Stream, Weights};
+use pavlov_learn::distributions::ActionDist;
+use pavlov_learn::experience::{Column, Fragment, SampleBatch};
+use pavlov_learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
+use pavlov_learn::nets::NetBuilder;
+use pavlov_learn::{Learner, Recording, SharedNet, most_likely};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -149,7 +149,7 @@ impl PolicyClass {
         Self::new(name, move |spec| {
             let mut net = NetBuilder::new(spec);
             let policy = P::build(&config, &mut net)?;
-            if spec.own_obs.is_some() && !net.has_actor {
+            if spec.own_obs.is_some() && !net.has_actor() {
                 let rule = format!(
                     "{name} has no critic beside its actor that could see more; use PPO or IMPALA, or leave it out"
                 );

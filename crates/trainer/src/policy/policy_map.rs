@@ -1,7 +1,8 @@
 //! The policies of a run by id; policies that were not used for long may be kept on disk.
 
-use crate::base::{Error, PolicyId, Result, State, Weights};
+use crate::base::PolicyId;
 use crate::policy::Policy;
+use pavlov_learn::base::{Error, Result, State, Weights};
 use pavlov_processes::HeldFolder;
 use std::collections::BTreeMap;
 use std::path::Path;

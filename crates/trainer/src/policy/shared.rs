@@ -1,8 +1,8 @@
 //! Policies that threads share: their weights stay, and acting takes `&self`.
 
-use crate::base::{Error, Result};
-use crate::learn::loss::Seen;
 use crate::policy::act::Act;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::loss::Seen;
 use std::fmt::Debug;
 
 /// A policy whose weights no longer change. Threads let it act at the same time.

@@ -1,10 +1,10 @@
 //! The replay buffer: a ring of rows, drawn uniformly or by priority.
 
-use crate::base::{Array, Error, Kind, Result, State, Stream, StreamState};
-use crate::experience::{Column, SampleBatch};
 use crate::replay::frames::{Frames, Rows, Saved};
 use crate::replay::sum_tree::SumTree;
 use crate::settings::{ReplayBufferConfig, ReplayKind};
+use pavlov_learn::base::{Array, Error, Kind, Result, State, Stream, StreamState};
+use pavlov_learn::experience::{Column, SampleBatch};
 
 /// The newest `capacity` rows of experience.
 ///

@@ -1,7 +1,7 @@
 //! A store of whole past fragments, for algorithms that mix them with new ones.
 
-use crate::base::{Error, Result, State, Stream};
 use crate::experience::TrainBatch;
+use pavlov_learn::base::{Error, Result, State, Stream};
 
 /// A ring of fragments: once it is full, a new fragment replaces the oldest.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! stack before it. The store finds equal frames by their bytes, and so also across fragments, copies and ends of
 //! episodes.
 
-use crate::base::{Array, Error, Kind, Result, channels_first};
+use pavlov_learn::base::{Array, Error, Kind, Result, channels_first};
 use std::collections::HashMap;
 
 /// Number of bytes from which a row is stored as frames. For shorter rows, sharing costs as much memory as it saves.

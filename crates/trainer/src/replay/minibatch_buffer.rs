@@ -1,7 +1,7 @@
 //! Training batches that are each learned from several times (Ray's MinibatchBuffer).
 
-use crate::base::{Error, Result, State};
 use crate::experience::TrainBatch;
+use pavlov_learn::base::{Error, Result, State};
 
 /// A ring of slots, each with a batch that is used several times. The slots take turns: one use of a batch, then the
 /// next slot.

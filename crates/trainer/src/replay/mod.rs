@@ -11,9 +11,11 @@ pub(crate) use fragments::Fragments;
 pub(crate) use minibatch_buffer::MinibatchBuffer;
 pub use sum_tree::SumTree;
 
-use crate::base::{Error, PolicyId, Result, lock};
-use crate::experience::{SampleBatch, TrainBatch};
+use crate::base::PolicyId;
+use crate::experience::TrainBatch;
 pub use crate::settings::{OffPolicy, ReplayBufferConfig, ReplayKind};
+use pavlov_learn::base::{Error, Result, lock};
+use pavlov_learn::experience::SampleBatch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 

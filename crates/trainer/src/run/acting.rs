@@ -1,6 +1,6 @@
 //! Acting with the policies of an algorithm: single actions, sessions, whole episodes, export.
 
-use crate::base::{Device, Error, PolicyId, Result, Stream, Weights};
+use crate::base::PolicyId;
 use crate::export::PolicyFormat;
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;
@@ -8,6 +8,7 @@ use crate::sample::{
     Action, Evaluation, EvaluationTask, Inference, Loaded, RunningStat, Session, WorkerSpec, play, rows,
 };
 use pavlov_envs::Element;
+use pavlov_learn::base::{Device, Error, Result, Stream, Weights};
 use std::path::{Path, PathBuf};
 
 /// A run's policy as it was at one moment. Making one copies the weights and builds nothing.

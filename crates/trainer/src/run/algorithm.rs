@@ -1,7 +1,7 @@
 //! [`Algorithm`]: any [`Trainer`] as a [`Trainable`], and the methods that users call on it.
 
 use crate::agents::{Agent, EnvInfo};
-use crate::base::{Error, Result, Stream, Weights, catch, notice, rules};
+use crate::base::notice;
 use crate::export::PolicyFormat;
 use crate::export::encoded;
 use crate::policy::Policy;
@@ -14,6 +14,7 @@ use crate::sample::{Code, WorkerNames, copy_policies_by};
 use crate::settings::{Common, PolicyMapping};
 use crate::workers::{BatchLog, WorkerSet};
 use pavlov_envs::EnvCreator;
+use pavlov_learn::base::{Error, Result, Stream, Weights, catch, rules};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,14 @@
 //! [`TrainerExt`] and [`Builder`]: from an algorithm's settings to a [`Driver`] or a sweep.
 
-use crate::base::{PolicyId, Result};
-use crate::learn::nets::CustomModel;
+use crate::base::PolicyId;
 use crate::policy::PolicyClass;
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;
 use crate::sample::{Callbacks, CallbacksMaker, Code};
 use crate::workers::serve;
 use pavlov_envs::{EnvCreator, IntoEnvCreator};
+use pavlov_learn::base::Result;
+use pavlov_learn::nets::CustomModel;
 use pavlov_tune::{Config, Driver, LoggerChoice, Resume, RunOptions, TrainableFactory};
 use std::path::PathBuf;
 use std::sync::Arc;

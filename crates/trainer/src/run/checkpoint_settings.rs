@@ -1,8 +1,8 @@
 //! The file of a checkpoint that describes the run: algorithm, settings, spaces.
 
 use crate::agents::Agent;
-use crate::base::{Error, Result, State, StreamState};
 use pavlov_envs::DType;
+use pavlov_learn::base::{Error, Result, State, StreamState};
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -2,11 +2,11 @@
 //! user's code.
 
 use crate::agents::{Agent, Policies};
-use crate::base::{Error, Result};
 use crate::run::policies::policies_of;
 use crate::run::trainer::Trainer;
 use crate::sample::{Code, WorkerNames, WorkerSpec};
 use pavlov_envs::EnvCreator;
+use pavlov_learn::base::{Error, Result};
 use pavlov_tune::config::decode;
 
 impl Code {

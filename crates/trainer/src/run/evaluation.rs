@@ -1,11 +1,12 @@
 //! Evaluations of a run: when one is due, what it plays, and its pictures.
 
-use crate::base::{Device, Episode, Result, State, derive};
+use crate::base::Episode;
 use crate::run::episode_window::summarize;
 use crate::sample::{EvaluationEnd, EvaluationTask, Pictures, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::WorkerSet;
 use pavlov_envs::EnvCreator;
+use pavlov_learn::base::{Device, Result, State, derive};
 use pavlov_tune::Metrics;
 use serde_json::{Value, json};
 use std::sync::Weak;

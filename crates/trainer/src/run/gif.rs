@@ -1,7 +1,7 @@
 //! Writes pictures of episodes to GIF files.
 
-use crate::base::{Error, Result};
 use pavlov_envs::{Frame, encode_gif};
+use pavlov_learn::base::{Error, Result};
 use pavlov_tune::{Error as TuneError, write_output};
 use std::fs;
 use std::path::Path;

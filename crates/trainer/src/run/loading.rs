@@ -1,13 +1,13 @@
 //! Acting with a saved policy, from a checkpoint alone: no settings, environment or workers are needed.
 
 use crate::agents::EnvInfo;
-use crate::base::{Device, Error, Result, State, Stream, catch};
 use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::resolve;
 use crate::run::trainer::Trainer;
 use crate::sample::{Code, MeanStdFilter, Session, WorkerNames, saved_filters};
 use crate::workers::Counters;
 use pavlov_envs::EnvCreator;
+use pavlov_learn::base::{Device, Error, Result, State, Stream, catch};
 use pavlov_tune::Config;
 use std::path::Path;
 

@@ -1,7 +1,8 @@
 //! The memory that a run needs, computed from its settings before anything large is made.
 
-use crate::base::{Error, Result, Spaces, image};
-use crate::settings::{Common, DurationUnit, EvaluationDuration, HiddenLayers, OffPolicy, ReplayKind};
+use crate::settings::{Common, DurationUnit, EvaluationDuration, OffPolicy, ReplayKind};
+use pavlov_learn::base::{Error, Result, Spaces, image};
+use pavlov_learn::layers::HiddenLayers;
 use serde_json::json;
 
 /// Bytes per learned weight: the weight, its gradient and Adam's two moments.

@@ -1,9 +1,9 @@
 //! What a user should know before a run trains although nothing is wrong: one line each, with the setting to change.
 
 use crate::agents::{EnvInfo, flat_image};
-use crate::base::{Result, rules};
 use crate::run::trainer::Trainer;
 use crate::settings::Common;
+use pavlov_learn::base::{Result, rules};
 use pavlov_processes::WorkerTransport;
 use pavlov_tune::Config;
 use serde_json::Value;
@@ -119,8 +119,8 @@ impl Ending {
 mod tests {
     use super::*;
     use crate::agents::Agent;
-    use crate::base::Spaces;
     use pavlov_envs::{DType, Space};
+    use pavlov_learn::base::Spaces;
     use serde_json::json;
 
     fn env(observation_space: Space, agents: usize, has_masks: bool) -> EnvInfo {

@@ -1,8 +1,9 @@
 //! Parts of what a run has learned, by themselves: its policies with their optimizers, and its replay buffers.
 
-use crate::base::{PolicyId, Result, State};
+use crate::base::PolicyId;
 use crate::run::algorithm::Algorithm;
 use crate::run::trainer::Trainer;
+use pavlov_learn::base::{Result, State};
 use std::collections::BTreeMap;
 
 impl<T: Trainer> Algorithm<T> {

@@ -1,10 +1,11 @@
 //! The policies of a run, from its `multiagent` settings; each policy can have settings that override the run's.
 
 use crate::agents::{Agent, EVALUATED_BY, Policies};
-use crate::base::{Error, PolicyId, Result, rules};
+use crate::base::PolicyId;
 use crate::run::resolve::{overlay_known, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::settings::{Common, OffPolicy};
+use pavlov_learn::base::{Error, Result, rules};
 use pavlov_tune as tune;
 use pavlov_tune::Config;
 use pavlov_tune::config::{Layer, decode};

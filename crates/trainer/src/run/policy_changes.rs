@@ -1,13 +1,14 @@
 //! Adding and removing policies while a run trains.
 
 use crate::agents::{Policies, PolicyChange, PolicyEdit};
-use crate::base::{DEFAULT_POLICY, Error, Result, State};
+use crate::base::DEFAULT_POLICY;
 use crate::run::algorithm::Algorithm;
 use crate::run::resolve::validate;
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
 use crate::settings::ReplayMode;
 use crate::workers::Learners;
+use pavlov_learn::base::{Error, Result, State};
 use pavlov_tune::Config;
 use std::collections::BTreeMap;
 

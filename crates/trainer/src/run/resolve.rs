@@ -1,10 +1,10 @@
 //! An algorithm's settings as JSON, and their overrides by other settings.
 
-use crate::base::{Error, Result, Spaces, catch, rules};
 use crate::run::memory::Memory;
 use crate::run::trainer::Trainer;
 use crate::settings::{Common, OPEN_KEYS, OffPolicy, translate, translate_input};
 use pavlov_envs::EnvCreator;
+use pavlov_learn::base::{Error, Result, Spaces, catch, rules};
 use pavlov_tune as tune;
 use pavlov_tune::Config;
 use pavlov_tune::config::{Layer, Resolved, decode, overlay_what_is_known};

@@ -1,12 +1,12 @@
 //! How a run continues from a checkpoint of an [`Algorithm`].
 
 use crate::agents::Agent;
-use crate::base::{Error, Result, State, Stream};
 use crate::run::algorithm::Algorithm;
 use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::to_config;
 use crate::run::trainer::Trainer;
 use crate::sample::saved_filters;
+use pavlov_learn::base::{Error, Result, State, Stream};
 use pavlov_tune::config::decode;
 use serde_json::Value;
 use std::path::Path;

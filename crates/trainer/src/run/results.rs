@@ -1,10 +1,11 @@
 //! The result of a training iteration.
 
-use crate::base::{Error, Result, State, notice};
+use crate::base::notice;
 use crate::plan::LearnerInfo;
 use crate::run::episode_window::EpisodeWindow;
 use crate::sample::WorkerSpec;
 use crate::workers::{Counters, WorkerSet};
+use pavlov_learn::base::{Error, Result, State};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 

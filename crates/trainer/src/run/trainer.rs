@@ -1,13 +1,13 @@
 //! [`Trainer`]: the trait that the author of an algorithm implements, on the settings struct itself.
 
 use crate::agents::{Agent, Policies};
-use crate::base::{Error, Result, Spaces};
 use crate::plan::Plan;
 use crate::policy::PolicyClass;
 use crate::run::memory::Memory;
 use crate::run::training::Run;
 use crate::settings::Common;
 use crate::workers::WorkerSet;
+use pavlov_learn::base::{Error, Result, Spaces};
 use pavlov_tune::Metrics;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

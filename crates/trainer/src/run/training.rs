@@ -1,15 +1,14 @@
 //! [`Run`]: a training run with its workers, plan and evaluation, which makes the results.
 
 use crate::agents::{Agent, too_wide};
-use crate::base::{
-    Breakdown, Device, Error, Result, Spaces, State, catch, libtorch, notice, notice_unoptimised,
-};
+use crate::base::{Breakdown, notice, notice_unoptimised};
 use crate::plan::{LearnerInfo, Plan};
 use crate::run::evaluation::{Evaluations, PreparedEvaluation};
 use crate::run::results::Results;
 use crate::sample::{Changes, Pictures, RunHandle, WorkerSpec};
 use crate::settings::{Common, CountStepsBy};
 use crate::workers::WorkerSet;
+use pavlov_learn::base::{Device, Error, Result, Spaces, State, catch, libtorch};
 use pavlov_tune::Metrics;
 use serde_json::Value;
 use std::sync::{Arc, Weak};

@@ -1,7 +1,7 @@
 //! Buffers for the rows of the copies that act in a step while other copies wait; the rows lie without gaps.
 
-use crate::base::Stream;
 use crate::sample::rollout_buffer::RolloutBuffer;
+use pavlov_learn::base::Stream;
 
 /// Buffers with a row for each copy that acts in a step, allocated before the first step with room for all copies.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Evaluation of policies in a multi-agent environment: plays whole episodes for their returns.
 
 use crate::agents::{Agent, Policies};
-use crate::base::{Episode, Result};
+use crate::base::Episode;
 use crate::policy::PolicyMap;
 use crate::sample::agents::ended;
 use crate::sample::episode_schedule::EpisodeSchedule;
@@ -10,6 +10,7 @@ use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::settings::Common;
 use pavlov_envs::{Frame, MultiAgentVector};
+use pavlov_learn::base::Result;
 
 /// The circumstances under which policies act in an evaluation.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! [`Agents`]: what [`Seats`](crate::sample::seats::Seats) reads of the agents of an environment, and writes for them; and
 //! [`MultiAgentVector`], the one whose episodes run here, with its part of a worker's state.
 
-use crate::base::{Error, Result, State};
 use pavlov_envs::{DType, MultiAgentVector};
+use pavlov_learn::base::{Error, Result, State};
 use std::ops::Range;
 
 /// One agent's result of the last step.

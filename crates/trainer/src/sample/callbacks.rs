@@ -1,9 +1,11 @@
 //! Hooks into sampling and training, with Ray's names.
 
 use crate::agents::{PolicyChange, PolicyEdit};
-use crate::base::{Episode, Result, State, Weights};
-use crate::experience::{SampleBatch, TrainBatch};
+use crate::base::Episode;
+use crate::experience::TrainBatch;
 use crate::policy::PolicyMap;
+use pavlov_learn::base::{Result, State, Weights};
+use pavlov_learn::experience::SampleBatch;
 use pavlov_tune::{Config, Metrics};
 use serde_json::Value;
 use std::collections::BTreeMap;

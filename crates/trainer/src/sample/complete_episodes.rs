@@ -1,9 +1,9 @@
 //! `batch_mode = "complete_episodes"`: the rows of each copy are kept until its episode ends.
 
-use crate::base::{Array, ArrayRef, Error, Result, State};
-use crate::experience::{Column, Fragment, FragmentMasks, SampleBatch};
 use crate::policy::Policy;
 use crate::sample::callbacks::Callbacks;
+use pavlov_learn::base::{Array, ArrayRef, Error, Result, State};
+use pavlov_learn::experience::{Column, Fragment, FragmentMasks, SampleBatch};
 use serde::{Deserialize, Serialize};
 
 /// Rows of one copy's episode: arrays `[rows, 1, ...]` in the order of the steps.

@@ -1,7 +1,7 @@
 //! The ends of episodes in a fragment: their last rows, last observations, masks and recurrent states.
 
-use crate::base::{ArrayRef, Kind};
-use crate::learn::params::Encoding;
+use pavlov_learn::base::{ArrayRef, Kind};
+use pavlov_learn::params::Encoding;
 
 /// Episodes that ended in a fragment, with one entry per episode in each field.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! The environments of one worker, which are stepped with policies that the caller lends.
 
-use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, SamplerPerf, State};
-use crate::experience::{Fragment, SampleBatch, TrainBatch, WaitingRows};
+use crate::base::{DEFAULT_POLICY, PolicyId, SamplerPerf};
+use crate::experience::TrainBatch;
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::complete_episodes::EpisodeCollector;
@@ -15,6 +15,8 @@ use crate::sample::source::FragmentSource;
 use crate::sample::spec::WorkerSpec;
 use crate::settings::BatchMode;
 use pavlov_envs::EnvCopies;
+use pavlov_learn::base::{Error, Result, State};
+use pavlov_learn::experience::{Fragment, SampleBatch, WaitingRows};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

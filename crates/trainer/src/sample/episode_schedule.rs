@@ -1,7 +1,8 @@
 //! The schedule of an evaluation: it says which copy plays which episode, and keeps the results.
 
 use crate::agents::PolicyAssignment;
-use crate::base::{Episode, Error, Result, Stream, derive, notice};
+use crate::base::{Episode, notice};
+use pavlov_learn::base::{Error, Result, Stream, derive};
 use std::time::{Duration, Instant};
 
 /// Largest number of steps per episode: without a time limit a greedy policy may never reach an end.

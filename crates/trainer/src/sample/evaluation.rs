@@ -5,7 +5,7 @@
 //! ones.
 
 use crate::agents::PolicyAssignment;
-use crate::base::{Episode, Error, Result, Spaces};
+use crate::base::Episode;
 use crate::policy::PolicyMap;
 use crate::sample::agent_evaluation::{Acting, play_agents};
 use crate::sample::connector::Connector;
@@ -14,6 +14,7 @@ use crate::sample::filter::FilterStats;
 use crate::sample::spec::WorkerSpec;
 use crate::settings::{Common, DurationUnit, EvaluationDuration};
 use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, MultiAgentVector};
+use pavlov_learn::base::{Error, Result, Spaces};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Weak;

@@ -1,6 +1,7 @@
 //! Normalisation of observations by their running mean and standard deviation, synchronised between workers.
 
-use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
+use crate::base::{DEFAULT_POLICY, PolicyId};
+use pavlov_learn::base::{Error, Result, State};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -1,10 +1,11 @@
 //! A learner in another process, which takes the same learning steps as the trainer's learner.
 
-use crate::base::{Error, PolicyId, Result, State};
-use crate::experience::SampleBatch;
-use crate::learn::Moment;
-use crate::learn::engines::Together;
+use crate::base::PolicyId;
 use crate::policy::PolicyMap;
+use pavlov_learn::Moment;
+use pavlov_learn::base::{Error, Result, State};
+use pavlov_learn::engines::Together;
+use pavlov_learn::experience::SampleBatch;
 use pavlov_processes::{Secret, SocketCollective, listen_here, meet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,15 +1,15 @@
 //! [`Loaded`]: a policy for other programs, which threads share.
 
-use crate::base::{Error, HostRows, Result, Spaces, Stream, lock};
-use crate::learn::distributions::ActionRows;
-use crate::learn::loss::Seen;
-use crate::learn::params::Encoding;
 use crate::policy::{Act, SharedPolicy, StepColumns};
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::masks::choice_without_action;
 use crate::sample::session::{Action, Session, rows};
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use pavlov_envs::{DType, Element, Space};
+use pavlov_learn::base::{Error, HostRows, Result, Spaces, Stream, lock};
+use pavlov_learn::distributions::ActionRows;
+use pavlov_learn::loss::Seen;
+use pavlov_learn::params::Encoding;
 use std::sync::{Arc, Mutex};
 
 /// A trained policy that acts for several threads at the same time, in batches of any size.

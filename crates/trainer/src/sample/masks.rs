@@ -1,7 +1,8 @@
 //! Masks of legal discrete actions, which are read from the environment at every observation and checked.
 
-use crate::base::{Error, HostRows, Kind, Result, notice_once};
+use crate::base::notice_once;
 use pavlov_envs::{AnyVectorEnv, Space};
+use pavlov_learn::base::{Error, HostRows, Kind, Result};
 
 /// What an environment without masks must do for `mask_actions`.
 const NO_MASK: &str = "this environment does not say which actions are legal: leave the setting out; or implement \

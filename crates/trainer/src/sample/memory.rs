@@ -1,6 +1,6 @@
 //! The recurrent states that a fragment stores: one before every sequence, and one after the last step.
 
-use crate::base::{HostRows, Kind};
+use pavlov_learn::base::{HostRows, Kind};
 
 /// Recurrent state of every copy, stored before every `every`-th step.
 #[derive(Debug)]

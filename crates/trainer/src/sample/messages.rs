@@ -1,10 +1,11 @@
 //! Requests to a rollout worker, and its replies.
 
-use crate::base::{Episode, Result, SamplerPerf, State, Weights};
+use crate::base::{Episode, SamplerPerf};
 use crate::experience::TrainBatch;
 use crate::sample::evaluation::{Evaluation, EvaluationTask};
 use crate::sample::filter::FilterStats;
 use crate::sample::follower::Follow;
+use pavlov_learn::base::{Result, State, Weights};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;

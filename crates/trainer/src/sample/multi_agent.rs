@@ -4,7 +4,7 @@
 //! copies. A step allocates nothing and takes no lock.
 
 use crate::agents::{Agent, Policies, PolicyAssignment};
-use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
+use crate::base::{Episode, Laps, SamplerPerf, notice_once};
 use crate::policy::PolicyMap;
 use crate::sample::agents::{ended, restore, save};
 use crate::sample::callbacks::{Callbacks, StepView};
@@ -15,6 +15,7 @@ use crate::sample::seats::Seats;
 use crate::sample::source::{FragmentSource, TakeRows};
 use crate::settings::{ClipRewards, Common};
 use pavlov_envs::MultiAgentVector;
+use pavlov_learn::base::{Error, Result, State, Stream};
 use std::collections::BTreeMap;
 
 /// Copies of a multi-agent environment, the agents of every policy, and the episodes in progress.

@@ -1,16 +1,16 @@
 //! The buffer for the rows of a fragment or of a single step, which acting reads and writes.
 
-use crate::base::{HostRows, Kind, Result, State};
 use crate::sample::endings::Endings;
 use crate::sample::masks::Masks;
 use crate::sample::memory::Memories;
 use pavlov_envs::Space;
+use pavlov_learn::base::{HostRows, Kind, Result, State};
 
 /// The rows of `T` steps of `N` copies, time-major. Observations and masks have `T + 1` rows: the last one is for the
 /// observation after the last step.
 #[derive(Debug)]
 pub(crate) struct RolloutBuffer {
-    /// Observations, `[T + 1, N, ...]`, in the space that [`Spaces::stored`](crate::base::Spaces::stored) returns.
+    /// Observations, `[T + 1, N, ...]`, in the space that [`Spaces::stored`](pavlov_learn::base::Spaces::stored) returns.
     pub(crate) obs: HostRows,
     /// Masks of legal actions, `[T + 1, N, options]`; `None` if actions are not masked.
     pub(crate) masks: Option<Masks>,

@@ -1,8 +1,9 @@
 //! The episodes in progress, which are updated at every step, and the check that rewards and observations are finite.
 
 use crate::agents::PolicyAssignment;
-use crate::base::{Episode, Error, Result, State, episode_seed};
+use crate::base::Episode;
 use crate::sample::callbacks::{Callbacks, StepView};
+use pavlov_learn::base::{Error, Result, State, episode_seed};
 
 /// The running episode of each copy, the seed of its next episode, and the episodes that ended.
 #[derive(Debug)]

@@ -4,9 +4,7 @@
 //! into row `t + 1`, and the policy reads row `t` without a copy. A step allocates nothing, takes no lock and, on the
 //! CPU, reads nothing back from libtorch.
 
-use crate::base::{
-    Episode, Error, Kind, Laps, PolicyId, Result, SamplerPerf, Spaces, State, Stream, notice_once,
-};
+use crate::base::{Episode, Laps, PolicyId, SamplerPerf, notice_once};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::connector::Connector;
@@ -16,6 +14,7 @@ use crate::sample::running_episodes::{Numbers, RunningEpisodes};
 use crate::sample::source::{FragmentSource, TakeRows};
 use crate::settings::{ClipRewards, Common};
 use pavlov_envs::AnyVectorEnv;
+use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

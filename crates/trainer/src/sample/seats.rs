@@ -5,8 +5,7 @@
 //! act again or its episode ends: only then the reward and the next observation of the row are known. Agents that wait
 //! for each other have different numbers of rows, so every slot counts its own rows.
 
-use crate::base::{AgentReward, Episode, Error, Kind, PolicyId, Result, Spaces, State, Stream};
-use crate::experience::Fragment;
+use crate::base::{AgentReward, Episode, PolicyId};
 use crate::policy::Policy;
 use crate::sample::acting_rows::ActingRows;
 use crate::sample::agents::{AgentStep, Agents};
@@ -15,6 +14,8 @@ use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::not_finite_at;
 use crate::settings::{ClipRewards, Common};
+use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
+use pavlov_learn::experience::Fragment;
 use std::ops::Range;
 
 /// State of all slots of one policy. A slot stands for one agent of one copy; slots are ordered by copy and then by

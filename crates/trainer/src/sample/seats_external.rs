@@ -1,7 +1,7 @@
 //! Rows of episodes that other programs play: actions that the programs chose, and episodes that have no end.
 
-use crate::experience::Column;
 use crate::sample::seats::Seats;
+use pavlov_learn::experience::Column;
 
 impl Seats {
     /// The slots that the last call of [`act`](Self::act) chose actions for.

@@ -1,7 +1,7 @@
 //! The state of the agents of a policy that is carried from one fragment to the next, and saved in checkpoints.
 
-use crate::base::{Result, State};
 use crate::sample::seats::Seats;
+use pavlov_learn::base::{Result, State};
 
 impl Seats {
     /// Drops the finished rows; copies each agent's current observation and unfinished row to row 0.

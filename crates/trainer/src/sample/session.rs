@@ -1,12 +1,13 @@
 //! Acting outside of training: a session takes raw observations and returns actions.
 
-use crate::base::{Error, PolicyId, Result, Stream};
+use crate::base::PolicyId;
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::connector::Connector;
 use crate::sample::filter::RunningStat;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::spec::WorkerSpec;
 use pavlov_envs::{DType, Element, Space};
+use pavlov_learn::base::{Error, Result, Stream};
 
 /// An action in the environment's form.
 #[derive(Clone, Debug, PartialEq)]

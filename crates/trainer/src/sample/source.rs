@@ -1,10 +1,11 @@
 //! [`FragmentSource`]: copies of an environment, or episodes that other programs play, from which fragments are sampled.
 
-use crate::base::{Episode, Result, SamplerPerf, State};
-use crate::experience::Fragment;
+use crate::base::{Episode, SamplerPerf};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::filter::MeanStdFilter;
+use pavlov_learn::base::{Result, State};
+use pavlov_learn::experience::Fragment;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,12 +1,13 @@
 //! [`WorkerSpec`]: everything that a rollout worker is made from, in this process or in another.
 
 use crate::agents::{Agent, EnvInfo, Policies};
-use crate::base::{Device, Error, PolicyId, Result};
-use crate::learn::nets::{CustomModel, PolicySpec};
+use crate::base::PolicyId;
 use crate::policy::{Policy, PolicyClass, PolicyMap};
 use crate::sample::callbacks::CallbacksMaker;
 use crate::settings::Common;
 use pavlov_envs::EnvCreator;
+use pavlov_learn::base::{Device, Error, Result};
+use pavlov_learn::nets::{CustomModel, PolicySpec};
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

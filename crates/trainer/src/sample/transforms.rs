@@ -1,10 +1,10 @@
 //! Conversions between environment and policy: of raw observations to stored ones, and of the policy's actions to the
 //! environment's form.
 
-use crate::base::{Error, Result, Stream};
-use crate::learn::distributions::ActionRows;
 use crate::settings::{Common, any};
 use pavlov_envs::{DType, Space};
+use pavlov_learn::base::{Error, Result, Stream};
+use pavlov_learn::distributions::ActionRows;
 
 /// Converts raw observations to the form in which they are stored: unchanged, or flattened to f32.
 #[derive(Debug)]

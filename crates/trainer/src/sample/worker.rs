@@ -4,13 +4,13 @@
 //! learn. A [`RolloutWorker`] is a runner with its own policies, which answers [`Request`]s: a transport only has to
 //! carry requests and replies.
 
-use crate::base::{Device, Result};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::CallbacksMaker;
 use crate::sample::env_runner::{EnvRunner, Hooks};
 use crate::sample::follower::Follower;
 use crate::sample::messages::{Reply, Request, Sampled};
 use crate::sample::spec::WorkerSpec;
+use pavlov_learn::base::{Device, Result};
 
 /// A worker with its own environments and policies, which answers requests.
 pub struct RolloutWorker {

@@ -1,7 +1,7 @@
 //! Sizes of batches: how many fragments make one training batch.
 
-use crate::base::{Error, Result};
 use crate::settings::common::{BatchMode, Common};
+use pavlov_learn::base::{Error, Result};
 
 impl Common {
     /// Number of environment copies in the whole run.

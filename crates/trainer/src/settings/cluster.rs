@@ -1,7 +1,7 @@
 //! Rules of the settings for additional learners and for a Ray cluster.
 
-use crate::base::{Result, rules};
 use crate::settings::common::Common;
+use pavlov_learn::base::{Result, rules};
 use pavlov_processes::{PlacementStrategy, WorkerTransport};
 
 /// Largest allowed number of learners. A gradient passes through all learners in turn, which takes the longer the more

@@ -1,11 +1,11 @@
 //! The settings that every algorithm has (Ray's COMMON_CONFIG).
 
-use crate::base::{Result, Spaces, rules};
 use crate::settings::evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
 use crate::settings::exploration::ExplorationConfig;
-use crate::settings::model::ModelConfig;
 use crate::settings::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn};
 use pavlov_envs::{EnvCreator, Space, WrapperSpec};
+use pavlov_learn::base::{Result, Spaces, rules};
+use pavlov_learn::layers::ModelConfig;
 use pavlov_processes::{PlacementStrategy, WorkerTransport, Workers};
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Settings of evaluations.
 
-use crate::base::Result;
 use crate::settings::mapping::PolicyMapping;
+use pavlov_learn::base::Result;
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;

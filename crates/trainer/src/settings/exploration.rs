@@ -1,7 +1,7 @@
 //! How policies explore: the `exploration_config` setting, with the names of Ray's strategies.
 
-use crate::base::{Error, Piecewise, Result, Stream, rules};
 use crate::settings::noise::Noise;
+use pavlov_learn::base::{Error, Piecewise, Result, Stream, rules};
 use serde::{Deserialize, Serialize};
 
 /// The `exploration_config` setting; its key `type` is the name of a strategy.

@@ -1,6 +1,6 @@
 //! Ray's setting `input`, where it names a server that other programs play an environment over.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 use pavlov_tune::Config;
 use serde_json::{Map, Value, json};
 

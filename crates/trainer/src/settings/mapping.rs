@@ -1,7 +1,8 @@
 //! The settings `multiagent.policy_mapping_fn` and `evaluation_config.policy_mapping_fn`: patterns of agents' names, or
 //! a function that the program registered.
 
-use crate::base::{Error, PolicyId, Result, rules};
+use crate::base::PolicyId;
+use pavlov_learn::base::{Error, Result, rules};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::BTreeMap;
 

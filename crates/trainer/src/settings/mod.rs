@@ -3,12 +3,10 @@
 mod batch_arithmetic;
 mod cluster;
 mod common;
-mod conv_filters;
 mod evaluation;
 mod exploration;
 mod input;
 mod mapping;
-mod model;
 mod multi_agent;
 mod noise;
 mod other_libraries;
@@ -17,19 +15,20 @@ mod replay;
 mod validation;
 
 pub use common::{BatchMode, ClipRewards, Common, OPEN_KEYS, ObservationFilter};
-pub use conv_filters::{ConvFilters, Filter, Padding};
 pub use evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
 pub(crate) use exploration::any;
 pub use exploration::{ExplorationConfig, per_worker_epsilon};
 pub use input::translate_input;
 pub use mapping::PolicyMapping;
 pub(crate) use mapping::{answer, check};
-pub use model::{Activation, Architecture, HiddenLayers, Initializer, ModelConfig};
 pub use multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode};
 pub(crate) use noise::Noise;
 pub use other_libraries::{names_elsewhere, synonym, translate};
 pub use own_defaults::OverDefaults;
+pub use pavlov_learn::layers::{
+    Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
+};
 pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
 
-pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
+pub use pavlov_learn::base::{Piecewise, Schedule, exponential, polynomial, rules};
 pub use pavlov_processes::{PlacementStrategy, WorkerTransport, Workers};

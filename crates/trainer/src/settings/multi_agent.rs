@@ -1,7 +1,8 @@
 //! The `multiagent` settings: the policies, and the mapping of agents to policies.
 
-use crate::base::{Error, PolicyId, Result, rules};
+use crate::base::PolicyId;
 use crate::settings::mapping::{PolicyMapping, answer, check};
+use pavlov_learn::base::{Error, Result, rules};
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::BTreeMap;

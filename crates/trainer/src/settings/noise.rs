@@ -1,6 +1,6 @@
 //! Random noise that is added to deterministic actions while acting.
 
-use crate::base::{Result, Stream, rules};
+use pavlov_learn::base::{Result, Stream, rules};
 
 /// Width of the range of actions in the form of policies, [-1, 1].
 const WIDTH: f64 = 2.0;

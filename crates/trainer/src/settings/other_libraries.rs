@@ -1,6 +1,6 @@
 //! Names of settings in other libraries, and errors that name the setting to use here.
 
-use crate::base::{Error, Result, rules};
+use pavlov_learn::base::{Error, Result, rules};
 use pavlov_tune::Config;
 use pavlov_tune::config::near;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! The settings that all algorithms with a replay buffer share.
 
-use crate::base::{Result, rules};
 use crate::settings::common::Common;
+use pavlov_learn::base::{Result, rules};
 use serde::{Deserialize, Serialize};
 
 /// How rows are drawn from a replay buffer.

@@ -1,8 +1,8 @@
 //! The rules of the settings that all algorithms share.
 
-use crate::base::{Error, Result, rules};
 use crate::settings::common::{BatchMode, ClipRewards, Common};
 use crate::settings::evaluation::EvaluationDuration;
+use pavlov_learn::base::{Error, Result, rules};
 use pavlov_processes::WorkerTransport;
 
 /// Largest allowed number of rollout workers, more than any machine has cores.

@@ -1,9 +1,10 @@
 //! [`BatchLog`]: writes the first training batches of a run into its folder, with all that a learning step depends on.
 
 use crate::base::parquet::parquet;
-use crate::base::{Array, Error, Result, State, part_of};
-use crate::experience::{Column, SampleBatch};
+use crate::base::part_of;
 use crate::policy::{Learned, Policy};
+use pavlov_learn::base::{Array, Error, Result, State};
+use pavlov_learn::experience::{Column, SampleBatch};
 use pavlov_tune::write_file;
 use serde_json::{Value, json};
 use std::fs;

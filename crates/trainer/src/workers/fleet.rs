@@ -1,12 +1,12 @@
 //! The rollout workers of a run: the requests to them, their replies, and fragments that arrive before they are needed.
 
-use crate::base::{Error, Result};
 use crate::experience::Source;
 use crate::sample::{EnvRunner, FilterStats, Reply, Request, Sampled};
 use crate::settings::Common;
 use crate::workers::health::{Event, Health};
 use crate::workers::learners::{Learners, Published};
 use crate::workers::transport::WorkerPool;
+use pavlov_learn::base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};

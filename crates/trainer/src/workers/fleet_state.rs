@@ -1,10 +1,10 @@
 //! The state of the rollout workers in checkpoints.
 
-use crate::base::{Result, State, lock};
-use crate::experience::Column;
 use crate::sample::{Reply, Request, Sampled};
 use crate::workers::WorkerSet;
 use crate::workers::fleet::Fleet;
+use pavlov_learn::base::{Result, State, lock};
+use pavlov_learn::experience::Column;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -151,7 +151,8 @@ impl WorkerSet {
 mod tests {
     use super::*;
     use crate::base::{DEFAULT_POLICY, SamplerPerf};
-    use crate::experience::{SampleBatch, TrainBatch};
+    use crate::experience::TrainBatch;
+    use pavlov_learn::experience::SampleBatch;
 
     #[test]
     fn early_fragments_of_older_checkpoints_have_their_first_priorities_in_weights() {

@@ -6,10 +6,10 @@
 //! requests that are still unanswered. Late replies of the worker before it have another incarnation number, and are
 //! dropped.
 
-use crate::base::{Error, Result};
 use crate::sample::{Reply, Request};
 use crate::settings::Common;
 use crate::workers::transport::{Completion, Fault, WorkerPool, not_ready};
+use pavlov_learn::base::{Error, Result};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

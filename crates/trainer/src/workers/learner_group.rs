@@ -5,13 +5,13 @@
 //! [`Together`]). So the result of a run does not depend on the number of learners. When a learner is lost, the trainer
 //! computes its pieces, and no result is lost.
 
-use crate::base::{Error, Result, State};
-use crate::experience::SampleBatch;
-use crate::learn::engines::Together;
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::sample::{Follow, Reply, Request, WorkerNames, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::{Asked, Completion, ProcessPool, RayPool, WorkerPool};
+use pavlov_learn::base::{Error, Result, State};
+use pavlov_learn::engines::Together;
+use pavlov_learn::experience::SampleBatch;
 use pavlov_processes::{SocketCollective, listen, listen_here, meet};
 use pavlov_processes::{WorkerTransport, Workers};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! [`LearnerQueue`]: the number of batches that wait for the learner thread.
 
-use crate::base::{Error, Result, lock};
+use pavlov_learn::base::{Error, Result, lock};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Counts the batches that the plan's thread has passed to the learner thread, and makes the plan's thread wait when

@@ -1,8 +1,8 @@
 //! [`Learners`]: the policies that learn, with their replay buffers and the random stream of learning, but without
 //! environments and transport.
 
-use crate::base::{Device, Error, PolicyId, Result, Stream, Weights, lock, part_of};
-use crate::experience::{SampleBatch, TrainBatch};
+use crate::base::{PolicyId, part_of};
+use crate::experience::TrainBatch;
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
 use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
@@ -10,6 +10,8 @@ use crate::settings::{ReplayBufferConfig, ReplayKind, ReplayMode};
 use crate::workers::batch_log::BatchLog;
 use crate::workers::learner_group::LearnerGroup;
 use crate::workers::learner_queue::LearnerQueue;
+use pavlov_learn::base::{Device, Error, Result, Stream, Weights, lock};
+use pavlov_learn::experience::SampleBatch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

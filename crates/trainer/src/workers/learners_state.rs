@@ -1,8 +1,9 @@
 //! The state of the policies that learn, and of their replay buffers, in checkpoints.
 
-use crate::base::{Error, PolicyId, Result, State, Stream, Weights, lock, part_of};
+use crate::base::{PolicyId, part_of};
 use crate::replay::Fragments;
 use crate::workers::learners::{Learners, Published};
+use pavlov_learn::base::{Error, Result, State, Stream, Weights, lock};
 use std::collections::BTreeMap;
 
 impl Learners {

@@ -1,9 +1,10 @@
 //! [`Ledger`]: counters, timers, finished episodes and the time spent by phase, from which a result is made.
 
-use crate::base::{Breakdown, Episode, Result, SamplerPerf, State, lock};
+use crate::base::{Breakdown, Episode, SamplerPerf};
 use crate::experience::TrainBatch;
 use crate::sample::Sampled;
 use crate::workers::metrics::{Counters, Sizes, Timers};
+use pavlov_learn::base::{Result, State, lock};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

@@ -23,7 +23,7 @@ pub use metrics::{Counters, PolicyCounters};
 pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
-use crate::base::{Device, Error, Result, Weights, lock, notice};
+use crate::base::notice;
 use crate::experience::TrainBatch;
 use crate::policy::Policy;
 use crate::replay::SharedReplay;
@@ -36,6 +36,7 @@ use crate::settings::{
     Common, CountStepsBy, MultiAgentConfig, ObservationFilter, ReplayBufferConfig, ReplayMode,
 };
 use crate::workers::fleet::Fleet;
+use pavlov_learn::base::{Device, Error, Result, Weights, lock};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;

@@ -1,9 +1,9 @@
 //! Convolutions in a source file.
 
-use crate::base::Result;
 use crate::export::c::network::FunctionBody;
 use crate::export::c::syntax::Syntax;
-use crate::learn::Parameter;
+use pavlov_learn::Parameter;
+use pavlov_learn::base::Result;
 
 impl FunctionBody {
     /// Writes a convolution of an image whose channels stand first, with a result of `columns` columns; returns its variable.

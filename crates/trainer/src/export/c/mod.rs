@@ -8,17 +8,17 @@ mod rust_functions;
 mod small;
 mod syntax;
 
-use crate::base::{Error, Result};
 use crate::export::c::interface::Interface;
 use crate::export::c::network::FunctionBody;
 use crate::export::c::small::agreement;
 use crate::export::c::syntax::Syntax;
 use crate::export::spaces::RawObservations;
 use crate::export::{PolicyFormat, Signature, misfit};
-use crate::learn::params::{Encoding, Part};
 use crate::policy::Policy;
 use crate::sample::{FloatActions, Inference, PolicyToEnv, Session};
 use pavlov_envs::{AnyVectorEnv, Space};
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::params::{Encoding, Part};
 use pavlov_tune as tune;
 use std::path::Path;
 
@@ -166,7 +166,7 @@ fn observations(
 fn encode(network: &mut FunctionBody, x: &str, encoding: &Encoding) -> Result<String> {
     let to = network.variable(encoding.width());
     let syntax = network.syntax;
-    for part in &encoding.parts {
+    for part in encoding.parts() {
         match *part {
             Part::Numbers { from, to: first, len } => {
                 let value = syntax.float(&format!("{x}[{from} + i]"));

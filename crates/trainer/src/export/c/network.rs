@@ -1,12 +1,12 @@
 //! The network of a recording as lines of a source file.
 
-use crate::base::{Error, Result};
 use crate::export::c::small::quantised;
 use crate::export::c::syntax::{Kind, Syntax};
-use crate::learn::engines::NORM_EPSILON;
-use crate::learn::loss::{Cell, Layer, Op};
-use crate::learn::{Parameter, RecordedOp, Recording};
-use crate::settings::Activation;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::engines::NORM_EPSILON;
+use pavlov_learn::layers::Activation;
+use pavlov_learn::loss::{Cell, Layer, Op};
+use pavlov_learn::{Parameter, RecordedOp, Recording};
 use std::fmt::Write;
 
 /// Lines of a source file in the making.

@@ -1,12 +1,12 @@
 //! Weights of 8 bits for the C file: one scale for each output, activations stay single precision.
 
-use crate::base::{Error, Result};
 use crate::export::pack::session_of;
 use crate::export::spaces::{draw, tame};
-use crate::learn::loss::Layer;
-use crate::learn::{Parameter, RecordedOp, Recording};
 use crate::sample::{Action, PolicyToEnv, Session};
 use pavlov_envs::{AnyVectorEnv, DType, Element, NpRandom, StepOut};
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::loss::Layer;
+use pavlov_learn::{Parameter, RecordedOp, Recording};
 use std::fmt;
 
 /// Number of observations that weights of 8 bits are compared on.

@@ -1,6 +1,6 @@
 //! The two languages of an exported source file: how each writes what the other writes otherwise.
 
-use crate::base::{Error, Result};
+use pavlov_learn::base::{Error, Result};
 
 /// The language that a policy is written in: C or Rust.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! The way from the network's outputs to actions as the environment takes them.
 
-use crate::base::{Error, Result};
 use crate::export::misfit;
 use crate::export::onnx::model::{Attribute, ElemType, Model};
 use crate::export::onnx::network::{Network, masked};
-use crate::learn::Recording;
-use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_MAX};
 use crate::sample::{FloatActions, PolicyToEnv};
 use pavlov_envs::Space;
+use pavlov_learn::Recording;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_MAX};
 
 /// How actions are chosen.
 pub(super) struct Choosing<'a> {

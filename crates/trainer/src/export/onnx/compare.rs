@@ -1,6 +1,5 @@
 //! Comparison of a model with the policy that it was made of, on random observations.
 
-use crate::base::{Error, Result};
 use crate::export::onnx::evaluate::Values;
 use crate::export::onnx::model::{Model, Port};
 use crate::export::spaces::{draw, tame};
@@ -8,6 +7,7 @@ use crate::policy::Policy;
 use crate::sample::Inference;
 use ndarray::{ArrayD, Axis, IxDyn, concatenate};
 use pavlov_envs::{DType, NpRandom};
+use pavlov_learn::base::{Error, Result};
 
 /// Number of steps in which the model and the policy act side by side; a recurrent state goes from each to the next.
 const STEPS: usize = 64;

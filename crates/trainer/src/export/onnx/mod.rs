@@ -8,7 +8,6 @@ mod network;
 mod observations;
 mod proto;
 
-use crate::base::Result;
 use crate::export::onnx::actions::{Choosing, actions};
 use crate::export::onnx::compare::compare;
 use crate::export::onnx::evaluate::evaluate;
@@ -20,6 +19,7 @@ use crate::export::{Signature, write_description};
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
 use pavlov_envs::DType;
+use pavlov_learn::base::Result;
 use pavlov_tune as tune;
 use serde_json::{Value, json};
 use std::path::Path;

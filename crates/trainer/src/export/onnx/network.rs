@@ -1,11 +1,11 @@
 //! The network of a recording, in operators of ONNX.
 
-use crate::base::{Error, Result};
 use crate::export::onnx::model::{Attribute, ElemType, Model};
-use crate::learn::engines::NORM_EPSILON;
-use crate::learn::loss::{Cell, Layer, MASKED, Op};
-use crate::learn::{Parameter, RecordedOp, Recording};
-use crate::settings::Activation;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::engines::NORM_EPSILON;
+use pavlov_learn::layers::Activation;
+use pavlov_learn::loss::{Cell, Layer, MASKED, Op};
+use pavlov_learn::{Parameter, RecordedOp, Recording};
 
 /// The network in a model: names of the values of its steps, and what memory becomes.
 pub(super) struct Network {

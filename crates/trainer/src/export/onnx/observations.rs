@@ -2,8 +2,8 @@
 
 use crate::export::onnx::model::{Attribute, ElemType, Model};
 use crate::export::spaces::RawObservations;
-use crate::learn::params::{Encoding, Part};
 use pavlov_envs::Space;
+use pavlov_learn::params::{Encoding, Part};
 
 /// Adds the input `obs` and what turns it into encoded observations; returns their name.
 pub(super) fn observations(model: &mut Model, raw: &RawObservations<'_>, encoding: &Encoding) -> String {
@@ -44,7 +44,7 @@ fn filter(model: &mut Model, x: &str, mean: &[f64], std: &[f64]) -> String {
 
 /// Encodes raw rows: numbers unchanged, integers one-hot, the channels of images first.
 fn encode(model: &mut Model, x: &str, kind: ElemType, encoding: &Encoding) -> String {
-    let [first, ..] = encoding.parts.as_slice() else { return model.cast(x, ElemType::F32) };
+    let [first, ..] = encoding.parts() else { return model.cast(x, ElemType::F32) };
     if let Part::Image { pixels, channels, scale } = *first {
         let x = model.cast(x, ElemType::F32);
         let x = model.reshape(&x, &[pixels, channels]);
@@ -53,13 +53,13 @@ fn encode(model: &mut Model, x: &str, kind: ElemType, encoding: &Encoding) -> St
         let scale = model.number(scale);
         return model.op("Mul", &[&x, &scale]);
     }
-    let flat = model.reshape(x, &[encoding.raw_width]);
+    let flat = model.reshape(x, &[encoding.raw_width()]);
     let mut parts = Vec::new();
-    for part in &encoding.parts {
+    for part in encoding.parts() {
         match *part {
             Part::Numbers { from, len, .. } => {
                 let columns =
-                    if len == encoding.raw_width { flat.clone() } else { model.columns(&flat, from, len) };
+                    if len == encoding.raw_width() { flat.clone() } else { model.columns(&flat, from, len) };
                 parts.push(if kind == ElemType::F32 { columns } else { model.cast(&columns, ElemType::F32) });
             }
             Part::OneHot { from, n, start, .. } => {

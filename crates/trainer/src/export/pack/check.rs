@@ -2,7 +2,7 @@
 
 use crate::export::pack::file::{Tensor, Tensors};
 use crate::export::pack::plan::{Plan, Step, op};
-use crate::learn::loss::{Cell, Layer, Op};
+use pavlov_learn::loss::{Cell, Layer, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of steps.
@@ -20,7 +20,7 @@ pub(super) struct Checked {
     pub(super) order: Vec<String>,
     /// Number of scalars of the recurrent state.
     pub(super) memory: usize,
-    /// Number of equal parts of that state, as in [`NetBuilder`](crate::learn::nets::NetBuilder).
+    /// Number of equal parts of that state, as in [`NetBuilder`](pavlov_learn::nets::NetBuilder).
     pub(super) memory_parts: usize,
 }
 

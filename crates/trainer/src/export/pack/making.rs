@@ -1,14 +1,14 @@
 //! Packing of a session's policy.
 
-use crate::base::{Error, Result};
 use crate::export::pack::plan::{Choice, Plan};
 use crate::export::pack::{About, FORMAT_VERSION, Pack, PackFacts, PackSpaces};
 use crate::export::spaces::{draw, tame};
-use crate::learn::Recording;
-use crate::learn::distributions::{ActionDist, LOG_STD_MIN};
 use crate::policy::Policy;
 use crate::sample::{Action, FloatActions, Inference, PolicyToEnv, Session};
 use pavlov_envs::{DType, Element, NpRandom, Space};
+use pavlov_learn::Recording;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::distributions::{ActionDist, LOG_STD_MIN};
 use std::sync::Arc;
 
 /// Number of steps that the policy and its pack are compared in.

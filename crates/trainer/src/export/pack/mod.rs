@@ -7,7 +7,7 @@ mod plan;
 mod policy;
 
 use crate::agents::{Agent, EnvInfo};
-use crate::base::{DEFAULT_POLICY, Device, Error, Result, Spaces, Stream, catch};
+use crate::base::DEFAULT_POLICY;
 use crate::export::pack::check::{MAX_COLUMNS, check};
 use crate::export::pack::file::{MAX_BYTES, Tensors};
 use crate::export::pack::plan::Plan;
@@ -17,6 +17,7 @@ use crate::sample::{
 };
 use crate::settings::{Common, ObservationFilter};
 use pavlov_envs::{DType, EnvCreator, Space};
+use pavlov_learn::base::{Device, Error, Result, Spaces, Stream, catch};
 use pavlov_tune::{self as tune, Config};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
 //! The computation of a packed policy as text: steps that name their weights.
 
-use crate::base::{Error, Result};
 use crate::export::pack::file::{Tensor, Tensors};
-use crate::learn::loss::{Cell, Layer, Op};
-use crate::learn::{Parameter, RecordedOp, Recording};
-use crate::settings::Activation;
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::layers::Activation;
+use pavlov_learn::loss::{Cell, Layer, Op};
+use pavlov_learn::{Parameter, RecordedOp, Recording};
 use serde::{Deserialize, Serialize};
 
 /// The computation of a policy's network from encoded observations, and the rule by which its outputs become actions.

@@ -1,16 +1,16 @@
 //! The policy of a pack: it replays the plan on the engine that training used.
 
 use crate::agents::Policies;
-use crate::base::{Array, Error, Result, Spaces};
 use crate::export::pack::check::{Checked, Node};
 use crate::export::pack::file::Tensors;
 use crate::export::pack::plan::Choice;
-use crate::learn::distributions::{ActionDist, LOG_STD_MAX, LOG_STD_MIN};
-use crate::learn::loss::{Input, Loss, Net, Op, Rows, Value};
-use crate::learn::nets::NetBuilder;
-use crate::learn::params::Rule;
 use crate::policy::{Act, NetPolicy, PolicyClass};
 use crate::settings::ExplorationConfig;
+use pavlov_learn::base::{Array, Error, Result, Spaces};
+use pavlov_learn::distributions::{ActionDist, LOG_STD_MAX, LOG_STD_MIN};
+use pavlov_learn::loss::{Input, Loss, Net, Op, Rows, Value};
+use pavlov_learn::nets::NetBuilder;
+use pavlov_learn::params::Rule;
 use std::sync::Arc;
 
 /// A policy that was read from a pack. It acts and does not learn.
@@ -81,30 +81,24 @@ impl NetPolicy for Packed {
             for name in &config.checked.order {
                 let tensor = &config.tensors[name];
                 let shape: Vec<i64> = tensor.shape.iter().map(|&n| n as i64).collect();
-                net.params.add(name.as_str(), Array::from_vec(&tensor.numbers, &shape));
+                net.parameter(name.as_str(), Array::from_vec(&tensor.numbers, &shape));
             }
             Ok(())
         })?;
-        net.memory_width += config.checked.memory;
-        net.memory_parts = config.checked.memory_parts;
+        net.remember(config.checked.memory, config.checked.memory_parts);
         Ok(config.clone())
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let mut values: Vec<Value<'t>> = Vec::with_capacity(self.checked.nodes.len());
         for node in &self.checked.nodes {
+            let operands = |of: &[usize]| of.iter().map(|&at| values[at]).collect::<Vec<_>>();
             let value = match node {
                 // The check lets the mask be used by `masked` alone, which reads it from the input.
                 Node::Obs | Node::Mask => x.obs(),
                 Node::Apply(Op::Mask, of) => x.masked(values[of[0]]),
-                Node::Apply(op, of) => match of.as_slice() {
-                    [first, second] => values[*first].binary(*op, values[*second]),
-                    of => values[of[0]].unary(*op),
-                },
-                Node::Layer(layer, of) => {
-                    let operands: Vec<usize> = of.iter().map(|&at| values[at].id()).collect();
-                    net.apply(*layer, &operands)
-                }
+                Node::Apply(op, of) => Value::of(*op, &operands(of)),
+                Node::Layer(layer, of) => net.layer(*layer, &operands(of)),
             };
             values.push(value);
         }

@@ -5,14 +5,14 @@
 mod operators;
 mod recorded;
 
-use crate::base::{Error, Result};
 use crate::export::signature::{Outputs, Signature};
 use crate::export::spaces::{RawObservations, draw, shape, tame};
 use crate::export::write_description;
-use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::{Inference, Session};
 use pavlov_envs::{DType, NpRandom, Space};
+use pavlov_learn::base::{Error, Result};
+use pavlov_learn::params::Encoding;
 use pavlov_tune as tune;
 use std::fs::File;
 use std::io;

@@ -1,7 +1,7 @@
 //! The operators of a recorded model, as libtorch computes them while it traces.
 
-use crate::base::{Error, Result};
 use crate::export::onnx::model::{Data, ElemType, Model, Node};
+use pavlov_learn::base::{Error, Result};
 use std::collections::HashMap;
 use tch::{Kind, Tensor};
 

@@ -1,7 +1,6 @@
 //! A policy's recorded model, traced by libtorch: the inputs of ONNX, and its outputs side by side, since a traced function
 //! returns one tensor.
 
-use crate::base::Result;
 use crate::export::onnx::compare::compare;
 use crate::export::onnx::evaluate::Values;
 use crate::export::onnx::model::{Model, Port};
@@ -12,6 +11,7 @@ use crate::export::{Signature, write_description};
 use crate::policy::Policy;
 use crate::sample::Inference;
 use ndarray::{ArrayD, IxDyn};
+use pavlov_learn::base::Result;
 use pavlov_tune as tune;
 use serde_json::json;
 use std::ops::Range;

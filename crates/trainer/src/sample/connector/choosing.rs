@@ -1,9 +1,9 @@
 //! Choosing the actions of one step: by the policy, or at random in the first steps of a run.
 
-use crate::base::{ArrayRef, Result, Stream};
-use crate::learn::loss::Seen;
 use crate::policy::{Act, Policy, StepColumns};
 use crate::sample::transforms::PolicyToEnv;
+use pavlov_learn::base::{ArrayRef, Result, Stream};
+use pavlov_learn::loss::Seen;
 
 /// Inputs of the copies that act in one step, the buffers for their actions, and whether they explore.
 pub(crate) struct Choices<'a> {

@@ -1,12 +1,12 @@
 //! What exports read of a connector.
 
-use crate::base::Result;
-use crate::learn::loss::Seen;
 use crate::policy::Policy;
 use crate::sample::connector::Connector;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::transforms::PolicyToEnv;
 use pavlov_envs::NpRandom;
+use pavlov_learn::base::Result;
+use pavlov_learn::loss::Seen;
 
 impl Connector {
     /// The conversion of the policy's actions to the environment's form.

@@ -1,13 +1,13 @@
 //! Acting in some copies while the others wait: their agents take turns, or have left the environment, or another program
 //! chooses the action itself.
 
-use crate::base::Result;
-use crate::experience::Column;
 use crate::policy::{Policy, StepColumns};
 use crate::sample::acting_rows::ActingRows;
 use crate::sample::connector::Connector;
 use crate::sample::connector::choosing::Choices;
 use crate::sample::rollout_buffer::RolloutBuffer;
+use pavlov_learn::base::Result;
+use pavlov_learn::experience::Column;
 use std::ops::Range;
 
 impl Connector {

@@ -1,9 +1,9 @@
 //! Lending the rows of a rollout buffer as a fragment.
 
-use crate::base::{ArrayRef, HostRows};
-use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::sample::connector::Connector;
 use crate::sample::rollout_buffer::RolloutBuffer;
+use pavlov_learn::base::{ArrayRef, HostRows};
+use pavlov_learn::experience::{Fragment, FragmentMasks, FragmentMemory};
 
 impl Connector {
     /// Lends the first `steps` rows of `buffer` as a fragment. Copy `i` took `lengths[i]` steps; without `lengths`

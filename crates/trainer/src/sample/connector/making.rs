@@ -1,7 +1,5 @@
 //! Making a connector, and access to its parts.
 
-use crate::base::{Result, Spaces, Stream};
-use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
@@ -10,6 +8,8 @@ use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use crate::settings::{Common, ObservationFilter};
 use pavlov_envs::{DType, Space};
+use pavlov_learn::base::{Result, Spaces, Stream};
+use pavlov_learn::params::Encoding;
 
 /// The parts of a connector that do not belong to episodes.
 #[derive(Debug)]

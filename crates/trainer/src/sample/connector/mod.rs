@@ -7,15 +7,15 @@ mod lending;
 mod making;
 mod saving;
 
-use crate::base::{Result, Spaces, Stream};
-use crate::experience::Column;
-use crate::learn::params::Encoding;
 use crate::policy::{Policy, StepColumns};
 use crate::sample::connector::choosing::Choices;
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use pavlov_envs::StepOut;
+use pavlov_learn::base::{Result, Spaces, Stream};
+use pavlov_learn::experience::Column;
+use pavlov_learn::params::Encoding;
 
 /// Everything that acting needs besides a policy: storing and filtering of observations, recurrent state and random
 /// stream of every copy, random actions in the first steps, and conversion of actions for the environment.

@@ -1,7 +1,7 @@
 //! Saving and restoring a connector's filter, random streams, recurrent states and noise in the middle of episodes.
 
-use crate::base::{Array, Error, Result, State, Stream, StreamState};
 use crate::sample::connector::Connector;
+use pavlov_learn::base::{Array, Error, Result, State, Stream, StreamState};
 
 impl Connector {
     /// Saves filter, random streams, recurrent states and noise to `state`, for [`set_state`](Self::set_state).

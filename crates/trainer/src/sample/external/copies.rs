@@ -2,9 +2,9 @@
 //!
 //! Exports build on sampling, so sampling does not know them: whoever makes runs says how a policy is written.
 
-use crate::base::Result;
 use crate::policy::Policy;
 use crate::sample::session::Inference;
+use pavlov_learn::base::Result;
 use std::sync::OnceLock;
 
 /// A function that writes a policy as ONNX.

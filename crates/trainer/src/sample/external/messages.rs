@@ -1,6 +1,6 @@
 //! Carrying out the messages of programs that play episodes.
 
-use crate::base::{Episode, Result, Stream};
+use crate::base::Episode;
 use crate::policy::Policy;
 use crate::sample::agents::AgentStep;
 use crate::sample::callbacks::StepView;
@@ -9,6 +9,7 @@ use crate::sample::external::places::{Place, refused};
 use crate::sample::external::{Acting, ExternalSampler, episode_of};
 use crate::sample::session::Inference;
 use pavlov_envs::external::{Answer, Ask, Call, Refused, Reply, Turn};
+use pavlov_learn::base::{Result, Stream};
 use std::sync::Arc;
 
 /// Number of versions that a copy of the policy may be behind, where an algorithm learns from its own actions.

@@ -10,7 +10,7 @@ mod places;
 pub(crate) use copies::copy_policies_by;
 
 use crate::agents::Agent;
-use crate::base::{AgentReward, Episode, Error, Laps, Result, SamplerPerf, Spaces, State, Stream, notice};
+use crate::base::{AgentReward, Episode, Laps, SamplerPerf, notice};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::agents::Agents;
 use crate::sample::callbacks::Callbacks;
@@ -23,6 +23,7 @@ use crate::sample::spec::WorkerSpec;
 use crate::settings::ClipRewards;
 use pavlov_envs::ExternalEnv;
 use pavlov_envs::external::{Answer, Ask, Call, Calls};
+use pavlov_learn::base::{Error, Result, Spaces, State, Stream};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

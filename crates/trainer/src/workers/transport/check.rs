@@ -1,8 +1,8 @@
 //! [`check_worker_pool`]: a check that a transport keeps its contract.
 
-use crate::base::{Error, Result, State, Weights};
 use crate::sample::{Reply, Request, Sampled};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool};
+use pavlov_learn::base::{Error, Result, State, Weights};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,12 +4,12 @@
 //! wait. A process that sends nothing is probed. A thread of its own answers probes in the process, so a process with a
 //! slow environment answers at once, and one that does not answer has stopped, or its machine is gone.
 
-use crate::base::{Error, Result, lock};
 use crate::sample::{Reply, Request, WorkerSpec};
 use crate::workers::transport::pool::{Completion, Fault};
 use crate::workers::wire;
 use crate::workers::wire::{Message, Op};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_learn::base::{Error, Result, lock};
 use pavlov_processes::ChildHandle;
 use std::collections::VecDeque;
 use std::io;

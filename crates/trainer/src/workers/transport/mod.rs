@@ -19,8 +19,8 @@ pub(crate) use ray::Asked;
 pub use ray::RayPool;
 pub use threads::ThreadPool;
 
-use crate::base::Result;
 use crate::sample::WorkerSpec;
+use pavlov_learn::base::Result;
 use pavlov_processes::WorkerTransport;
 
 /// Starts the rollout workers of a run, on the transport that the settings name.

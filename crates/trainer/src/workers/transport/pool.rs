@@ -1,8 +1,8 @@
 //! [`WorkerPool`]: the trait of a transport, and its contract.
 
-use crate::base::{Error, Result};
 use crate::sample::{Reply, Request};
 use crate::settings::Common;
+use pavlov_learn::base::{Error, Result};
 use std::time::{Duration, Instant};
 
 /// Reason why a request has no reply.

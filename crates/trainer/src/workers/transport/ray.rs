@@ -3,12 +3,12 @@
 //! A helper process in Python, the engine, talks to Ray. It passes frames to the actors unchanged, so these workers are
 //! the same as worker processes on this machine, and the trainer outlives the cluster.
 
-use crate::base::Result;
 use crate::sample::{Request, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_learn::base::Result;
 use pavlov_processes::{ChildCommand, RayEngine, rollout_command};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

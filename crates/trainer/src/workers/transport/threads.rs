@@ -1,9 +1,9 @@
 //! [`ThreadPool`]: workers on threads of this process. Batches and weights are passed on without serialisation.
 
-use crate::base::{Error, Result, catch};
 use crate::sample::{Reply, Request, RolloutWorker, WorkerSpec};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_learn::base::{Error, Result, catch};
 use std::time::Duration;
 
 /// Rollout workers on threads of this process, one thread per worker.

@@ -1,6 +1,6 @@
 //! Frames on the wire: reading and writing a header, JSON and arrays.
 
-use crate::base::{Array, Error, Kind, MAX_AXES, Result, State};
+use pavlov_learn::base::{Array, Error, Kind, MAX_AXES, Result, State};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,10 +1,10 @@
 //! Conversion of requests and replies to frames, and back.
 
-use crate::base::{Array, Kind, Result, State, catch};
 use crate::sample::{Evaluation, Follow, Reply, Request, Sampled};
 use crate::workers::transport::Fault;
 use crate::workers::wire::frame::{Frame, Message, Op, damaged, read, write};
 use pavlov_envs::Frame as Picture;
+use pavlov_learn::base::{Array, Kind, Result, State, catch};
 use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! The worker's side of a connection: code that runs in the process of a worker, reads requests and writes replies.
 
-use crate::base::{Error, Result, catch, libtorch, lock};
 use crate::sample::{Reply, Request, RolloutWorker, WorkerNames, WorkerSpec};
 use crate::workers::transport::pool::Fault;
 use crate::workers::wire;
 use crate::workers::wire::Op;
 use crossbeam_channel::{Receiver, unbounded};
+use pavlov_learn::base::{Error, Result, catch, libtorch, lock};
 use std::collections::BTreeMap;
 use std::io::{BufReader, BufWriter, Write};
 use std::net::Shutdown;

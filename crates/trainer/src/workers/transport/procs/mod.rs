@@ -8,11 +8,11 @@ mod child;
 
 pub(crate) use child::serve;
 
-use crate::base::Result;
 use crate::sample::{Request, WorkerSpec};
 use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_learn::base::Result;
 use pavlov_processes::RolloutProcess;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;

@@ -1,0 +1,7 @@
+//! The settings of layers: what a network is built from.
+
+mod conv_filters;
+mod model;
+
+pub use conv_filters::{ConvFilters, Filter, Padding};
+pub use model::{Activation, Architecture, HiddenLayers, Initializer, ModelConfig};

@@ -1,0 +1,63 @@
+//! The parameters and observations that a loss computes with.
+
+use crate::loss::graph::{Graph, Layer, ParamSet};
+use crate::loss::value::Value;
+
+/// A set of parameters for a loss: those that learn, the same without gradient, or the target copy's.
+///
+/// The gradient of a layer's output reaches the layer's parameters only if they are
+/// [`online`](crate::loss::rows::Rows::online); it reaches the layer's input with any set. So frozen parameters
+/// that are applied to stored columns need no backward pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Net<'t> {
+    graph: &'t (dyn Graph + 't),
+    which: ParamSet,
+}
+
+impl<'t> Net<'t> {
+    #[inline]
+    pub(crate) fn new(graph: &'t (dyn Graph + 't), which: ParamSet) -> Self {
+        Self { graph, which }
+    }
+
+    #[inline]
+    pub(crate) fn apply(self, layer: Layer, operands: &[usize]) -> Value<'t> {
+        Value::new(self.graph, self.graph.layer(layer, self.which, operands))
+    }
+
+    /// Applies a layer with this set of parameters to `operands`, as the steps of a
+    /// [`Recording`](crate::recording::Recording) name them.
+    #[must_use]
+    pub fn layer(self, layer: Layer, operands: &[Value<'t>]) -> Value<'t> {
+        let operands: Vec<usize> = operands.iter().map(|operand| operand.id()).collect();
+        self.apply(layer, &operands)
+    }
+}
+
+/// A network's input for some rows: observations and masks.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'t> {
+    obs: Value<'t>,
+    mask: Option<Value<'t>>,
+}
+
+impl<'t> Input<'t> {
+    #[inline]
+    pub(crate) fn new(obs: Value<'t>, mask: Option<Value<'t>>) -> Self {
+        Self { obs, mask }
+    }
+
+    /// The encoded observations, `[rows, width]`: discrete observations are one-hot, pixels are from 0 to 1 with the
+    /// channels first; see [`Encoding`](crate::params::Encoding).
+    #[inline]
+    pub fn obs(self) -> Value<'t> {
+        self.obs
+    }
+
+    /// Replaces logits of illegal actions by -1e9; without masks logits stay unchanged.
+    #[must_use]
+    #[inline]
+    pub fn masked(self, logits: Value<'t>) -> Value<'t> {
+        self.mask.map_or(logits, |mask| logits.masked(mask))
+    }
+}

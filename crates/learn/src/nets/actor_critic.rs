@@ -1,0 +1,85 @@
+//! The networks of actor-critic algorithms: an actor and a critic, with separate torsos or a shared one.
+
+use crate::base::{Error, Result};
+use crate::distributions::{ActionDist, Dist};
+use crate::layers::{Activation, ModelConfig};
+use crate::loss::{Input, Net, Value};
+use crate::nets::builder::{NetBuilder, Torso};
+use crate::nets::layers::{Dense, Free};
+
+/// An actor and a critic. Each has its own torso (the layers from the observation to the features), or both share
+/// one.
+#[derive(Debug)]
+pub struct ActorCritic {
+    /// The family of the action distributions.
+    pub dist: ActionDist,
+    torso: Box<dyn Torso>,
+    actor: Dense,
+    /// Log standard deviations that are parameters, equal for all observations; `None` if there are none or the actor
+    /// outputs them.
+    free_log_std: Option<Free>,
+    critic_torso: Option<Box<dyn Torso>>,
+    critic: Dense,
+}
+
+impl ActorCritic {
+    /// Lays out both networks as the `model` settings describe.
+    ///
+    /// # Errors
+    /// Fails if no distribution fits the action space, and whenever [`NetBuilder::actor_torso`] or
+    /// [`NetBuilder::torso`] does. Returns [`Error::Config`] if `model.vf_share_layers` is set where the critic sees
+    /// more than the actor.
+    pub fn new(net: &mut NetBuilder<'_>, model: &ModelConfig) -> Result<Self> {
+        let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
+        let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
+        let outputs = if free { dist.num_inputs() / 2 } else { dist.num_inputs() };
+        let last = model.last_activation(net.spec().image().is_ok());
+        let behind = if model.no_final_linear { last } else { Activation::Linear };
+        let init = model.fcnet_initializer.scaled(0.01);
+
+        if net.spec().own_obs.is_some() && model.vf_share_layers {
+            let rule =
+                "with `multiagent.observation_fn` the critic sees more than the actor: set it to false";
+            return Err(Error::config("model.vf_share_layers", true, rule));
+        }
+        let torso = net.actor_torso("actor", model)?;
+        let actor = net.dense("actor.out", torso.width(), outputs, behind, init);
+        let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
+        // Acting runs only the actor, so a critic's own recurrent state would never advance.
+        let shares = model.vf_share_layers || net.memory_width > 0;
+        let critic_torso = if shares { None } else { Some(net.torso("critic", model)?) };
+        let width = critic_torso.as_ref().unwrap_or(&torso).width();
+        let critic = net.dense("critic.out", width, 1, Activation::Linear, model.value_init());
+        Ok(Self { dist, torso, actor, free_log_std, critic_torso, critic })
+    }
+
+    /// Parameters of the action distributions, `[rows, num_inputs]`.
+    pub fn dist_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.inputs_from(net, x, self.actor.on(net, self.torso.on(net, x)))
+    }
+
+    /// Parameters of the action distributions from the actor's output.
+    fn inputs_from<'t>(&self, net: Net<'t>, x: Input<'t>, out: Value<'t>) -> Value<'t> {
+        let out = x.masked(out);
+        self.free_log_std.map_or(out, |log_std| out.cat(log_std.on(net)))
+    }
+
+    /// The action distributions, one per row.
+    pub fn pi<'t>(&self, net: Net<'t>, x: Input<'t>) -> Dist<'_, 't> {
+        self.dist.at(self.dist_inputs(net, x))
+    }
+
+    /// The critic's values, `[rows, 1]`.
+    pub fn value<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.critic.on(net, self.critic_torso.as_ref().unwrap_or(&self.torso).on(net, x))
+    }
+
+    /// The action distributions and the critic's values; shared layers are computed once.
+    pub fn pi_and_value<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Dist<'_, 't>, Value<'t>) {
+        let features = self.torso.on(net, x);
+        let out = self.actor.on(net, features);
+        let for_critic = self.critic_torso.as_ref().map_or(features, |own| own.on(net, x));
+        let values = self.critic.on(net, for_critic);
+        (self.dist.at(self.inputs_from(net, x, out)), values)
+    }
+}

@@ -1,0 +1,235 @@
+//! The encoding of an environment's observations as numbers for a network.
+
+use crate::base::{Array, ArrayRef, Error, Kind, Result, channels_first, image};
+use pavlov_envs::{DType, Element, Layout, Space};
+
+/// Converts rows of a space to numbers for a network. Rows are stored as the environment writes them (raw); a network
+/// encodes rows when it reads them.
+///
+/// The numbers are those of [`Space::flatten_into`]: boxes and bits unchanged, each integer of a discrete space
+/// one-hot. Images (boxes of three dimensions) get the channels first, and bytes become 0 to 1. Their channels are
+/// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Encoding {
+    pub(super) parts: Vec<Part>,
+    /// Shape of a raw row.
+    shape: Vec<i64>,
+    /// Number of scalars of a raw row.
+    pub raw_width: usize,
+    /// Type of the scalars of a raw row.
+    kind: Kind,
+    /// Number of scalars of an encoded row.
+    width: usize,
+}
+
+/// A part of a raw row, and the columns of the encoded row that it becomes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part {
+    /// Numbers that stay as they are.
+    Numbers {
+        /// Index of the first scalar in the raw row.
+        from: usize,
+        /// Index of the first column in the encoded row.
+        to: usize,
+        /// Number of scalars, which is also that of columns.
+        len: usize,
+    },
+    /// One-hot: 1 in the integer's column, 0 in the others; all 0 if the integer is out of range.
+    OneHot {
+        /// Index of the integer in the raw row.
+        from: usize,
+        /// Index of the first column in the encoded row.
+        to: usize,
+        /// Number of columns, one for each integer of the space.
+        n: usize,
+        /// The smallest integer of the space, which the first column stands for.
+        start: i64,
+    },
+    /// The pixels of an image, of which the encoded row has the channels first.
+    Image {
+        /// Number of pixels of each channel.
+        pixels: usize,
+        /// Number of channels, which the raw row has last; 1 if it has them first, so that nothing moves.
+        channels: usize,
+        /// Factor of every number: 1/255 for bytes, else 1.
+        scale: f32,
+    },
+}
+
+impl Encoding {
+    /// The parts of a raw row, in order.
+    #[inline]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Number of scalars of a raw row.
+    #[inline]
+    pub fn raw_width(&self) -> usize {
+        self.raw_width
+    }
+
+    /// The encoding of rows of `space`.
+    pub fn of(space: &Space) -> Self {
+        let mut encoding = Self {
+            parts: Vec::new(),
+            shape: space.shape().into_iter().map(|n| n as i64).collect(),
+            raw_width: space.width(),
+            kind: stored_kind(space.dtype()),
+            width: space.flat_width(),
+        };
+        if let Some([_, _, channels]) = image(space) {
+            let scale = if encoding.kind == Kind::U8 { 1.0 / 255.0 } else { 1.0 };
+            // An image with the channels first counts as one channel of more pixels.
+            let channels = if channels_first(&space.shape()) { 1 } else { channels };
+            encoding.parts.push(Part::Image { pixels: encoding.width / channels, channels, scale });
+            return encoding;
+        }
+        for leaf in Layout::new(space).leaves {
+            let mut from = leaf.row.start;
+            let mut to = leaf.flat.start;
+            match leaf.space {
+                Space::Discrete { n, start } => {
+                    encoding.parts.push(Part::OneHot { from, to, n: n as usize, start })
+                }
+                Space::MultiDiscrete { nvec, start } => {
+                    for (i, n) in nvec.into_iter().map(|n| n as usize).enumerate() {
+                        let start = start.get(i).copied().unwrap_or(0);
+                        encoding.parts.push(Part::OneHot { from, to, n, start });
+                        from += 1;
+                        to += n;
+                    }
+                }
+                _ => match encoding.parts.last_mut() {
+                    Some(Part::Numbers { len, .. }) => *len += leaf.row.len(),
+                    _ => encoding.parts.push(Part::Numbers { from, to, len: leaf.row.len() }),
+                },
+            }
+        }
+        encoding
+    }
+
+    /// Number of scalars of an encoded row.
+    #[inline]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Shape of a raw row.
+    #[inline]
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// Type of the scalars of raw rows.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns an error unless a raw row of this encoding has `scalars` scalars.
+    pub(crate) fn check(&self, scalars: usize) -> Result<()> {
+        if scalars == self.raw_width {
+            return Ok(());
+        }
+        let reason = format!(
+            "a row has {scalars} scalars, but the space's have {} (shape {:?}); give rows as the environment writes them, behind a filter flattened",
+            self.raw_width, self.shape
+        );
+        Err(Error::state("an observation", reason))
+    }
+
+    /// Makes `rows` raw rows of zeros.
+    pub(crate) fn zeros(&self, rows: usize) -> Array {
+        let shape: Vec<i64> = std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect();
+        Array::zeros(self.kind, &shape)
+    }
+
+    /// Whether encoding changes at most the type of the numbers.
+    pub(crate) fn is_identity(&self) -> bool {
+        matches!(self.parts.as_slice(), [] | [Part::Numbers { .. }])
+    }
+
+    /// Encodes `rows` rows of `raw` column by column: number `c` of encoded row `r` goes to `to[c * stride + r]`.
+    /// `place` maps `r` to the index of the row in `raw`.
+    pub(crate) fn columns<T: Element>(
+        &self,
+        raw: &[T],
+        place: impl Fn(usize) -> usize,
+        (rows, stride): (usize, usize),
+        to: &mut [f32],
+    ) {
+        let at = |r: usize| place(r) * self.raw_width;
+        for part in &self.parts {
+            match *part {
+                Part::Numbers { from, to: first, len } => {
+                    for (c, column) in to[first * stride..].chunks_exact_mut(stride).take(len).enumerate() {
+                        let column = column[..rows].iter_mut().enumerate();
+                        column.for_each(|(r, x)| *x = raw[at(r) + from + c].to_f64() as f32);
+                    }
+                }
+                Part::OneHot { from, to: first, n, start } => {
+                    to[first * stride..][..n * stride].fill(0.0);
+                    for r in 0..rows {
+                        let index = raw[at(r) + from].to_f64() - start as f64;
+                        if index >= 0.0 && index < n as f64 {
+                            to[(first + index as usize) * stride + r] = 1.0;
+                        }
+                    }
+                }
+                Part::Image { pixels, channels, scale } => {
+                    for (c, column) in to.chunks_exact_mut(stride).take(pixels * channels).enumerate() {
+                        let from = c % pixels * channels + c / pixels;
+                        let column = column[..rows].iter_mut().enumerate();
+                        column.for_each(|(r, x)| *x = raw[at(r) + from].to_f64() as f32 * scale);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Encodes one raw row, given as bytes.
+    pub fn row(&self, raw: &[u8], to: &mut [f32]) {
+        match self.kind {
+            Kind::U8 => self.columns(raw, |_| 0, (1, 1), to),
+            Kind::I64 => self.columns::<i64>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
+            _ => self.columns::<f32>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
+        }
+    }
+}
+
+/// The type in which numbers of `dtype` are stored: integers keep their type, floats become f32.
+fn stored_kind(dtype: DType) -> Kind {
+    match dtype {
+        DType::U8 => Kind::U8,
+        DType::I64 => Kind::I64,
+        DType::F32 | DType::F64 => Kind::F32,
+    }
+}
+
+/// Rows as the environment writes them, in plain memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Raw<'a> {
+    F32(&'a [f32]),
+    I64(&'a [i64]),
+    U8(&'a [u8]),
+}
+
+impl<'a> Raw<'a> {
+    /// The rows of an array that [`readable`] made.
+    pub(crate) fn of(array: ArrayRef<'a>) -> Self {
+        match array.kind() {
+            Kind::F32 => Self::F32(array.read()),
+            Kind::I64 => Self::I64(array.read()),
+            _ => Self::U8(array.bytes()),
+        }
+    }
+}
+
+/// Makes an array readable by [`Raw`]: copies it to `own` only if it is of type f64.
+pub(crate) fn readable<'a>(array: ArrayRef<'a>, own: &'a mut Option<Array>) -> ArrayRef<'a> {
+    if array.kind() != Kind::F64 {
+        return array;
+    }
+    own.insert(array.copied().to_kind(Kind::F32)).lend()
+}
