@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pavlov_data::Dataset;
 use pavlov_train::{BaseTrainer, ScalingConfig, TrainContext, Training};
 use pavlov_tune::session::{self, Checkpoint};
-use pavlov_tune::{Error, ExecutorKind, Result, TrialStatus, child_main};
+use pavlov_tune::{Error, ExecutorKind, Result, Resume, RunConfig, TrialStatus, child_main};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -45,6 +45,20 @@ fn a_failed_training_says_how_to_go_on_and_restored_it_ends_as_if_undisturbed() 
     assert_eq!(losses(&result.history().unwrap()), losses(&whole.history().unwrap()));
     let metadata = Checkpoint::from_directory(result.checkpoint.unwrap()).get_metadata().unwrap();
     assert_eq!(json!(metadata), json!({"a": 1}));
+}
+
+#[test]
+fn a_program_that_is_started_again_goes_on_if_its_run_config_says_so_and_is_refused_if_not() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = training(&home.path().join("whole"), Linear::new()).fit().unwrap();
+    let program = || {
+        let run_config = RunConfig { resume: Resume::IfThere, ..run_config(home.path()) };
+        training(home.path(), Linear { fails_at: Some(4), ..Linear::new() }).run_config(run_config).fit()
+    };
+    program().unwrap_err();
+    let refused = training(home.path(), Linear::new()).fit().unwrap_err().to_string();
+    assert!(refused.contains("there is a sweep already"), "{refused}");
+    assert_eq!(losses(&program().unwrap().history().unwrap()), losses(&whole.history().unwrap()));
 }
 
 #[test]
