@@ -218,7 +218,7 @@ pub(crate) const READINGS: &[Reading] = &[
         // and the file of the second thread, which was read all along, was counted (393 lines); 13,128 until a setting that learning
         // adapts took effect in a restored run; 13,140 until the engine became a crate, whose public names have a line each.
         most_lines: 5_980,
-        most_lines_of_engine: 7_359,
+        most_lines_of_engine: 7_362,
     },
     Reading {
         algorithm: "dqn",
@@ -258,7 +258,7 @@ pub(crate) const READINGS: &[Reading] = &[
         ],
         // 13,914 together until the engine became a crate.
         most_lines: 6_733,
-        most_lines_of_engine: 7_391,
+        most_lines_of_engine: 7_394,
     },
     // Continuous actions.
     Reading {
@@ -305,6 +305,6 @@ pub(crate) const READINGS: &[Reading] = &[
         // 12,580 until notices and the methods for exports came in; 14,065 until `initial_alpha` took effect in a restored run;
         // 14,090 together until the engine became a crate.
         most_lines: 6_727,
-        most_lines_of_engine: 7_573,
+        most_lines_of_engine: 7_576,
     },
 ];
