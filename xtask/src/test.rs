@@ -157,7 +157,7 @@ fn pages_in_browser(root: &Path, python: Making) -> Result<()> {
 fn examples(root: &Path) -> Result<()> {
     let results = steps::fresh("examples", "results")?;
     let mut names = Vec::new();
-    for folder in ["examples", "crates/tune/examples"] {
+    for folder in ["examples", "crates/learn/examples", "crates/tune/examples"] {
         names.extend(stems(&root.join(folder), "rs")?);
     }
     let waiting = Mutex::new(names);

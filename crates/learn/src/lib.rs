@@ -103,3 +103,8 @@ pub use ndarray;
 #[cfg(feature = "torch")]
 /// tch, libtorch's Rust interface, in the version that this crate uses.
 pub use tch as torch;
+
+/// The program of the README, compiled and run by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

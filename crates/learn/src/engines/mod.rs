@@ -1,10 +1,10 @@
 //! The two engines that run networks and losses. Two private traits hide from the learner which engine runs.
 //!
-//! * **Fused** ([`fused`]), on the CPU, for fully connected, convolutional and recurrent networks: forward, loss and backward
+//! * **Fused** (`fused.rs`), on the CPU, for fully connected, convolutional and recurrent networks: forward, loss and backward
 //!   in plain memory that is used again, with the vector instructions that the processor has and no libtorch call and no allocation
 //!   per row. Small networks spend most of libtorch's time on dispatch, not on
 //!   arithmetic.
-//! * **libtorch** ([`torch`]), for everything else: a GPU, losses over tensors.
+//! * **libtorch** (`torch`), for everything else: a GPU, losses over tensors.
 //!
 //! Both cut a batch into pieces whose number depends on the rows alone. Pieces run in parallel and their gradients are
 //! added in order, so the bits do not depend on the number of cores. libtorch's own threads are not used: they spin at

@@ -29,8 +29,11 @@ impl<'t> Net<'t> {
     /// [`Recording`](crate::recording::Recording) name them.
     #[must_use]
     pub fn layer(self, layer: Layer, operands: &[Value<'t>]) -> Value<'t> {
-        let operands: Vec<usize> = operands.iter().map(|operand| operand.id()).collect();
-        self.apply(layer, &operands)
+        match operands {
+            [] => self.apply(layer, &[]),
+            [one] => self.apply(layer, &[one.id()]),
+            several => self.apply(layer, &several.iter().map(|operand| operand.id()).collect::<Vec<_>>()),
+        }
     }
 }
 

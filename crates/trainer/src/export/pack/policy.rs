@@ -92,13 +92,18 @@ impl NetPolicy for Packed {
     fn action_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let mut values: Vec<Value<'t>> = Vec::with_capacity(self.checked.nodes.len());
         for node in &self.checked.nodes {
-            let operands = |of: &[usize]| of.iter().map(|&at| values[at]).collect::<Vec<_>>();
             let value = match node {
                 // The check lets the mask be used by `masked` alone, which reads it from the input.
                 Node::Obs | Node::Mask => x.obs(),
                 Node::Apply(Op::Mask, of) => x.masked(values[of[0]]),
-                Node::Apply(op, of) => Value::of(*op, &operands(of)),
-                Node::Layer(layer, of) => net.layer(*layer, &operands(of)),
+                Node::Apply(op, of) => match of.as_slice() {
+                    [first, second] => Value::of(*op, &[values[*first], values[*second]]),
+                    of => Value::of(*op, &[values[of[0]]]),
+                },
+                Node::Layer(layer, of) => {
+                    let operands: Vec<Value<'t>> = of.iter().map(|&at| values[at]).collect();
+                    net.layer(*layer, &operands)
+                }
             };
             values.push(value);
         }

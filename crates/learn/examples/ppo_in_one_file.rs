@@ -1,7 +1,7 @@
 //! PPO in one file, on `pavlov-envs` and `pavlov-learn`: the networks and gradients of pavlov without its trainer.
 //!
 //! This is the algorithm of Schulman et al. 2017, "Proximal Policy Optimization Algorithms". Run it with
-//! `cargo run --release -p pavlov-learn --example ppo`. `examples/ppo_from_scratch.rs` is the same on libtorch alone.
+//! `cargo run --release -p pavlov-learn --example ppo_in_one_file`. `examples/ppo_from_scratch.rs` is the same on libtorch alone.
 
 use std::collections::VecDeque;
 
