@@ -16,6 +16,7 @@ mod learners;
 mod links;
 mod loaded;
 mod onnx;
+mod own_networks;
 mod packs;
 mod pages;
 mod plans;

@@ -9,7 +9,7 @@ use crate::base::{ArrayRef, Error, Result, Stream, StreamState};
 pub use crate::engines::Report;
 use crate::engines::{Backend, Together};
 use crate::experience::{BatchValues, SampleBatch};
-use crate::loss::{Input, MinibatchInfo, Net};
+use crate::loss::{Input, MinibatchInfo, Net, refusals};
 pub use crate::loss::{Loss, Observed, Remembered, Rows, Value, min};
 use crate::params::{Buffer, Encoding, GroupRange, LearningGroups, Params, clip_grad_norm};
 pub use crate::params::{Group, Optimizer, OptimizerConfig};
@@ -86,7 +86,7 @@ impl Learner {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        self.backend.columns(&self.sets, self.memory_width, &head)
+        refusals(|| self.backend.columns(&self.sets, self.memory_width, &head))
     }
 
     /// Computes `head` for observations `[rows, ...]`, without gradients; returns `[rows, columns]` in row-major order.
@@ -112,7 +112,7 @@ impl Learner {
         self.out.resize(rows * columns, 0.0);
         if rows > 0 {
             self.check_obs(seen.obs)?;
-            self.backend.evaluate(&self.sets, seen, noise, columns, &head, &mut self.out)?;
+            refusals(|| self.backend.evaluate(&self.sets, seen, noise, columns, &head, &mut self.out))?;
         }
         Ok(&self.out)
     }
@@ -135,7 +135,7 @@ impl Learner {
                 has_target: self.sets.len() > 1,
                 live,
             };
-            self.backend.per_row(&self.sets, batch, about, &f, &mut self.out)?;
+            refusals(|| self.backend.per_row(&self.sets, batch, about, &f, &mut self.out))?;
         }
         Ok(&self.out)
     }
@@ -194,13 +194,13 @@ impl Learner {
         let gradient = &mut self.gradient;
         if let Some(together) = self.together.as_ref().filter(|together| together.lost().is_none()) {
             let beside = (self.noise.as_mut(), Some(together));
-            let taken = self.backend.gradient(sets, batch, about, beside, &loss, gradient);
+            let taken = refusals(|| self.backend.gradient(sets, batch, about, beside, &loss, gradient));
             // This learner computes the lost learners' pieces, so the gradient stays the same.
             if taken.is_ok() || together.lost().is_none() || !together.leads() {
                 return taken;
             }
         }
-        self.backend.gradient(sets, batch, about, (self.noise.as_mut(), None), &loss, gradient)
+        refusals(|| self.backend.gradient(sets, batch, about, (self.noise.as_mut(), None), &loss, gradient))
     }
 
     /// Sets the other learners that share the work of gradients from now on; with `None` this learner computes alone.

@@ -89,6 +89,7 @@ pub mod learner;
 mod learner_state;
 pub mod loss;
 pub mod nets;
+mod outline;
 pub mod params;
 mod recording;
 mod shared_net;

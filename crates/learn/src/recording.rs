@@ -4,7 +4,7 @@ use crate::Learner;
 use crate::base::{Error, Result};
 use crate::distributions::ActionDist;
 use crate::experience::{Column, SampleBatch};
-use crate::loss::{Graph, Input, Layer, Net, Op, ParamSet, Value};
+use crate::loss::{Graph, Input, Layer, Net, Op, ParamSet, Value, refusals};
 use crate::params::{Encoding, Params};
 use std::cell::RefCell;
 
@@ -56,7 +56,7 @@ impl Learner {
     ///
     /// # Errors
     /// Returns [`Error::State`] if the network does what a recording cannot hold: operations on tensors, or on columns
-    /// of a batch.
+    /// of a batch. Returns [`Error::State`] if a layer gets another number of columns than it takes.
     pub fn record<H, B>(&self, options: Option<usize>, head: H, best: B) -> Result<Recording>
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t>,
@@ -66,14 +66,17 @@ impl Learner {
         let obs = recorder.push(RecordedOp::Obs, self.encoding.width());
         let mask = options.map(|options| recorder.push(RecordedOp::Mask, options));
         let value = |id| Value::new(&recorder, id);
-        let outputs = head(Net::new(&recorder, ParamSet::Frozen), Input::new(value(obs), mask.map(value)));
-        let best = best(outputs).map(Value::id);
-        let head = outputs.id();
-        if let Some(what) = recorder.refused.into_inner() {
+        let written = refusals(|| {
+            let outputs =
+                head(Net::new(&recorder, ParamSet::Frozen), Input::new(value(obs), mask.map(value)));
+            Ok((outputs.id(), best(outputs).map(Value::id)))
+        });
+        if let Some(what) = recorder.refused.borrow().as_ref() {
             let reason =
                 format!("it uses {what}, which no exported file can hold; act with `pavlov::load` instead");
             return Err(Error::state("the policy's network", reason));
         }
+        let (head, best) = written?;
         let (steps, columns) = recorder.steps.into_inner().into_iter().unzip();
         let encoding = Encoding::clone(&self.encoding);
         Ok(Recording { steps, columns, head, best, encoding })

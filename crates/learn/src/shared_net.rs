@@ -3,7 +3,7 @@
 use crate::Learner;
 use crate::base::{Result, Stream, lock};
 use crate::engines::{Backend, Fused, libtorch};
-use crate::loss::{Input, Net, Observed, Value};
+use crate::loss::{Input, Net, Observed, Value, refusals};
 use crate::params::{Encoding, Params};
 use std::sync::{Arc, Mutex};
 
@@ -95,7 +95,8 @@ impl SharedNet {
         let mut engine = self.take()?;
         let Engine { sets, backend, out } = &mut engine;
         out.resize(rows * columns, 0.0);
-        let done = backend.evaluate(sets, seen, noise, columns, &head, out).and_then(|()| then(out));
+        let done = refusals(|| backend.evaluate(sets, seen, noise, columns, &head, out));
+        let done = done.and_then(|()| then(out));
         lock(&self.pool).spare.push(engine);
         done
     }

@@ -166,6 +166,11 @@ pub fn catch<T>(during: impl FnOnce() -> String, f: impl FnOnce() -> Result<T>) 
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
         Ok(result) => result,
         Err(payload) => {
+            // How a computation ends that cannot return an error; see `loss::widths`.
+            let payload = match payload.downcast::<Error>() {
+                Ok(error) => return Err(*error),
+                Err(payload) => payload,
+            };
             let message = payload
                 .downcast_ref::<&str>()
                 .map(|s| (*s).to_owned())

@@ -7,6 +7,7 @@ mod on_libtorch;
 mod rows;
 mod seen;
 pub(crate) mod value;
+mod widths;
 
 pub use graph::{Cell, Layer, MASKED, Op};
 pub(crate) use graph::{Graph, ParamSet};
@@ -17,6 +18,7 @@ pub(crate) use rows::MinibatchInfo;
 pub use rows::Rows;
 pub use seen::{Observed, Remembered, Seen};
 pub use value::{Value, min};
+pub(crate) use widths::{check_layer, refusals};
 
 /// A loss of some rows of a minibatch, with statistics and TD errors to report.
 #[derive(Debug)]

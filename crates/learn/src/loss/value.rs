@@ -4,6 +4,7 @@
 
 use crate::layers::Activation;
 use crate::loss::graph::{Graph, Op};
+use crate::loss::widths::{check_one, check_two};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A matrix `[rows, columns]`, or one number for the whole batch. In an operation of two values, a single column is
@@ -11,8 +12,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 ///
 /// A value is a handle: copying it copies no numbers.
 ///
-/// # Panics
-/// Operations panic if shapes are incompatible: a bug in a loss.
+/// An operation of values whose columns do not fit together ends the computation with an error.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'t> {
     pub(super) graph: &'t (dyn Graph + 't),
@@ -106,11 +106,13 @@ impl<'t> Value<'t> {
 
     #[inline]
     pub(crate) fn unary(self, op: Op) -> Self {
+        check_one(op, self.columns());
         Self { id: self.graph.apply(op, &[self.id]), ..self }
     }
 
     #[inline]
     pub(crate) fn binary(self, op: Op, other: Self) -> Self {
+        check_two(op, self.columns(), other.columns());
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
 

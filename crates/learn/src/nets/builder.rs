@@ -48,28 +48,48 @@ impl PolicySpec {
     }
 }
 
-/// A constructor of a custom torso, which replaces that of the `model` settings.
+/// A constructor of a custom torso, which replaces that of the `model` settings, and its name.
+///
+/// A checkpoint names it. A program that restores the checkpoint, or loads its policy, must give a model of the same name
+/// that lays out the same network.
 #[derive(Clone)]
-pub struct CustomModel(Arc<MakeTorso>);
+pub struct CustomModel {
+    name: &'static str,
+    make: Arc<MakeTorso>,
+}
 
 type MakeTorso = dyn Fn(&mut NetBuilder<'_>, &str) -> Result<Box<dyn Torso>> + Send + Sync;
 
 impl Debug for CustomModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CustomModel")
+        f.debug_struct("CustomModel").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 impl CustomModel {
-    /// Makes a model from a constructor, which gets the builder and a prefix for the names of parameters.
+    /// Makes a model from a constructor, which gets the builder and a prefix for the names of parameters. Its name is
+    /// `custom`; with several models, give each a name by [`named`](Self::named).
     pub fn new<T: Torso + 'static>(
         make: impl Fn(&mut NetBuilder<'_>, &str) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(move |net, name| Ok(Box::new(make(net, name)?))))
+        Self::named("custom", make)
     }
 
-    pub(crate) fn make(&self, net: &mut NetBuilder<'_>, name: &str) -> Result<Box<dyn Torso>> {
-        (self.0)(net, name)
+    /// Makes a model with a name, as [`new`](Self::new) does.
+    pub fn named<T: Torso + 'static>(
+        name: &'static str,
+        make: impl Fn(&mut NetBuilder<'_>, &str) -> Result<T> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, make: Arc::new(move |net, prefix| Ok(Box::new(make(net, prefix)?))) }
+    }
+
+    /// The name of the model.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(crate) fn make(&self, net: &mut NetBuilder<'_>, prefix: &str) -> Result<Box<dyn Torso>> {
+        (self.make)(net, prefix)
     }
 }
 
@@ -227,7 +247,7 @@ impl<'a> NetBuilder<'a> {
         };
         let weight = self.params.add(format!("{name}.weight"), weight);
         self.params.add(format!("{name}.bias"), bias);
-        Dense { layer: Layer::Dense { weight, inputs, out, activation }, out }
+        Dense { layer: Layer::Dense { weight, inputs, out, activation }, name: interned(name), inputs, out }
     }
 
     /// Adds a linear layer with learned noise (Fortunato et al. 2018). The means `name.weight` and `name.bias` start
@@ -255,7 +275,7 @@ impl<'a> NetBuilder<'a> {
         self.params.add(format!("{name}.sigma_weight"), sigma(&[o, i]));
         self.params.add(format!("{name}.sigma_bias"), sigma(&[o]));
         self.is_noisy = true;
-        Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
+        Dense { layer: Layer::Noisy { weight, inputs, out, activation }, name: interned(name), inputs, out }
     }
 
     /// Adds a convolution of images of the size `input`, `[channels, height, width]`, with the parameters
@@ -287,7 +307,8 @@ impl<'a> NetBuilder<'a> {
         let weight = self.params.add(format!("{name}.weight"), weight.reshape(&shape));
         self.params.add(format!("{name}.bias"), Array::zeros(Kind::F32, &[out as i64]));
         let layer = Layer::Conv2d { weight, input, stride, padding: around, activation };
-        Ok(Conv2d { layer, out: [out, sides[0], sides[1]] })
+        let inputs = input.iter().product();
+        Ok(Conv2d { layer, name: interned(name), inputs, out: [out, sides[0], sides[1]] })
     }
 
     /// Adds a layer normalisation with the parameters `name.weight` and `name.bias`, `[width]` each.
@@ -295,7 +316,7 @@ impl<'a> NetBuilder<'a> {
         let full = |x: f32| vec![x; width];
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
         self.params.add(format!("{name}.bias"), full(0.0));
-        LayerNorm { layer: Layer::Norm { weight, width }, out: width }
+        LayerNorm { layer: Layer::Norm { weight, width }, name: interned(name), inputs: width, out: width }
     }
 
     /// Adds a gated recurrent unit with PyTorch's formulas and names. Its recurrent state is kept for each acting
@@ -323,7 +344,8 @@ impl<'a> NetBuilder<'a> {
         self.memory_width += cell.memory(units);
         self.memory_parts = if memory == 0 { cell.parts() } else { 1 };
         let weight = first.unwrap_or_default();
-        Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
+        let layer = Layer::Recurrent { weight, units, cell, memory };
+        Recurrent { layer, name: interned(name), inputs, out: units }
     }
 
     /// Adds a parameter with its initial numbers, for layers that are applied by [`Net::layer`]. Parameters are numbered in

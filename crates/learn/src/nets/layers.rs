@@ -1,11 +1,13 @@
 //! Handles of layers: each refers to the layer's parameters and applies the layer to a value.
 
-use crate::loss::{Layer, Net, Value};
+use crate::loss::{Layer, Net, Value, check_layer};
 
 /// A linear layer and its activation.
 #[derive(Clone, Copy, Debug)]
 pub struct Dense {
     pub(crate) layer: Layer,
+    pub(crate) name: &'static str,
+    pub(crate) inputs: usize,
     /// Number of columns of the layer's output.
     pub out: usize,
 }
@@ -13,6 +15,7 @@ pub struct Dense {
 impl Dense {
     /// The output of the layer, `[rows, out]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        check_layer(self.name, self.inputs, x.columns());
         net.apply(self.layer, &[x.id()])
     }
 }
@@ -21,6 +24,8 @@ impl Dense {
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
     pub(crate) layer: Layer,
+    pub(crate) name: &'static str,
+    pub(crate) inputs: usize,
     /// Channels, height and width of the layer's output.
     pub out: [usize; 3],
 }
@@ -28,6 +33,7 @@ pub struct Conv2d {
 impl Conv2d {
     /// The output of the convolution, `[rows, channels * height * width]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        check_layer(self.name, self.inputs, x.columns());
         net.apply(self.layer, &[x.id()])
     }
 }
@@ -37,6 +43,8 @@ impl Conv2d {
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
     pub(crate) layer: Layer,
+    pub(crate) name: &'static str,
+    pub(crate) inputs: usize,
     /// Number of columns of the layer's output.
     pub out: usize,
 }
@@ -44,6 +52,7 @@ pub struct LayerNorm {
 impl LayerNorm {
     /// The output of the layer, `[rows, out]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        check_layer(self.name, self.inputs, x.columns());
         net.apply(self.layer, &[x.id()])
     }
 }
@@ -52,6 +61,8 @@ impl LayerNorm {
 #[derive(Clone, Copy, Debug)]
 pub struct Recurrent {
     pub(crate) layer: Layer,
+    pub(crate) name: &'static str,
+    pub(crate) inputs: usize,
     /// Number of columns of the layer's output.
     pub out: usize,
 }
@@ -59,6 +70,7 @@ pub struct Recurrent {
 impl Recurrent {
     /// The layer's output at every row, `[rows, out]`. `x` must have one row for each row of the network's input.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        check_layer(self.name, self.inputs, x.columns());
         net.apply(self.layer, &[x.id()])
     }
 }

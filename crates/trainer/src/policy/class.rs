@@ -24,6 +24,13 @@ impl PolicyClass {
         Self { name, make: std::sync::Arc::new(move |spec| Ok(Box::new(make(spec)?))) }
     }
 
+    /// Returns the same class under another name. Checkpoints name the class: one of another name is refused when they
+    /// are restored.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     /// Builds a policy.
     ///
     /// # Errors

@@ -50,6 +50,17 @@ impl PolicyMap {
         }
     }
 
+    /// All policies, if the map keeps all of them in memory.
+    pub(crate) fn all_in_memory(&self) -> Option<impl Iterator<Item = (&PolicyId, &dyn Policy)>> {
+        fn here<'a>((id, place): (&'a PolicyId, &'a Place)) -> Option<(&'a PolicyId, &'a dyn Policy)> {
+            match place {
+                Place::Here { policy, .. } => Some((id, &**policy)),
+                Place::OnDisk { .. } => None,
+            }
+        }
+        self.spilling.is_none().then(|| self.policies.iter().filter_map(here))
+    }
+
     /// Takes the policy `id` out of the map.
     ///
     /// # Errors

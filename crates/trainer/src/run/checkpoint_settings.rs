@@ -1,6 +1,7 @@
 //! The file of a checkpoint that describes the run: algorithm, settings, spaces.
 
 use crate::agents::Agent;
+use crate::run::saved_code::SavedCode;
 use pavlov_envs::DType;
 use pavlov_learn::base::{Error, Result, State, StreamState};
 use pavlov_tune::Config;
@@ -26,6 +27,9 @@ pub(crate) struct CheckpointSettings {
     /// The name and the policy id of each agent; empty if there is only one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<(String, String)>,
+    /// The code that the policies need.
+    #[serde(default)]
+    pub(crate) code: SavedCode,
     /// The complete settings of the algorithm.
     pub(crate) config: Config,
     pub(crate) inference_rng: StreamState,

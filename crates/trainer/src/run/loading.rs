@@ -3,6 +3,7 @@
 use crate::agents::EnvInfo;
 use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::resolve;
+use crate::run::saved_code::SavedCode;
 use crate::run::trainer::Trainer;
 use crate::sample::{Code, MeanStdFilter, Session, WorkerNames, saved_filters};
 use crate::workers::Counters;
@@ -63,6 +64,7 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
         None => spec.policies.sole()?,
     };
     let mut policies = spec.policies(0, Device::Cpu)?;
+    saved.code.check(&SavedCode::of(&spec.code, &spec.policies, &policies))?;
     policies.set_state(&State::read(checkpoint, "policies")?).map_err(|error| {
         let way_out = "a network or a policy class of your own is no part of a checkpoint: build the algorithm with \
                        it, call `restore_policies`, then `session`";

@@ -17,6 +17,7 @@ mod policy_changes;
 mod resolve;
 mod restoring;
 mod results;
+mod saved_code;
 mod trainer;
 mod training;
 

@@ -4,6 +4,7 @@ use crate::agents::Agent;
 use crate::run::algorithm::Algorithm;
 use crate::run::checkpoint_settings::CheckpointSettings;
 use crate::run::resolve::to_config;
+use crate::run::saved_code::SavedCode;
 use crate::run::trainer::Trainer;
 use crate::sample::saved_filters;
 use pavlov_learn::base::{Error, Result, State, Stream};
@@ -24,6 +25,7 @@ impl<T: Trainer> Algorithm<T> {
     /// network differs or the algorithm is not set up.
     pub fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
         pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
+        CheckpointSettings::read(checkpoint)?.code.check(&self.saved_code()?)?;
         let run = self.run()?;
         let policies = State::read(checkpoint, "policies")?;
         run.workers().learners.with_policies(|map| map.set_state(&policies))?;
@@ -32,6 +34,13 @@ impl<T: Trainer> Algorithm<T> {
         let stats = filters.into_iter().map(|(id, filter)| (id, filter.running().clone())).collect();
         run.workers().set_filters(&stats)?;
         run.workers().sync_weights()
+    }
+
+    /// The code that this run's policies need.
+    fn saved_code(&self) -> Result<SavedCode> {
+        let run = self.run()?;
+        let spec = run.spec();
+        Ok(run.workers().learners.lend(|policies, _| SavedCode::of(&spec.code, &spec.policies, policies)))
     }
 
     /// The description of this run that a checkpoint stores.
@@ -50,6 +59,7 @@ impl<T: Trainer> Algorithm<T> {
             spaces: Some(info.agents.clone()),
             dtypes: Some((info.obs_dtype, info.act_dtype)),
             agents: several.iter().map(policy_of).collect(),
+            code: self.saved_code()?,
             config: to_config(&self.settings)?,
             inference_rng: self.inference_rng.state(),
             policies_changed: self.policies_changed,
@@ -59,6 +69,7 @@ impl<T: Trainer> Algorithm<T> {
     /// Returns an error if the saved run has parts that this run cannot restore.
     fn check_fits(&self, saved: &CheckpointSettings) -> Result<()> {
         let own = self.checkpoint_settings()?;
+        saved.code.check(&own.code)?;
         for (space, saved, own) in [
             ("observation_space", &saved.observation_space, &own.observation_space),
             ("action_space", &saved.action_space, &own.action_space),

@@ -140,7 +140,10 @@ impl WorkerSpec {
         let classes = self.policies.classes().map(|(id, class)| format!("{id}: {}", class.name()));
         BTreeMap::from([
             ("callbacks".into(), self.code.callbacks.is_some().to_string()),
-            ("custom model".into(), self.code.custom_model.is_some().to_string()),
+            (
+                "custom model".into(),
+                self.code.custom_model.as_ref().map_or("none", CustomModel::name).to_owned(),
+            ),
             ("policy classes".into(), classes.collect::<Vec<_>>().join(", ")),
         ])
     }
