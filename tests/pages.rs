@@ -239,6 +239,7 @@ fn the_page_of_losses_lists_every_operation_and_layer() {
         "encoding",
         "obs_width",
         "group",
+        "has_actor",
         "target",
     ];
     let of_page = |name: &&String| {
