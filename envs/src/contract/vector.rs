@@ -92,6 +92,15 @@ pub trait VectorEnv: Send {
         Ok(number_of(self.info(key), copy))
     }
 
+    /// What the environment gave in another form than its space says, as sentences: a list for an array, say. It was used all
+    /// the same, and each sentence was said once. Only environments whose authors may err in this have any.
+    ///
+    /// # Errors
+    /// Whatever the environment reports.
+    fn remarks(&mut self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Number of steps after which episodes are truncated; `None` for no limit, or if it is not known.
     fn max_episode_steps(&self) -> Option<usize> {
         None

@@ -176,6 +176,7 @@ class Worker:
         self.first_message, self.inbox, self.host = first_message, inbox, None
         module, _, self.id = first_message["id"].rpartition(":")
         self.module = module or None
+        self.admission = Admission(self.say, "`strict_env_checking = true` makes this an error")
         # See `turns.rs`: the thread that takes turns with this one, its core, and how many there are.
         self.caller = (0, 0, 0)
 
@@ -202,7 +203,7 @@ class Worker:
         hosted = self.first_message["vectorization"] != "loop"
         prefix = "single_" if hosted else ""
         observation_space, action_space = (space_of(env, prefix + name) for name in ("observation_space", "action_space"))
-        spaces = {"observation": space_json(observation_space), "action": space_json(action_space)}
+        spaces = {"observation": space_json(observation_space), "action": action_json(action_space)}
         if any("unsupported" in str(space) for space in spaces.values()):
             # It is refused by its space, before a step of it can fail for that reason.
             return line(**spaces)
@@ -232,17 +233,19 @@ class Worker:
         return line(
             agents=[str(agent) for agent in agents],
             observation=space_json(observation_space),
-            action=space_json(action_space),
+            action=action_json(action_space),
             has_masks=in_info or any(shows_mask(space) for space in observation_space),
             render_fps=frame_rate(env),
         )
 
     def start(self, slabs):
         memory = mmap.mmap(open_of_parent(self.first_message["parent"], slabs["memory"]), slabs["size"])
-        self.host = HOSTS[self.first_message["vectorization"]](self.make, memory, slabs, self.first_message["info_keys"])
+        self.host = HOSTS[self.first_message["vectorization"]](
+            self.make, memory, slabs, self.first_message["info_keys"], self.admission
+        )
         self.caller = self.host.caller
         return line(
-            observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)
+            observation=space_json(self.host.observation_space), action=action_json(self.host.action_space)
         )
 
     def limit(self, steps):
@@ -258,11 +261,17 @@ class Worker:
         self.host.set_reset_options(options)
 
     def replay(self, episodes, size):
-        """Brings copies back to the middle of their episodes: `[row, seed, steps, options]` each, then the actions."""
+        """Brings copies back to the middle of their episodes: `[row, seed, steps, options]` each, then the actions. Answers
+        with the reason of the first one that did not come back, which the next reset begins anew."""
         data = read_exactly(self.inbox, size)
-        at = 0
+        at, reason = 0, None
         for row, seed, steps, options in episodes:
-            at += self.host.replay(row, seed, steps, options, data, at)
+            try:
+                self.host.replay(row, seed, steps, options, data, at)
+            except Exception as error:
+                reason = reason or str(error) or type(error).__name__
+            at += steps * self.host.actions.shape[1] * self.host.actions.dtype.itemsize
+        return line(failed=reason)
 
     def info(self, row, key):
         """A value of the last `info` of a row: arrays become lists, and what JSON does not know becomes a text."""
@@ -292,6 +301,17 @@ class Worker:
 
     def render_modes(self, row):
         return list(self.host.env_of(row).metadata.get("render_modes", []))
+
+    def remarks(self):
+        """What was said of observations, rewards and flags so far."""
+        return line(remarks=self.admission.remarks)
+
+    def say(self, text):
+        """Says something, unless a worker of this program has said it before."""
+        said = open_of_parent(self.first_message["parent"], self.first_message["warned"])
+        if first_to_say(said, text):
+            print(f"pavlov: {text}", file=sys.stderr)
+        os.close(said)
 
     def close(self):
         if self.host is not None:
@@ -390,7 +410,7 @@ def legal_action(space, mask):
     mask = np.asarray(mask, np.int8)
     if isinstance(space, gymnasium.spaces.Discrete):
         return space.sample(mask)
-    return space.sample(tuple(np.split(mask, np.cumsum(space.nvec)[:-1])))
+    return space.sample(tuple(np.split(mask, np.cumsum(np.ravel(space.nvec))[:-1])))
 
 
 def set_cores(thread, cores):

@@ -1,12 +1,13 @@
 //! Facts about the environment that a run needs before workers start.
 
 use crate::agents::agent::Agent;
-use crate::base::{Error, Result, image, notice_if_slow};
+use crate::base::{Error, Result, image, notice, notice_if_slow};
 use crate::settings::{BatchMode, Common};
 use pavlov_envs::{
-    DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env_within, check_vector_env_within,
+    DType, EnvCopies, EnvCreator, Examination, Space, examine_multi_agent_env, examine_vector_env,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The agents of an environment, with their spaces, and its scalar types.
@@ -87,13 +88,13 @@ impl EnvInfo {
         if !common.disable_env_checking {
             match copies {
                 EnvCopies::Vector(mut vector) => {
-                    check_vector_env_within(vector.as_mut(), CHECK).map_err(with_way_out)?;
+                    judge(&examine_vector_env(vector.as_mut(), CHECK)?, common)?;
                     // Some environments know their masks only after the reset, which the check has made.
                     info.has_masks |= has_masks(&EnvCopies::Vector(vector), &info.agents);
                 }
                 EnvCopies::MultiAgent(vector) => {
                     let env = vector.into_envs().swap_remove(0);
-                    check_any_multi_agent_env_within(env, CHECK).map_err(with_way_out)?;
+                    judge(&examine_multi_agent_env(env, CHECK)?, common)?;
                 }
                 EnvCopies::External(_) => {}
             }
@@ -121,14 +122,42 @@ fn check_external(env: &str, common: &Common) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
+/// Says once in this program that observations are beyond the bounds of their space; `what` is one of them.
+pub(crate) fn say_out_of_bounds(what: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        notice(&format!(
+            "observations are beyond the bounds of their space ({what}). They are used as they are, and results have their \
+             share as `custom_metrics.obs_out_of_bounds_mean`"
+        ));
+    }
+}
+
+/// Refuses an environment with which nothing right can be learned, and says of another which promises do not hold. With
+/// `strict_env_checking` every finding is an error.
+fn judge(found: &Examination, common: &Common) -> Result<()> {
+    if common.strict_env_checking {
+        let way_out = "mend the environment, or leave `strict_env_checking` out to train on it as it is";
+        return Ok(found.strict().map_err(|error| with_way_out(error, way_out))?);
+    }
+    let way_out = "mend the environment, or train on it as it is with `disable_env_checking = true`";
+    found.lenient().map_err(|error| with_way_out(error, way_out))?;
+    for finding in found.findings.iter().filter(|finding| !finding.is_refused) {
+        match finding.rule {
+            // Whoever gave an observation in another form was told of it there.
+            "form" => {}
+            "observation_in_space" | "final_obs" => say_out_of_bounds(&finding.message),
+            _ => notice(&finding.remark()),
+        }
+    }
+    Ok(())
+}
+
+fn with_way_out(error: pavlov_envs::Error, way_out: &str) -> pavlov_envs::Error {
     match error {
-        pavlov_envs::Error::Contract { check, message } => pavlov_envs::Error::Contract {
-            check,
-            message: format!(
-                "{message}; mend the environment, or train on it as it is with `disable_env_checking = true`"
-            ),
-        },
+        pavlov_envs::Error::Contract { check, message } => {
+            pavlov_envs::Error::Contract { check, message: format!("{message}; {way_out}") }
+        }
         other => other,
     }
 }

@@ -110,6 +110,10 @@ pub struct Common {
     pub allow_illegal_actions: bool,
     /// Whether to skip the check, at the start of a run, that the environment keeps its contract.
     pub disable_env_checking: bool,
+    /// Whether everything that an environment may not do is an error, also what is otherwise said once and trained:
+    /// values beyond the bounds of a space, observations in another form, episodes that a seed does not repeat. For
+    /// authors of environments.
+    pub strict_env_checking: bool,
     /// The filter that normalises observations; every policy has its own.
     pub observation_filter: ObservationFilter,
     /// Whether workers continue with the filter statistics that the trainer merged from all workers, not with their
@@ -214,6 +218,7 @@ impl Default for Common {
             mask_actions: false,
             allow_illegal_actions: false,
             disable_env_checking: false,
+            strict_env_checking: false,
             observation_filter: ObservationFilter::NoFilter,
             synchronize_filters: true,
             explore: true,
