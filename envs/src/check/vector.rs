@@ -236,10 +236,9 @@ impl<'e> Player<'e> {
             for (i, moment) in copies.iter().enumerate() {
                 let place = format!("copy {i}, step {step}");
                 let mut check_obs = |rule, row: &[u8]| {
-                    let row = read(dtype, row);
-                    if let Some(why) = space.meaningless(&row) {
+                    if let Some(why) = space.meaningless(&read(dtype, row)) {
                         found.add(rule, format!("{place}: {why}"), true);
-                    } else if let Some(why) = bounds.beyond(&row) {
+                    } else if let Some(why) = bounds.first(row) {
                         found.add(rule, format!("{place}: {why}"), false);
                     }
                 };

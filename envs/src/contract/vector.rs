@@ -158,8 +158,9 @@ pub trait VectorEnv: Send {
     /// Restores the copies from a state of [`save_state`](Self::save_state).
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `state` is damaged, or of another environment or number of copies, and [`Error::Env`] if
-    /// a copy cannot load its part of it.
+    /// Returns [`Error::State`] if `state` is damaged, or of another environment or number of copies, [`Error::Env`] if a copy
+    /// cannot load its part of it, and [`Error::Replay`] if an episode that is played again does not come to the same point;
+    /// see [`Error::is_replay`].
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         Err(Error::state(format!(
             "{} bytes given, but this environment implements no `load_state`",

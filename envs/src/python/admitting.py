@@ -37,21 +37,21 @@ class Admission:
     def reward(self, value: Any) -> float:
         """A reward as a number."""
         if value.__class__ not in self.numbers:
-            value = self._one(value, "the reward", "add the numbers up in the environment or in a wrapper")
+            value = self._one(value, "the reward", "number", "add the numbers up in the environment or in a wrapper")
         return float(value)
 
     def flag(self, value: Any, name: str) -> bool:
         """`terminated` or `truncated`."""
         if value.__class__ in self.flags or value is None:
             return bool(value)
-        return bool(self._one(value, f"`{name}`", "an environment with one agent has one flag"))
+        return bool(self._one(value, f"`{name}`", "truth value", "an environment with one agent has one flag"))
 
-    def _one(self, value: Any, name: str, way_out: str) -> Any:
+    def _one(self, value: Any, name: str, what: str, way_out: str) -> Any:
         array = self.array(value, name)
         if array.size != 1:
-            raise self.refuse(f"{name} is {short(value)}, which is {array.size} numbers, but it must be one: {way_out}")
+            raise self.refuse(f"{name} is {short(value)}, which is {array.size} {what}s, but it must be one: {way_out}")
         if array.ndim:
-            self.remark(f"{name} is {kind_of(value)} of one number instead of a number")
+            self.remark(f"{name} is {kind_of(value)} of one {what} instead of a {what}")
         return array.reshape(())[()]
 
     def array(self, value: Any, name: str) -> Any:

@@ -174,6 +174,8 @@ def hint(error):
 class Worker:
     def __init__(self, first_message, inbox):
         self.first_message, self.inbox, self.host = first_message, inbox, None
+        # The copy that was looked at, until it is hosted.
+        self.made = None
         module, _, self.id = first_message["id"].rpartition(":")
         self.module = module or None
         self.admission = Admission(self.say, "`strict_env_checking = true` makes this an error")
@@ -198,7 +200,8 @@ class Worker:
         return line(max_episode_steps=spec.max_episode_steps, reward_threshold=spec.reward_threshold)
 
     def describe(self, measure):
-        """Looks at a throw-away copy: its spaces, whether it has masks, and what a step takes."""
+        """Looks at a copy: its spaces, whether it has masks, and what a step takes. It becomes the first one that is hosted here,
+        because a simulator with a licence or a port can be made once only."""
         env = self.make(1)
         hosted = self.first_message["vectorization"] != "loop"
         prefix = "single_" if hosted else ""
@@ -206,6 +209,7 @@ class Worker:
         spaces = {"observation": space_json(observation_space), "action": action_json(action_space)}
         if any("unsupported" in str(space) for space in spaces.values()):
             # It is refused by its space, before a step of it can fail for that reason.
+            self.close_of(env)
             return line(**spaces)
         if hosted:
             info = env.reset(seed=None)[1]
@@ -213,7 +217,10 @@ class Worker:
         else:
             info = env.reset(seed=0)[1]
             step_us = step_time(env, info) if measure else None
-        self.close_of(env)
+        if hosted:
+            self.close_of(env)
+        else:
+            self.made = env
         spec = getattr(env, "spec", None)
         return line(
             **spaces,
@@ -224,11 +231,11 @@ class Worker:
         )
 
     def describe_agents(self):
-        """Looks at a throw-away copy of a parallel environment: its agents, their spaces, and whether it has masks."""
+        """Looks at a parallel environment: its agents, their spaces, and whether it has masks. It is the one that is hosted."""
         env = self.make(1)
         agents, observation_space, action_space = joint_spaces(env)
         infos = env.reset()[1]
-        self.close_of(env)
+        self.made = env
         in_info = any("action_mask" in info for info in infos.values())
         return line(
             agents=[str(agent) for agent in agents],
@@ -314,8 +321,9 @@ class Worker:
         os.close(said)
 
     def close(self):
-        if self.host is not None:
-            self.close_of(self.host)
+        for env in (self.made, self.host):
+            if env is not None:
+                self.close_of(env)
 
     def close_of(self, env):
         """Closes what is not needed any more. What `close` raises is told once, and ends nothing."""
@@ -339,6 +347,9 @@ class Worker:
         return gymnasium.spec(self.id)
 
     def make(self, num_envs, seed=0):
+        if self.made is not None:
+            made, self.made = self.made, None
+            return made
         kwargs = self.first_message["kwargs"]
         if self.first_message["vectorization"] == "envpool":
             import envpool

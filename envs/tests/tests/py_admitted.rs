@@ -45,7 +45,7 @@ fn what_a_cast_would_change_is_refused_at_the_reset_with_value_rule_and_way_out(
         ("int16_wrap", &["40000 at element 0", "int16", "-32768 to 32767"]),
         ("dict_fraction", &["the observation at b/c has 0.7 at element 0"]),
         ("dict_missing", &["a part 'b'", "every part"]),
-        ("dict_discrete", &["the observation at b has 1.5"]),
+        ("dict_discrete", &["the observation at b is 1.5"]),
         ("text", &["['a', 'b'] (a list)", "must be numbers"]),
         ("none", &["the observation is None", "must be numbers"]),
         ("ragged", &["numpy makes no array"]),
@@ -82,7 +82,7 @@ fn a_reward_that_is_no_number_is_refused_with_what_it_is() {
         }
     }
     let error = refused(json!({"flag": "two"}));
-    assert!(error.contains("`terminated` is [False, False], which is 2 numbers"), "{error}");
+    assert!(error.contains("`terminated` is [False, False], which is 2 truth values"), "{error}");
 }
 
 #[test]
@@ -177,4 +177,10 @@ fn seeds_of_32_bits_are_enough_for_an_environment_that_takes_no_longer_ones() {
     let short = first([5, 6]);
     assert_eq!(first([(1 << 40) + 5, (1 << 50) + 6]), short);
     assert_ne!(first([7, 8]), short);
+}
+
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn one_copy_is_made_where_one_is_asked_for() {
+    check_vector_env(&mut *made("Licensed", json!({}), 1)).unwrap();
 }

@@ -79,7 +79,8 @@ impl EnvInfo {
     }
 
     fn made(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let copies = common.wrap_env(env).make(&common.env_config, 2)?;
+        // Whether copies depend on each other is of no account where there is one.
+        let copies = common.wrap_env(env).make(&common.env_config, common.total_envs().clamp(1, 2))?;
         let mut info = Self::of(&copies);
         check_groups(env, common)?;
         if matches!(copies, EnvCopies::External(_)) {
