@@ -98,7 +98,8 @@ pub struct Common {
     pub wrappers: Vec<WrapperSpec>,
     /// How rewards are clipped before the algorithm sees them; results report unclipped rewards.
     pub clip_rewards: Option<ClipRewards>,
-    /// Whether policies act in [-1, 1], and actions are scaled to the environment's bounds.
+    /// Whether policies act in [-1, 1], and actions are scaled to the environment's bounds. In a space
+    /// with an infinite bound they are not scaled, and clipped to its finite bounds.
     pub normalize_actions: bool,
     /// Whether actions are clipped to the environment's bounds; without effect if `normalize_actions` is true.
     pub clip_actions: bool,
