@@ -1,6 +1,7 @@
 //! The build without libtorch: what it trains, and what it refuses.
 #![cfg(not(feature = "torch"))]
 
+mod admitted;
 mod loaded;
 #[cfg(feature = "serve")]
 mod serve;

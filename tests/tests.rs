@@ -1,5 +1,6 @@
 //! The integration tests of pavlov: one binary, one module per subject.
 
+mod admitted;
 mod agents;
 mod c_file;
 mod checkpoints;

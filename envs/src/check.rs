@@ -1,14 +1,19 @@
 //! Functions for tests that check the contract of an [`Env`] or a [`VectorEnv`](crate::VectorEnv).
 
-use crate::{DType, Element, Env, Error, NpRandom, Result, Space, Step};
+use crate::{BoxBounds, DType, Element, Env, Error, NpRandom, Result, Space, Step};
 
+mod findings;
 pub(crate) mod inputs;
 pub(crate) mod multi_agent;
 pub(crate) mod speed;
 mod vector;
 
-pub use multi_agent::{check_any_multi_agent_env, check_any_multi_agent_env_within, check_multi_agent_env};
-pub use vector::{check_vector_env, check_vector_env_within, seems_endless};
+pub use findings::{Examination, Finding};
+pub use multi_agent::{
+    check_any_multi_agent_env, check_any_multi_agent_env_within, check_multi_agent_env,
+    examine_multi_agent_env,
+};
+pub use vector::{check_vector_env, check_vector_env_within, examine_vector_env, seems_endless};
 
 /// Number of steps of each check: several episodes of most environments under random actions.
 const STEPS: usize = 300;
@@ -24,29 +29,40 @@ const STEPS: usize = 300;
 /// | `finite_reward` | an infinite or NaN reward |
 /// | `state` | a step after `load_state` that differs from the same step after `save_state` |
 ///
+/// A number beyond the bounds of its box by less than a millionth of the bound is rounded, and breaks no rule.
+///
 /// # Errors
-/// Returns [`Error::Contract`] with the rule and the step if a rule is broken. Errors of the environment are passed on
-/// unchanged.
+/// Returns [`Error::Contract`] with the first rule that is broken and the step, and after it all others. Errors of the
+/// environment are passed on unchanged.
 pub fn check_env<E: Env>(env: &mut E) -> Result<()> {
     let observation_space = env.observation_space();
     let action_space = env.action_space();
     check_space("observation", &observation_space, E::Obs::DTYPE)?;
     check_space("action", &action_space, E::Act::DTYPE)?;
 
+    let mut found = Examination::default();
     let mut player =
         Player { width: observation_space.width(), action_space: action_space.clone(), poison: 0x55 };
     let first = player.play(env)?;
-    compare("deterministic", &first, &player.play(env)?, "when it was played again")?;
-    player.poison = 0xaa;
-    compare("writes_every_element", &first, &player.play(env)?, "when `obs` held other values before")?;
-    first.iter().try_for_each(|moment| moment.check(&observation_space))?;
-    player.check_state(env)?;
-
+    let again = player.play(env)?;
+    let is_repeatable = found.take(compare("deterministic", &first, &again, "when it was played again"))?;
+    if is_repeatable {
+        player.poison = 0xaa;
+        let when = "when `obs` held other values before";
+        found.take(compare("writes_every_element", &first, &player.play(env)?, when))?;
+    }
+    let bounds = BoxBounds::of(&observation_space);
+    for moment in &first {
+        found.take(moment.check(&observation_space, &bounds))?;
+    }
+    if is_repeatable {
+        found.take(player.check_state(env))?;
+    }
     if env.observation_space() != observation_space || env.action_space() != action_space {
         let now = format!("{} to {}", env.observation_space(), env.action_space());
-        return broken("spaces", format!("{observation_space} to {action_space} became {now}"));
+        found.take(broken("spaces", format!("{observation_space} to {action_space} became {now}")))?;
     }
-    Ok(())
+    found.strict()
 }
 
 struct Player {
@@ -140,9 +156,9 @@ fn mask<E: Env>(env: &E, space: &Space) -> Vec<bool> {
 }
 
 impl<O: Element> Moment<O> {
-    fn check(&self, space: &Space) -> Result<()> {
+    fn check(&self, space: &Space, bounds: &BoxBounds) -> Result<()> {
         let Self { episode, step, end, .. } = self;
-        if let Some(violation) = space.violation(&self.obs) {
+        if let Some(violation) = space.meaningless(&self.obs).or_else(|| bounds.beyond(&self.obs)) {
             return broken("observation_in_space", format!("seed {episode}, step {step}: {violation}"));
         }
         if !end.reward.is_finite() {

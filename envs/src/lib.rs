@@ -53,8 +53,9 @@ pub mod wrappers;
 
 pub use check::speed::{Speed, measure_multi_agent_speed, measure_speed};
 pub use check::{
-    check_any_multi_agent_env, check_any_multi_agent_env_within, check_env, check_multi_agent_env,
-    check_vector_env, check_vector_env_within, seems_endless,
+    Examination, Finding, check_any_multi_agent_env, check_any_multi_agent_env_within, check_env,
+    check_multi_agent_env, check_vector_env, check_vector_env_within, examine_multi_agent_env,
+    examine_vector_env, seems_endless,
 };
 pub use contract::any_vector::AnyVectorEnv;
 pub use contract::element::{DType, Element};
@@ -64,7 +65,7 @@ pub use contract::external::{self, ExternalEnv};
 pub use contract::multi_agent::{
     AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv,
 };
-pub use contract::space::{Layout, Leaf, Space, SpaceSampler};
+pub use contract::space::{BoxBounds, Layout, Leaf, Space, SpaceSampler};
 pub use contract::typed_vector::TypedVectorEnv;
 pub use contract::vector::{StepOut, VectorEnv};
 pub use np_random::NpRandom;

@@ -110,6 +110,7 @@ macro_rules! forward_vector {
             env:
             fn info(&self, key: &str) -> Option<&[f64]>;
             fn info_value(&mut self, copy: usize, key: &str) -> crate::Result<Option<serde_json::Value>>;
+            fn remarks(&mut self) -> crate::Result<Vec<String>>;
         }
     };
     (@ state) => {

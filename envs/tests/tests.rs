@@ -52,6 +52,8 @@ mod pixel;
 mod pixel_pictures;
 #[path = "tests/py.rs"]
 mod py;
+#[path = "tests/py_admitted.rs"]
+mod py_admitted;
 #[path = "tests/py_cores.rs"]
 mod py_cores;
 #[path = "tests/py_faults.rs"]

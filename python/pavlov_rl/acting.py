@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-from .spaces import Array, Space, decode, rows_of
+from .spaces import Array, Space, cast_actions, decode, rows_of
 
 
 class Acts(Protocol):
@@ -50,7 +50,7 @@ def predict(
     memory = _memory(count, width, parts, state, episode_start) if width else None
     masks = None if action_masks is None else [bool(flag) for flag in np.ravel(np.asarray(action_masks, bool))]
     actions, after = acts.predict(flat, count, not deterministic, masks, memory)
-    shaped = actions.reshape(count, *(action_space.shape or ())).astype(action_space.dtype, copy=False)
+    shaped = cast_actions(action_space, actions.reshape(count, -1))
     # Rows of `[units]` for each part become parts of `[1, rows, units]`.
     states = tuple(np.split(after[None], parts, axis=2)) if width else state
     return (shaped if is_many else shaped.squeeze(axis=0)), states

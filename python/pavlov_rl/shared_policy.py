@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .errors import ConfigError
-from .spaces import Array
+from .spaces import ADMISSION, Array
 from .steppers import Stepper, seed_of
 
 
@@ -57,7 +57,7 @@ class AgentsStepper(Stepper):
         obs, rewards, terminated, truncated, told = self.env.step(chosen)
         infos = [dict(told.get(agent, {})) for agent in self.agents]
         for copy, agent in enumerate(self.agents):
-            self._rewards[copy] = rewards[agent]
+            self._rewards[copy] = ADMISSION.reward(rewards[agent])
             self._terminated[copy], self._truncated[copy] = terminated[agent], truncated[agent]
         dones = self._terminated | self._truncated
         now = obs

@@ -2,6 +2,7 @@
 
 import operator
 import warnings
+import weakref
 from typing import Any, cast
 
 import gymnasium
@@ -9,6 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from .admitting import Admission, Leaf, short
 from .errors import ConfigError
 
 Array = NDArray[Any]
@@ -162,10 +164,14 @@ def warn_of_large_integers(space: Space) -> None:
 
 
 def encode_actions(space: Space) -> dict[str, Any]:
-    """A space of actions as the Rust half reads it: each bit is a choice between two."""
+    """A space of actions as the Rust half reads it: each bit is a choice between two, and an array of numbers is a row."""
     if isinstance(space, spaces.MultiBinary):
         return {"multi_discrete": {"nvec": [2] * width(space), "start": []}}
-    return encode(space)
+    encoded = encode(space)
+    if isinstance(space, spaces.Box):
+        # Policies choose the numbers of an array one after the other; the environment gets the array.
+        encoded["box"]["shape"] = [width(space)]
+    return encoded
 
 
 def _told_bounds(bounds: Array) -> list[float | str]:
@@ -195,22 +201,64 @@ def _leaf_dtype(space: Space) -> Any:
     return np.uint8 if isinstance(space, spaces.MultiBinary) else np.int64
 
 
-def write_row(space: Space, member: Any, row: Array) -> None:
-    """Writes a member of `space` into a row, as `encode` describes it."""
+def _say(text: str) -> None:
+    warnings.warn(text, stacklevel=2)
+
+
+# The rule for what environments may give, and for each space that was met what it says there.
+ADMISSION = Admission(_say, "`check_env` lists all that an environment should do otherwise", ConfigError)
+# The same for observations that a user hands to a policy, in whatever form is at hand.
+_GIVEN_BY_HAND = Admission(lambda _: None, "", ConfigError)
+_rules: dict[tuple[int, str, int], Leaf] = {}
+
+
+def _rule_of(space: Space, name: str, admission: Admission) -> Leaf:
+    """The rule for a space that is not composite. It is kept as long as the space is."""
+    key = (id(space), name, id(admission))
+    rule = _rules.get(key)
+    if rule is None:
+        rule = _rules[key] = Leaf(admission, space, name)
+        weakref.finalize(space, _rules.pop, key, None)
+    return rule
+
+
+def admitted(space: Space, member: Any, name: str = "the observation") -> Any:
+    """A member of `space` as arrays, in which no cast to the types of the space changes a number."""
     if isinstance(space, spaces.Dict):
-        parts = [(part, member[name]) for name, part in sorted(space.items())]
+        return {key: admitted(part, _part(member, key, name), _at(name, key)) for key, part in space.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(admitted(part, _part(member, at, name), _at(name, at)) for at, part in enumerate(space))
+    return _rule_of(space, name, ADMISSION)(member)
+
+
+def _at(name: str, key: Any) -> str:
+    """Names a part of a Dict or Tuple by its path."""
+    return f"{name}/{key}" if " at " in name else f"{name} at {key}"
+
+
+def _part(member: Any, key: Any, name: str) -> Any:
+    try:
+        return member[key]
+    except (KeyError, IndexError, TypeError):
+        raise ConfigError(f"{name} is {short(member)}, but its space has a part {key!r}: give every part of the space") from None
+
+
+def write_row(
+    space: Space, member: Any, row: Array, name: str = "the observation", admission: Admission = ADMISSION
+) -> None:
+    """Writes a member of `space` into a row, as `encode` describes it; refuses what the row would change."""
+    parts: list[tuple[Space, Any, Any]]
+    if isinstance(space, spaces.Dict):
+        parts = [(part, _part(member, key, name), key) for key, part in sorted(space.items())]
     elif isinstance(space, spaces.Tuple):
-        parts = list(zip(space, member))
+        parts = [(part, _part(member, at, name), at) for at, part in enumerate(space)]
     else:
-        array = np.asarray(member)
-        if array.size != row.size:
-            raise ConfigError(f"an observation has shape {array.shape}, but it must be in {space}")
-        row[...] = array.ravel()
+        row[...] = np.ravel(_rule_of(space, name, admission)(member))
         return
     at = 0
-    for part, value in parts:
+    for part, value, key in parts:
         end = at + width(part)
-        write_row(part, value, row[at:end])
+        write_row(part, value, row[at:end], _at(name, key), admission)
         at = end
 
 
@@ -228,6 +276,23 @@ def member(space: Space, row: Array) -> Any:
             at += width(part)
         return found
     return one(space, row)
+
+
+def action(space: Space, row: Array) -> Any:
+    """The action of `space` in a row of the policy's."""
+    return cast_actions(space, row[None])[0] if isinstance(space, spaces.Box) else member(space, row)
+
+
+def cast_actions(space: Space, rows: Array) -> Array:
+    """Actions in the type of their space. Integers are rounded to the nearest, and what single precision makes of a bound in
+    double precision is brought back to the bound."""
+    shape = (len(rows), *cast("tuple[int, ...]", space.shape))
+    if not isinstance(space, spaces.Box) or space.dtype == rows.dtype:
+        return rows.reshape(shape).astype(cast(Any, space.dtype), copy=False)
+    numbers = rows.reshape(shape).astype(np.float64)
+    if space.dtype.kind in "biu":
+        numbers = np.rint(numbers)
+    return np.clip(numbers, space.low, space.high).astype(cast(Any, space.dtype))
 
 
 def rows_of(space: Space, observation: Any) -> tuple[Array, bool]:
@@ -250,5 +315,5 @@ def rows_of(space: Space, observation: Any) -> tuple[Array, bool]:
         each = list(array) if is_many else [array]
     rows = np.empty((len(each), width(space)), row_dtype(space))
     for row, member in zip(rows, each):
-        write_row(space, member, row)
+        write_row(space, member, row, admission=_GIVEN_BY_HAND)
     return rows, is_many

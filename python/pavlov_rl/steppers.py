@@ -16,7 +16,7 @@ from .common.vec_env.base_vec_env import stacked
 from .common.vec_env.dummy_vec_env import DummyVecEnv
 from .errors import ConfigError
 from .noticing import Notice
-from .spaces import Array, Space, member, row_dtype, width, write_row
+from .spaces import ADMISSION, Array, Space, action, row_dtype, width, write_row
 
 # The seeds of a run have 63 bits, of which an environment of the user's own gets 31: `np.random.seed` takes no more than 32.
 _SEED = 2**31 - 1
@@ -114,10 +114,15 @@ class Stepper:
         return False
 
     def _action(self, row: Array) -> Any:
-        return member(self.action_space, row)
+        return action(self.action_space, row)
 
     def _write_row(self, obs: Any, row: Array) -> None:
         write_row(self.observation_space, obs, row)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What was said of observations, rewards and flags so far."""
+        return ADMISSION.remarks
 
     def _told(self) -> tuple[Array, Array, Array, Array, Array]:
         return self._obs.ravel(), self._final_obs.ravel(), self._rewards, self._terminated, self._truncated
@@ -164,6 +169,8 @@ class EnvStepper(Stepper):
         observations: list[Any] = []
         for copy, env in enumerate(self.envs):
             obs, reward, terminated, truncated, info = env.step(self._action(rows[copy]))
+            reward = ADMISSION.reward(reward)
+            terminated, truncated = ADMISSION.flag(terminated, "terminated"), ADMISSION.flag(truncated, "truncated")
             self._rewards[copy], self._terminated[copy], self._truncated[copy] = reward, terminated, truncated
             if terminated or truncated:
                 self._write_row(obs, self._final_obs[copy])
@@ -213,7 +220,8 @@ class VectorStepper(Stepper):
         rows = actions.reshape(self.num_envs, -1)
         batched = rows.reshape(self.vector.action_space.shape or (self.num_envs,))
         obs, rewards, terminated, truncated, infos = self.vector.step(batched)
-        self._rewards[:], self._terminated[:], self._truncated[:] = rewards, terminated, truncated
+        self._rewards[:] = ADMISSION.array(rewards, "the reward")
+        self._terminated[:], self._truncated[:] = terminated, truncated
         ended = np.flatnonzero(self._terminated | self._truncated)
         last: Any = infos.get("final_obs")
         if len(ended) and self._has_reset:
@@ -276,7 +284,7 @@ class VecEnvStepper(Stepper):
     def step(self, actions: Array, seeds: Sequence[int] | None) -> tuple[Array, Array, Array, Array, Array]:
         rows = actions.reshape(self.num_envs, -1)
         obs, rewards, dones, infos = self.vector.step(self._batched(rows))
-        self._rewards[:] = rewards
+        self._rewards[:] = ADMISSION.array(rewards, "the reward")
         for copy, info in enumerate(infos):
             truncated = bool(dones[copy]) and bool(info.get("TimeLimit.truncated", False))
             self._truncated[copy], self._terminated[copy] = truncated, bool(dones[copy]) and not truncated

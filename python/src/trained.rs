@@ -84,6 +84,10 @@ impl AnyVectorEnv for Told {
         self.inner.info_value(copy, key)
     }
 
+    fn remarks(&mut self) -> Result<Vec<String>> {
+        self.inner.remarks()
+    }
+
     fn max_episode_steps(&self) -> Option<usize> {
         self.inner.max_episode_steps()
     }
@@ -275,6 +279,10 @@ impl AnyVectorEnv for PythonCopies {
 
     fn info_value(&mut self, _copy: usize, _key: &str) -> Result<Option<Value>> {
         Ok(None)
+    }
+
+    fn remarks(&mut self) -> Result<Vec<String>> {
+        self.call(|_, stepper| stepper.getattr("remarks")?.extract())
     }
 
     fn max_episode_steps(&self) -> Option<usize> {

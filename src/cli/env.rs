@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::exit::usage;
 use super::output::{print, print_json};
 use crate::envs::{
-    self, AnyMultiAgentEnv, AnyVectorEnv, DType, Element, EnvConfig, EnvCreator, Speed, TypedMultiAgentEnv,
-    check_any_multi_agent_env, check_vector_env, make_multi_agent, measure_multi_agent_speed, measure_speed,
-    multi_agent_ids, seems_endless,
+    self, AnyMultiAgentEnv, AnyVectorEnv, DType, Element, EnvConfig, EnvCreator, Finding, Speed,
+    TypedMultiAgentEnv, examine_multi_agent_env, examine_vector_env, make_multi_agent,
+    measure_multi_agent_speed, measure_speed, multi_agent_ids, seems_endless,
 };
 use crate::tune::config::{assign, parse_assignment};
 
@@ -123,23 +123,54 @@ pub(super) fn env(args: EnvArgs) -> anyhow::Result<()> {
 
 fn check(which: &Which, json: bool) -> anyhow::Result<()> {
     let mut endless = false;
+    let mut found: Vec<Finding> = vec![];
     if which.has_several_agents() {
-        check_any_multi_agent_env(make_multi_agent(&which.id, &which.config()?)?)
-            .with_context(|| which.id.clone())?;
+        let env = make_multi_agent(&which.id, &which.config()?)?;
+        found = examine_multi_agent_env(env, Duration::MAX).with_context(|| which.id.clone())?.findings;
     } else {
         endless = seems_endless(&mut *which.make(1)?)?;
         // Effects of one copy on another show only with several copies. There cannot be fewer copies than workers.
         let workers = which.config()?.get("num_workers").and_then(Value::as_u64).unwrap_or(1);
         for num_envs in [1, 3].map(|copies| (workers as usize).clamp(copies, MAX_CHECKED)) {
-            let mut env = which.make(num_envs)?;
-            check_vector_env(&mut *env).with_context(|| format!("{}, copies: {num_envs}", which.id))?;
+            let place = || format!("{}, copies: {num_envs}", which.id);
+            let mut env = which.make(num_envs).with_context(place)?;
+            let more = examine_vector_env(&mut *env, Duration::MAX).with_context(place)?;
+            let is_new = |new: &Finding| {
+                !found.iter().any(|old| (old.rule, old.is_refused) == (new.rule, new.is_refused))
+            };
+            let new: Vec<_> =
+                more.findings.into_iter().filter(|new| new.rule == "form" || is_new(new)).collect();
+            found.extend(new.into_iter().filter(|new| !found.contains(new)).collect::<Vec<_>>());
         }
+    }
+    if !found.is_empty() {
+        anyhow::bail!("{}", broken_rules(&which.id, &found));
     }
     if json {
         return print_json(&json!({ "env": which.id, "ok": true })).map(drop);
     }
     let endless = if endless { endless_notice(&which.id) } else { String::new() };
     print(&format!("{} keeps the contract{endless}", which.id)).map(drop)
+}
+
+/// The list of all rules that an environment breaks, those with which it is refused first.
+fn broken_rules(id: &str, found: &[Finding]) -> String {
+    let refused = found.iter().filter(|finding| finding.is_refused).count();
+    let then = match (refused, found.len() - refused) {
+        (0, _) => "It is trained as it is, and `strict_env_checking = true` refuses it",
+        (_, 0) => "It is not trained unless `disable_env_checking = true`",
+        _ => "It is not trained unless `disable_env_checking = true`, because of those marked with !",
+    };
+    let mut text = format!("{id} breaks rules of the contract. {then}:");
+    let (first, then): (Vec<_>, Vec<_>) = found.iter().partition(|finding| finding.is_refused);
+    for finding in first.into_iter().chain(then) {
+        let line = match finding.is_refused {
+            true => format!("! contract `{}` is broken: {}", finding.rule, finding.message),
+            false => format!("* {}", finding.remark()),
+        };
+        text.push_str(&format!("\n{line}"));
+    }
+    text
 }
 
 fn bench(which: &Which, num_envs: usize, seconds: f64, json: bool) -> anyhow::Result<()> {

@@ -6,6 +6,7 @@ mod rows;
 mod settings;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
@@ -15,6 +16,7 @@ use super::output::{print, say, visible};
 use super::run_dir::RunFile;
 use super::state_difference::difference;
 use super::trust::{self, TrustArgs};
+use crate::envs::{EnvCopies, EnvCreator, Finding, examine_multi_agent_env, examine_vector_env};
 use crate::load::is_pack;
 use crate::registry::{self, AlgorithmEntry};
 use crate::trainer::rng::Stream;
@@ -118,9 +120,13 @@ pub(super) fn verify(args: VerifyArgs) -> anyhow::Result<()> {
     let summary = rows.summary();
     if let Some(first) = first {
         say(&summary);
+        let cause = unrepeatable(&run).unwrap_or_else(|| {
+            "a changed checkpoint, other settings, another version of pavlov or an environment that draws random numbers of \
+             its own are possible causes"
+                .to_owned()
+        });
         bail!(
-            "the run cannot be repeated: the first interval that differs is {}; a changed checkpoint, other settings, \
-             another version of pavlov or an environment that draws random numbers of its own are possible causes",
+            "the run cannot be repeated: the first interval that differs is {}; {cause}",
             intervals[first].name()
         );
     }
@@ -137,6 +143,18 @@ pub(super) fn verify(args: VerifyArgs) -> anyhow::Result<()> {
             if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) }
         ),
     }
+}
+
+/// Says that the environment of a run is not repeatable under a seed, if a check finds that it is not.
+fn unrepeatable(run: &RunFile) -> Option<String> {
+    const CHECK: Duration = Duration::from_secs(10);
+    let own = run.config.get("env_config").and_then(|own| serde_json::from_value(own.clone()).ok());
+    let found = match EnvCreator::from(run.env.as_str()).make(&own.unwrap_or_default(), 2).ok()? {
+        EnvCopies::Vector(mut copies) => examine_vector_env(copies.as_mut(), CHECK),
+        EnvCopies::MultiAgent(copies) => examine_multi_agent_env(copies.into_envs().swap_remove(0), CHECK),
+        EnvCopies::External(_) => return None,
+    };
+    found.ok()?.findings.iter().find(|finding| finding.rule == "deterministic").map(Finding::remark)
 }
 
 /// The checkpoints at the ends of the intervals, in the order in which they were written.

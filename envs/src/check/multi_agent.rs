@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::{
     STEPS, broken, check_space,
+    findings::Examination,
     vector::{FEWEST, RUNS},
 };
 use crate::{
-    AnyMultiAgentEnv, Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space,
+    AnyMultiAgentEnv, BoxBounds, Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space,
     TypedMultiAgentEnv, contract::element::with_scalar,
 };
 
@@ -33,14 +34,63 @@ use crate::{
 /// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken. Errors of the environment are
 /// passed on unchanged.
 pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
-    check_within(env, Duration::MAX)
+    let mut found = Examination::default();
+    examine_within(env, Duration::MAX, &mut found)?;
+    found.strict()
 }
 
 /// Checks a multi-agent environment for about this time: a slow one is played for fewer steps, and what has not begun by then
 /// is left out.
-fn check_within<E: MultiAgentEnv>(env: &mut E, at_most: Duration) -> Result<()> {
+fn examine_within<E: MultiAgentEnv>(env: &mut E, at_most: Duration, found: &mut Examination) -> Result<()> {
     let started = Instant::now();
     let names = env.agents();
+    let spaces = spaces(env);
+    if !found.take(check_agents::<E>(&names, &spaces))? {
+        return Ok(());
+    }
+    let mut player = Player { names: &names, spaces: &spaces, poison: 0x55, waiting: 0, steps: STEPS };
+    let first = player.play_within(env, at_most / RUNS)?;
+    player.steps = first.len();
+    found.steps = first.len();
+    let is_late = || started.elapsed() > at_most;
+    if is_late() {
+        return player.check_rows(&first, found);
+    }
+    let again = player.play(env)?;
+    let is_repeatable =
+        found.take(player.compare("deterministic", &first, &again, "when it was played again"))?;
+    if is_late() {
+        return player.check_rows(&first, found);
+    }
+    if is_repeatable {
+        player.poison = 0xaa;
+        let stale = "when `out` held other values before";
+        found.take(player.compare("writes_every_element", &first, &player.play(env)?, stale))?;
+        if is_late() {
+            return player.check_rows(&first, found);
+        }
+        player.waiting = 1;
+        let waiting = "when agents that were not acting had other actions";
+        found.take(player.compare("reads_acting_agents_only", &first, &player.play(env)?, waiting))?;
+    }
+    player.check_rows(&first, found)?;
+    if is_late() {
+        return Ok(());
+    }
+    found.take(player.check_invalid_actions(env))?;
+    if is_repeatable {
+        found.take(player.check_state(env))?;
+    }
+    if env.agents() != names {
+        found.take(broken("agents", format!("{names:?} became {:?}", env.agents())))?;
+    }
+    if self::spaces(env) != spaces {
+        found.take(broken("spaces", "a space changed while it was played".into()))?;
+    }
+    Ok(())
+}
+
+fn check_agents<E: MultiAgentEnv>(names: &[String], spaces: &[(Space, Space)]) -> Result<()> {
     let repeated = (1..names.len()).find(|&i| names[..i].contains(&names[i]));
     match (names.iter().position(String::is_empty), repeated) {
         _ if names.is_empty() => return broken("agents", "there are none".into()),
@@ -48,48 +98,9 @@ fn check_within<E: MultiAgentEnv>(env: &mut E, at_most: Duration) -> Result<()> 
         (_, Some(i)) => return broken("agents", format!("two are named {:?}", names[i])),
         _ => {}
     }
-    let spaces = spaces(env);
-    for (name, (observation_space, action_space)) in names.iter().zip(&spaces) {
+    for (name, (observation_space, action_space)) in names.iter().zip(spaces) {
         check_space(&format!("observation of {name}:"), observation_space, E::Obs::DTYPE)?;
         check_space(&format!("action of {name}:"), action_space, E::Act::DTYPE)?;
-    }
-
-    let mut player = Player { names: &names, spaces: &spaces, poison: 0x55, waiting: 0, steps: STEPS };
-    let first = player.play_within(env, at_most / RUNS)?;
-    player.steps = first.len();
-    let is_late = || started.elapsed() > at_most;
-    if is_late() {
-        return player.check_rows(&first);
-    }
-    player.compare("deterministic", &first, &player.play(env)?, "when it was played again")?;
-    if is_late() {
-        return player.check_rows(&first);
-    }
-    player.poison = 0xaa;
-    player.compare(
-        "writes_every_element",
-        &first,
-        &player.play(env)?,
-        "when `out` held other values before",
-    )?;
-    if is_late() {
-        return player.check_rows(&first);
-    }
-    player.waiting = 1;
-    let waiting = "when agents that were not acting had other actions";
-    player.compare("reads_acting_agents_only", &first, &player.play(env)?, waiting)?;
-    player.check_rows(&first)?;
-    if is_late() {
-        return Ok(());
-    }
-    player.check_invalid_actions(env)?;
-    player.check_state(env)?;
-
-    if env.agents() != names {
-        return broken("agents", format!("{names:?} became {:?}", env.agents()));
-    }
-    if self::spaces(env) != spaces {
-        return broken("spaces", "a space changed while it was played".into());
     }
     Ok(())
 }
@@ -109,9 +120,20 @@ pub fn check_any_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
 /// # Errors
 /// Fails whenever [`check_any_multi_agent_env`] does.
 pub fn check_any_multi_agent_env_within(env: Box<dyn AnyMultiAgentEnv>, at_most: Duration) -> Result<()> {
+    examine_multi_agent_env(env, at_most)?.strict()
+}
+
+/// Plays a multi-agent environment as [`check_any_multi_agent_env_within`] does, and lists every rule that it breaks. One that
+/// is not repeatable under a seed is not asked for what follows from that, such as saved states.
+///
+/// # Errors
+/// Errors of the environment are passed on unchanged; a broken rule is none.
+pub fn examine_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>, at_most: Duration) -> Result<Examination> {
+    let mut found = Examination::default();
     with_scalar!(env.obs_dtype(), O => with_scalar!(env.act_dtype(), A => {
-        check_within(&mut TypedMultiAgentEnv::<O, A>::new(env)?, at_most)
-    }))
+        examine_within(&mut TypedMultiAgentEnv::<O, A>::new(env)?, at_most, &mut found)
+    }))?;
+    Ok(found)
 }
 
 fn spaces<E: MultiAgentEnv>(env: &E) -> Vec<(Space, Space)> {
@@ -253,7 +275,8 @@ impl Player<'_> {
         Ok(())
     }
 
-    fn check_rows<O: Element>(&self, moments: &[Moment<O>]) -> Result<()> {
+    fn check_rows<O: Element>(&self, moments: &[Moment<O>], found: &mut Examination) -> Result<()> {
+        let bounds: Vec<BoxBounds> = self.spaces.iter().map(|(space, _)| BoxBounds::of(space)).collect();
         let mut ended = vec![false; self.names.len()];
         for (t, moment) in moments.iter().enumerate() {
             let rows = &moment.rows;
@@ -262,37 +285,28 @@ impl Player<'_> {
                 ended.fill(false);
             }
             for (agent, name) in self.names.iter().enumerate() {
-                let fault = |rule, text: String| broken(rule, format!("{}: {name} {text}", moment.place()));
+                let mut fault =
+                    |rule, text: &str| found.add(rule, format!("{}: {name} {text}", moment.place()), true);
                 let terminated = rows.terminated[agent];
                 let truncated = rows.truncated[agent];
                 let alive = rows.alive[agent];
                 let ends = terminated || truncated;
                 let was_alive = before.is_some_and(|before| before.alive[agent]);
                 if ends && !was_alive {
-                    return fault("ends_once", "ends, but it was not alive before".into());
+                    fault("ends_once", "ends, but it was not alive before");
                 }
                 if alive && (ends || ended[agent]) {
-                    return fault("ends_once", "is alive after its end".into());
+                    fault("ends_once", "is alive after its end");
                 }
                 if was_alive && !alive && !ends {
-                    return fault(
-                        "ends_once",
-                        "is gone, but neither `terminated` nor `truncated` was set".into(),
-                    );
+                    fault("ends_once", "is gone, but neither `terminated` nor `truncated` was set");
                 }
                 ended[agent] |= ends;
                 if !rows.rewards[agent].is_finite() {
-                    return fault("finite_reward", format!("has a reward of {}", rows.rewards[agent]));
-                }
-                if alive || ends {
-                    if let Some(violation) = self.spaces[agent].0.violation(rows.obs(agent)) {
-                        return fault("observation_in_space", format!("sees what it cannot: {violation}"));
-                    }
-                } else if rows.rewards[agent] != 0.0 || rows.obs(agent).iter().any(|x| x.to_f64() != 0.0) {
-                    return fault("absent_agents", "is not there, but its row or reward is not 0".into());
+                    fault("finite_reward", &format!("has a reward of {}", rows.rewards[agent]));
                 }
                 if rows.acting[agent] && !alive {
-                    return fault("turn", "is acting, but not alive".into());
+                    fault("turn", "is acting, but not alive");
                 }
                 let mask = &moment.masks[agent];
                 if !mask.is_empty() && !ends && mask.contains(&true) != rows.acting[agent] {
@@ -301,7 +315,18 @@ impl Player<'_> {
                     } else {
                         "has legal actions, but is not acting"
                     };
-                    return fault("action_mask", text.into());
+                    fault("action_mask", text);
+                }
+                let obs = rows.obs(agent);
+                if !alive && !ends {
+                    if rows.rewards[agent] != 0.0 || obs.iter().any(|x| x.to_f64() != 0.0) {
+                        fault("absent_agents", "is not there, but its row or reward is not 0");
+                    }
+                } else if let Some(why) = self.spaces[agent].0.meaningless(obs) {
+                    fault("observation_in_space", &format!("sees what it cannot: {why}"));
+                } else if let Some(why) = bounds[agent].beyond(obs) {
+                    let text = format!("{}: {name} sees what it cannot: {why}", moment.place());
+                    found.add("observation_in_space", text, false);
                 }
             }
         }

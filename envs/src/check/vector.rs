@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::{
     STEPS, broken, check_space,
+    findings::{Examination, Finding},
     inputs::{AlignedRows, Inputs, action_masks, invalid_action, legal, read, write},
 };
-use crate::{AnyVectorEnv, Result, StepOut};
+use crate::{AnyVectorEnv, BoxBounds, Result, StepOut};
 
 /// Plays a vector environment with random actions and tests the contract of
 /// [`VectorEnv`](crate::VectorEnv).
@@ -19,11 +20,12 @@ use crate::{AnyVectorEnv, Result, StepOut};
 /// | `autoreset` | an ended copy whose `obs` is not the first observation of an episode with its reset seed |
 /// | `final_obs` | an ended copy whose last observation is missing or outside the space, or a row that is written although its copy did not end |
 /// | `refuses_invalid_actions` | an invalid action that is accepted, or rejected only after copies moved |
+/// | `form` | an observation in another form than its space says, such as a list; environments in Python only |
 /// | `refuses_wrong_lengths` | a slice that has too few rows and is accepted |
 ///
 /// # Errors
-/// Returns [`Error::Contract`](crate::Error::Contract) with the rule, the copy and the step if a rule is broken. Errors of
-/// the environment are passed on unchanged.
+/// Returns [`Error::Contract`](crate::Error::Contract) with the first rule that is broken, the copy and the step, and after it
+/// all others. Errors of the environment are passed on unchanged.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     check_vector_env_within(env, Duration::MAX).map(drop)
 }
@@ -34,45 +36,68 @@ pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
 /// # Errors
 /// Fails whenever [`check_vector_env`] does.
 pub fn check_vector_env_within(env: &mut dyn AnyVectorEnv, at_most: Duration) -> Result<usize> {
+    let found = examine_vector_env(env, at_most)?;
+    found.strict().map(|()| found.steps)
+}
+
+/// Plays a vector environment as [`check_vector_env_within`] does, and lists every rule that it breaks. An environment that is
+/// not repeatable under a seed is not asked for what follows from that: independent copies, seeds of resets, saved states.
+///
+/// # Errors
+/// Errors of the environment are passed on unchanged; a broken rule is none.
+pub fn examine_vector_env(env: &mut dyn AnyVectorEnv, at_most: Duration) -> Result<Examination> {
+    let mut found = Examination::default();
+    if found.take(check_spaces(env))? {
+        examine(env, at_most, &mut found)?;
+        for remark in env.remarks()? {
+            found.findings.push(Finding { rule: "form", message: remark, is_refused: false });
+        }
+    }
+    Ok(found)
+}
+
+fn examine(env: &mut dyn AnyVectorEnv, at_most: Duration, found: &mut Examination) -> Result<()> {
     let started = Instant::now();
-    check_spaces(env)?;
     let inputs = Inputs::draw(env);
     let mut player = Player::new(env);
     let first = player.play_within(&inputs, at_most / RUNS)?;
     player.steps = first.len() - 1;
-    let steps = player.steps;
+    found.steps = player.steps;
     let is_late = || started.elapsed() > at_most;
     if is_late() {
-        return player.check_rows(&first).map(|()| steps);
+        return player.check_rows(&first, found);
     }
-    compare("deterministic", &first, &player.play(&inputs)?, 0, "when it was played again")?;
+    let again = player.play(&inputs)?;
+    let is_repeatable =
+        found.take(compare("deterministic", &first, &again, 0, "when it was played again"))?;
     if is_late() {
-        return player.check_rows(&first).map(|()| steps);
+        return player.check_rows(&first, found);
     }
-    player.poison = 0xaa;
-    let other = player.play(&inputs)?;
-    check_written(&first, &other)?;
-    player.poison = 0x55;
-    player.check_rows(&first)?;
+    if is_repeatable {
+        player.poison = 0xaa;
+        let other = player.play(&inputs)?;
+        found.take(check_written(&first, &other))?;
+        player.poison = 0x55;
+    }
+    player.check_rows(&first, found)?;
     if is_late() {
-        return Ok(steps);
+        return Ok(());
     }
-    let turned = player.play(&inputs.turned())?;
-    compare(
-        "independent_copies",
-        &first,
-        &turned,
-        1,
-        "after every copy's seeds and actions went to the next copy",
-    )?;
-    player.check_autoreset(&inputs, &first)?;
-    if is_late() {
-        return Ok(steps);
+    if is_repeatable {
+        let turned = player.play(&inputs.turned())?;
+        let when = "after every copy's seeds and actions went to the next copy";
+        // In copies that depend on each other an episode does not depend on its seed alone.
+        if found.take(compare("independent_copies", &first, &turned, 1, when))? {
+            found.take(player.check_autoreset(&inputs, &first))?;
+        }
+        if is_late() {
+            return Ok(());
+        }
+        found.take(player.check_state(&inputs, &first))?;
+        found.take(player.check_invalid_actions(&inputs, &first))?;
     }
-    player.check_state(&inputs, &first)?;
-    player.check_invalid_actions(&inputs, &first)?;
-    player.check_lengths(&inputs)?;
-    Ok(steps)
+    found.take(player.check_lengths(&inputs))?;
+    Ok(())
 }
 
 /// Duration of the whole check, in durations of one run.
@@ -203,26 +228,32 @@ impl<'e> Player<'e> {
     }
 
     /// Checks each row of a run: spaces, finite rewards, and the rows of `final_obs`.
-    fn check_rows(&self, moments: &[Vec<Moment>]) -> Result<()> {
+    fn check_rows(&self, moments: &[Vec<Moment>], found: &mut Examination) -> Result<()> {
         let space = self.env.observation_space();
+        let bounds = BoxBounds::of(space);
         let dtype = self.env.obs_dtype();
         for (step, copies) in moments.iter().enumerate() {
             for (i, moment) in copies.iter().enumerate() {
                 let place = format!("copy {i}, step {step}");
-                if let Some(violation) = space.violation(&read(dtype, &moment.obs)) {
-                    return broken("observation_in_space", format!("{place}: {violation}"));
+                let mut check_obs = |rule, row: &[u8]| {
+                    if let Some(why) = space.meaningless(&read(dtype, row)) {
+                        found.add(rule, format!("{place}: {why}"), true);
+                    } else if let Some(why) = bounds.first(row) {
+                        found.add(rule, format!("{place}: {why}"), false);
+                    }
+                };
+                check_obs("observation_in_space", &moment.obs);
+                if moment.ended() {
+                    check_obs("final_obs", &moment.final_obs);
                 }
                 if !moment.reward.is_finite() {
-                    return broken("finite_reward", format!("{place}: the reward is {}", moment.reward));
+                    found.add("finite_reward", format!("{place}: the reward is {}", moment.reward), true);
                 }
-                if moment.ended() {
-                    if let Some(violation) = space.violation(&read(dtype, &moment.final_obs)) {
-                        return broken("final_obs", format!("{place}: {violation}"));
-                    }
-                } else if moment.final_obs.iter().any(|&byte| byte != self.poison) {
-                    return broken(
+                if !moment.ended() && moment.final_obs.iter().any(|&byte| byte != self.poison) {
+                    found.add(
                         "final_obs",
                         format!("{place}: no episode ended, but the row was written"),
+                        true,
                     );
                 }
             }

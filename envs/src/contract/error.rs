@@ -122,6 +122,17 @@ pub enum Error {
         /// The mismatch and a hint.
         message: String,
     },
+    /// The running episodes of a saved state cannot be played again, so only new ones can begin: the environment is not
+    /// repeatable under a seed, or it has changed since.
+    #[error(
+        "{env}: the episodes of the saved state cannot be played again: {message}; the environment is not a function of seed and actions, or it changed"
+    )]
+    Replay {
+        /// Id of the environment.
+        env: String,
+        /// What was different this time.
+        message: String,
+    },
     /// A user-defined error.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
@@ -189,6 +200,15 @@ impl Error {
             .or_else(|| payload.downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "a payload that is not text".into());
         Self::Panic { message }
+    }
+
+    /// Whether the running episodes of a saved state cannot be played again, so that only new ones can begin.
+    pub fn is_replay(&self) -> bool {
+        match self {
+            Self::Replay { .. } => true,
+            Self::Env { source, .. } => source.is_replay(),
+            _ => false,
+        }
     }
 
     /// Adds `first` to the copy index of an [`Error::Env`], for a vector that is part of a longer one.

@@ -51,6 +51,7 @@ macro_rules! vector_methods {
             fn final_action_masks(&self, masks: &mut [bool]) -> bool;
             fn info(&self, key: &str) -> Option<&[f64]>;
             fn info_value(&mut self, copy: usize, key: &str) -> crate::Result<Option<serde_json::Value>>;
+            fn remarks(&mut self) -> crate::Result<Vec<String>>;
             fn max_episode_steps(&self) -> Option<usize>;
             fn limit_episodes(&mut self, steps: usize) -> bool;
             fn set_autoreset(&mut self, autoreset: bool) -> bool;

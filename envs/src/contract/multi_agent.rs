@@ -181,7 +181,8 @@ pub trait MultiAgentEnv: Send + 'static {
     /// Restores a state made by [`save_state`](Self::save_state).
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `state` is damaged or another environment's, or if this one saves no states.
+    /// Returns [`Error::State`] if `state` is damaged or another environment's, or if this one saves no states, and
+    /// [`Error::Replay`] if an episode that is played again does not come to the same point.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         Err(Error::state(format!(
             "{} bytes given, but this environment implements no `load_state`",

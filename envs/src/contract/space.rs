@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DType, Element, Error, NpRandom, Result};
 
+mod beyond;
 mod bounds;
 mod flatten;
 mod layout;
@@ -16,6 +17,7 @@ mod one_or_many;
 mod sample;
 mod text;
 
+pub use beyond::BoxBounds;
 pub use layout::{Layout, Leaf};
 pub use sample::SpaceSampler;
 

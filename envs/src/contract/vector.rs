@@ -92,6 +92,15 @@ pub trait VectorEnv: Send {
         Ok(number_of(self.info(key), copy))
     }
 
+    /// What the environment gave in another form than its space says, as sentences: a list for an array, say. It was used all
+    /// the same, and each sentence was said once. Only environments whose authors may err in this have any.
+    ///
+    /// # Errors
+    /// Whatever the environment reports.
+    fn remarks(&mut self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Number of steps after which episodes are truncated; `None` for no limit, or if it is not known.
     fn max_episode_steps(&self) -> Option<usize> {
         None
@@ -149,8 +158,9 @@ pub trait VectorEnv: Send {
     /// Restores the copies from a state of [`save_state`](Self::save_state).
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `state` is damaged, or of another environment or number of copies, and [`Error::Env`] if
-    /// a copy cannot load its part of it.
+    /// Returns [`Error::State`] if `state` is damaged, or of another environment or number of copies, [`Error::Env`] if a copy
+    /// cannot load its part of it, and [`Error::Replay`] if an episode that is played again does not come to the same point;
+    /// see [`Error::is_replay`].
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         Err(Error::state(format!(
             "{} bytes given, but this environment implements no `load_state`",

@@ -4,27 +4,26 @@
 class Agents(Slabs):
     """One environment. Rows of agents with narrower spaces are padded."""
 
-    def __init__(self, make, memory, slabs, info_keys):
-        super().__init__(memory, slabs, info_keys)
+    def __init__(self, make, memory, slabs, info_keys, admission):
+        super().__init__(memory, slabs, info_keys, admission)
         self.env = make(1)
         self.agents, self.observation_space, self.action_space = joint_spaces(self.env)
         self.num_actions = [int(space.n) if is_discrete(space) else 0 for space in self.action_space]
         self.ended = [False] * self.num_rows
         for _, column in self.infos:
             column[:] = float("nan")
-        self.writers, self.views, self.readers = [], [], []
+        self.writers, self.readers = [], []
         for row, (seen, done) in enumerate(zip(self.observation_space, self.action_space, strict=True)):
             width = sum(leaf_width(leaf) for _, leaf in leaves(seen))
-            write, views = observation_writer(seen, self.obs[row : row + 1, :width])
-            self.writers.append(write)
-            self.views.append(views)
+            of = f" of {self.agents[row]}"
+            self.writers.append(observation_writer(seen, self.obs[row : row + 1, :width], admission, of))
             self.readers.append(action_reader(done))
 
     def env_of(self, row):
         return self.env
 
     def reset(self, seeds):
-        observations, infos = self.env.reset(seed=seeds and seeds[0], **self.reset_arguments)
+        observations, infos = self.seeded_reset(self.env, seeds and seeds[0])
         present = set(self.env.agents)
         self.rewards[:] = self.terminated[:] = self.truncated[:] = 0
         for row, agent in enumerate(self.agents):
@@ -47,7 +46,7 @@ class Agents(Slabs):
                 raise RuntimeError(f"{agent} left `agents`, but neither its termination nor its truncation was set")
             there = alive or terminated or truncated
             self.alive[row], self.terminated[row], self.truncated[row] = alive, terminated, truncated
-            self.rewards[row] = rewards.get(agent, 0.0) if there else 0.0
+            self.rewards[row] = self.admission.reward(rewards.get(agent, 0.0)) if there else 0.0
             self.write_agent(row, observations, infos, there)
 
     def write_agent(self, row, observations, infos, there):
@@ -64,7 +63,6 @@ class Agents(Slabs):
         if agent not in observations:
             raise KeyError(f"there is no observation of {agent}, which is in the episode or just ended")
         observation = observations[agent]
-        check_shapes(self.views[row], observation)
         self.writers[row](0, observation)
         if masks is not None and self.num_actions[row]:
             mask = (observation if shows_mask(self.observation_space[row]) else info).get("action_mask")

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     episode::{CopyPosition, Episode},
     slabs::{Memory, Offsets, RowLayout},
-    talk::{Failure, draw, draw_ansi, info_value},
+    talk::{Failure, draw, draw_ansi, info_value, remarks},
     turns::Turns,
     worker::{Answer, Worker},
 };
@@ -284,6 +284,20 @@ impl Bridge {
         }
         let told = info_value(&mut self.workers[index], local, key);
         self.check(index, told)
+    }
+
+    pub(super) fn remarks(&mut self) -> Result<Vec<String>> {
+        self.healthy()?;
+        let mut all = vec![];
+        for index in 0..self.workers.len() {
+            let told = remarks(&mut self.workers[index]);
+            for remark in self.check(index, told)? {
+                if !all.contains(&remark) {
+                    all.push(remark);
+                }
+            }
+        }
+        Ok(all)
     }
 
     pub(super) fn render(&mut self, row: usize) -> Result<Option<Frame>> {

@@ -51,8 +51,8 @@ pub enum Vectorization {
     /// `CartPoleVectorEnv`.
     VectorEntryPoint,
     /// `envpool.make(id)`: `reset` uses the first row's seed and counts on from it for the other rows; later seeds are
-    /// ignored. `kwargs` are EnvPool's. Copies whose seeds depend on each other break the contract that trainers check: set
-    /// `disable_env_checking = true` for them.
+    /// ignored. `kwargs` are EnvPool's. Copies whose seeds depend on each other make a run depend on their number, which
+    /// trainers say once.
     Envpool,
 }
 

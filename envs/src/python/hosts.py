@@ -1,14 +1,19 @@
 # Hosts: what steps the rows of one worker.
 
 
+SHORT_SEED = 2**31 - 1
+
+
 class Slabs:
     """This worker's rows of the shared memory, as numpy arrays and, where single numbers are written, memoryviews."""
 
-    def __init__(self, memory, slabs, info_keys):
+    def __init__(self, memory, slabs, info_keys, admission):
         import numpy as np
 
+        self.admission = admission
         first, self.num_rows = slabs["first"], slabs["rows"]
         self.set_reset_options(None)
+        self.takes_short_seeds = False
         offsets = slabs["offsets"]
 
         def array(name, dtype, width=1):
@@ -46,6 +51,20 @@ class Slabs:
     def set_reset_options(self, options):
         # An environment whose `reset` has no `options` works as long as there are none.
         self.reset_arguments = {"options": options} if options else {}
+
+    def seeded_reset(self, env, seed):
+        """Resets an environment. One that draws from `np.random.RandomState`, say, takes 31 bits of a seed that is too long."""
+        if seed is not None and self.takes_short_seeds:
+            seed &= SHORT_SEED
+        try:
+            return env.reset(seed=seed, **self.reset_arguments)
+        except (ValueError, OverflowError) as error:
+            too_long = ("between 0 and 2**32 - 1", "too large to convert", "int too big", "out of range")
+            if seed is None or seed <= SHORT_SEED or not any(words in str(error) for words in too_long):
+                raise
+        # Shorter seeds are the same with and without this.
+        self.takes_short_seeds = True
+        return env.reset(seed=seed & SHORT_SEED, **self.reset_arguments)
 
     def info_value(self, row, path):
         value = self.last_infos[row]
@@ -101,8 +120,8 @@ MATRICES = ("obs", "final_obs", "actions", "masks", "final_masks")
 class Loop(Slabs):
     """Copies stepped one after the other; each keeps what it needs for the caller's seeds and replay."""
 
-    def __init__(self, make, memory, slabs, info_keys):
-        super().__init__(memory, slabs, info_keys)
+    def __init__(self, make, memory, slabs, info_keys, admission):
+        super().__init__(memory, slabs, info_keys, admission)
         self.envs = []
         # Steps of the running episodes, and of those at which the caller wants them truncated.
         self.steps, self.limit = [0] * self.num_rows, math.inf
@@ -118,8 +137,8 @@ class Loop(Slabs):
                     f"row {row} of this worker has the spaces {env.observation_space} and {env.action_space}, "
                     f"but row 0 has {self.observation_space} and {self.action_space}"
                 )
-        self.write, self.views = observation_writer(self.observation_space, self.obs)
-        self.write_final, _ = observation_writer(self.observation_space, self.final_obs)
+        self.write = observation_writer(self.observation_space, self.obs, admission)
+        self.write_final = observation_writer(self.observation_space, self.final_obs, admission)
         self.read_actions = actions_reader(self.action_space, self.actions)
         self.read_action = action_reader(self.action_space)
         self.unseeded = [None] * self.num_rows
@@ -141,9 +160,8 @@ class Loop(Slabs):
     def reset_row(self, row, seed):
         self.at[1] = 1
         self.steps[row] = 0
-        observation, info = self.envs[row].reset(seed=seed, **self.reset_arguments)
+        observation, info = self.seeded_reset(self.envs[row], seed)
         self.last_infos[row] = info
-        check_shapes(self.views, observation)
         if self.masks is not None:
             self.write_mask(self.masks, row, info)
         self.at[1] = 0
@@ -155,10 +173,15 @@ class Loop(Slabs):
         terminated, truncated = self.flags
         has_infos, has_masks = bool(self.infos), self.masks is not None
         steps, limit, last_infos = self.steps, self.limit, self.last_infos
+        admission, numbers, bools = self.admission, self.admission.numbers, self.admission.flags
         for row, env in enumerate(self.envs):
             at[0] = row
             observation, reward, ended, cut, info = env.step(actions[row])
             steps[row] += 1
+            if reward.__class__ not in numbers:
+                reward = admission.reward(reward)
+            if ended.__class__ not in bools or cut.__class__ not in bools:
+                ended, cut = admission.flag(ended, "terminated"), admission.flag(cut, "truncated")
             cut = cut or steps[row] >= limit
             rewards[row] = reward
             last_infos[row] = info
@@ -203,17 +226,14 @@ class Loop(Slabs):
         for step, action in enumerate(actions.reshape(steps, -1) if steps else ()):
             observation, _, ended, cut, info = env.step(self.read_action(action))
             if ended or cut:
-                raise RuntimeError(
-                    f"the replayed episode ended at step {step + 1} of {steps}: the environment is not a function "
-                    f"of seed and actions, or it changed"
-                )
+                raise RuntimeError(f"the replayed episode ended at step {step + 1} of {steps}")
+        self.write(row, observation)
         self.steps[row] = steps
         self.last_infos[row] = info
         self.write_infos(row, info)
         if self.masks is not None:
             self.write_mask(self.masks, row, info)
         self.at[0] = NO_ROW
-        return actions.nbytes
 
     def render(self, row, mode):
         env = self.envs[row]
@@ -233,13 +253,15 @@ class Loop(Slabs):
 class Hosted(Slabs):
     """A whole vector environment: its rows are this worker's."""
 
-    def __init__(self, make, memory, slabs, info_keys):
-        super().__init__(memory, slabs, info_keys)
+    def __init__(self, make, memory, slabs, info_keys, admission):
+        super().__init__(memory, slabs, info_keys, admission)
         self.env = self.make(make)
         self.observation_space = self.env.single_observation_space
         self.action_space = self.env.single_action_space
-        _, self.views = observation_writer(self.observation_space, self.obs)
-        self.write_final, self.final_views = observation_writer(self.observation_space, self.final_obs)
+        each = (self.num_rows,)
+        self.views = observation_views(self.observation_space, self.obs, admission, each)
+        self.final_views = observation_views(self.observation_space, self.final_obs, admission, each)
+        self.write_final = observation_writer(self.observation_space, self.final_obs, admission)
         self.read_actions = batch_reader(self.action_space, self.actions)
 
     def make(self, make):
@@ -257,7 +279,6 @@ class Hosted(Slabs):
     def reset(self, seeds):
         observations, info = self.reset_rows(seeds, None)
         self.last_infos = [info] * self.num_rows
-        check_shapes(self.views, observations, (self.num_rows,))
         self.write_rows(self.views, observations, slice(None))
         self.write_infos(info)
         self.write_masks(self.masks, info)
@@ -286,7 +307,7 @@ class Hosted(Slabs):
         import numpy as np
 
         observations, rewards, ended, cut, info = self.env.step(self.read_actions())
-        self.rewards[:] = rewards
+        self.rewards[:] = self.admission.array(rewards, "the reward")
         self.terminated[:] = ended
         self.truncated[:] = cut
         self.write_infos(info)
@@ -317,11 +338,8 @@ class Hosted(Slabs):
         self.write_masks(self.masks, info)
 
     def write_rows(self, views, observations, rows):
-        for path, _, view in views:
-            value = observations
-            for key in path:
-                value = value[key]
-            view[rows] = value[rows]
+        for path, rule, view in views:
+            view[rows] = rule(part_of(observations, path, self.admission))[rows]
 
     def write_finals(self, finals, done):
         if getattr(finals, "dtype", None) == object:

@@ -180,7 +180,7 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
 
     fn save_state(&self) -> Option<Vec<u8>> {
         let episode = self.host.episode.save().ok()?;
-        Some(state::save(&self.host.name, &episode))
+        Some(state::save(&self.host.tag(), &(episode, self.host.shown())))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
@@ -325,7 +325,11 @@ impl Host {
 
     fn replay(&mut self, state: &[u8]) -> Result<()> {
         let act_bytes = self.act_width() * self.rows.act_dtype.size();
-        let saved = Episode::load(state::load(&self.name, state)?, act_bytes)?;
+        let (saved, obs): (_, Vec<u8>) = state::load(&self.tag(), state).or_else(|error| {
+            // States of older versions have no observations.
+            state::load(&self.name, state).map(|saved| (saved, vec![])).map_err(|_| error)
+        })?;
+        let saved = Episode::load(saved, act_bytes)?;
         let options = self.options.clone();
         let set = |options: &Option<Arc<ResetOptions>>| options.as_deref().cloned().unwrap_or_default();
         if saved.options() != &options {
@@ -337,14 +341,28 @@ impl Host {
         }
         for (step, actions) in saved.actions().chunks_exact(act_bytes).enumerate() {
             if !self.alive.contains(&true) {
-                return Err(Error::state(format!(
-                    "the replayed episode ended at step {step} of {}: the environment is not a function of seed and actions, or it changed",
-                    saved.step()
-                )));
+                let message = format!("the replayed episode ended at step {step} of {}", saved.step());
+                return Err(Error::Replay { env: self.name.clone(), message });
             }
             self.step(actions)?;
         }
-        Ok(())
+        if obs.is_empty() || obs == self.shown() {
+            return Ok(());
+        }
+        let message = format!("after {} steps the observations are others", saved.step());
+        Err(Error::Replay { env: self.name.clone(), message })
+    }
+
+    /// The tag of saved states with observations. Those of older versions have none, and the name as their tag.
+    fn tag(&self) -> String {
+        format!("{} with observations", self.name)
+    }
+
+    /// The observations of all agents.
+    fn shown(&self) -> Vec<u8> {
+        let mut obs = vec![0; self.agents.len() * self.rows.obs_bytes()];
+        self.memory.read(self.offsets.obs, &mut obs);
+        obs
     }
 
     fn healthy(&self) -> Result<()> {

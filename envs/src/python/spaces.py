@@ -70,59 +70,68 @@ def space_json(space):
     return {"unsupported": REFUSED.get(type(space).__name__, type(space).__name__)}
 
 
+def action_json(space):
+    """A space of actions as `Space` reads it. Policies choose the numbers of an array one after the other, so that a Box is a
+    row; the environment gets the array."""
+    import gymnasium
+
+    told = space_json(space)
+    if isinstance(space, gymnasium.spaces.Tuple):
+        return {"tuple": [action_json(part) for part in space.spaces]}
+    if "box" in told:
+        told["box"]["shape"] = [leaf_width(space)]
+    return told
+
+
 def box_bounds(bounds):
     infinite = {float("inf"): "inf", float("-inf"): "-inf"}
     return [infinite.get(bound, bound) for bound in bounds.astype("f8").ravel().tolist()]
 
 
-def observation_writer(space, rows):
-    """A function that writes one observation into a row, and the views it writes to by path."""
+def observation_writer(space, rows, admission, of=""):
+    """A function that writes one observation into a row. `of` says in messages whose observation it is."""
+    parts = [(path, rule, view) for path, rule, view in observation_views(space, rows, admission, of=of)]
+    if len(parts) == 1 and parts[0][0] == ():
+        _, rule, view = parts[0]
+
+        def write(row, observation):
+            view[row] = rule(observation)
+
+    else:
+
+        def write(row, observation):
+            for path, rule, view in parts:
+                view[row] = rule(part_of(observation, path, admission))
+
+    return write
+
+
+def observation_views(space, rows, admission, each=(), of=""):
+    """The leaves of a space: path, rule, and the view of the rows. With `each` the rule is for arrays of as many rows."""
     views = []
     at = 0
     for path, leaf in leaves(space):
         width = leaf_width(leaf)
         view = rows[:, at : at + width]
         view.shape = (len(rows),) + leaf_shape(leaf)  # Refuses to copy, unlike reshape.
-        views.append((path, leaf, view))
+        name = "the observation" + of + (f" at {'/'.join(map(str, path))}" if path else "")
+        views.append((path, Leaf(admission, leaf, name, each), view))
         at += width
-    if len(views) == 1 and views[0][0] == ():
-        view = views[0][2]
-        shape = view.shape[1:]
-
-        def write(row, observation):
-            if shape and getattr(observation, "shape", None) != shape:
-                check_shapes(views, observation)
-            view[row] = observation
-
-    else:
-
-        def write(row, observation):
-            for path, _, view in views:
-                value = observation
-                for key in path:
-                    value = value[key]
-                shape = view.shape[1:]
-                if shape and getattr(value, "shape", None) != shape:
-                    check_shapes(views, observation)
-                view[row] = value
-
-    return write, views
+    return views
 
 
-def check_shapes(views, observation, rows=()):
-    """Refuses an observation that is not of its space's shape; numpy would stretch it silently."""
-    import numpy as np
-
-    for path, leaf, _ in views:
-        value = observation
-        for key in path:
+def part_of(observation, path, admission):
+    """The part of an observation at a path through its Dicts and Tuples."""
+    value = observation
+    for depth, key in enumerate(path):
+        try:
             value = value[key]
-        if np.shape(value) != rows + leaf_shape(leaf):
-            name = "the observation" + (f" at {'/'.join(map(str, path))}" if path else "")
-            raise ValueError(
-                f"{name} has shape {np.shape(value)}, but its space says {rows + leaf_shape(leaf)}; "
-                f"correct the environment's observation_space"
-            )
+        except (KeyError, IndexError, TypeError) as error:
+            inside = f" at {'/'.join(map(str, path[:depth]))}" if depth else ""
+            raise admission.refuse(
+                f"the observation{inside} is {short(value)}, but its space has a part {key!r}: give every part of the space"
+            ) from error
+    return value
 
 
 def action_reader(space):

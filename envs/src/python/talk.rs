@@ -96,6 +96,13 @@ pub(super) fn info_value(worker: &mut Worker, row: usize, key: &str) -> Answer<O
     Ok(Some(answer["value"].take()).filter(|value| !value.is_null()))
 }
 
+/// Asks what was said of observations, rewards and flags so far.
+pub(super) fn remarks(worker: &mut Worker) -> Answer<Vec<String>> {
+    worker.request(&json!({"do": "remarks"}))?;
+    let mut answer = worker.line("remarks")?;
+    serde_json::from_value(answer["remarks"].take()).map_err(|error| format!("its remarks: {error}"))
+}
+
 pub(super) fn first_message(id: &str, config: &PyConfig) -> Map<String, Value> {
     let first_message = [
         ("id", json!(id)),

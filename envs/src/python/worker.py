@@ -174,8 +174,11 @@ def hint(error):
 class Worker:
     def __init__(self, first_message, inbox):
         self.first_message, self.inbox, self.host = first_message, inbox, None
+        # The copy that was looked at, until it is hosted.
+        self.made = None
         module, _, self.id = first_message["id"].rpartition(":")
         self.module = module or None
+        self.admission = Admission(self.say, "`strict_env_checking = true` makes this an error")
         # See `turns.rs`: the thread that takes turns with this one, its core, and how many there are.
         self.caller = (0, 0, 0)
 
@@ -197,14 +200,16 @@ class Worker:
         return line(max_episode_steps=spec.max_episode_steps, reward_threshold=spec.reward_threshold)
 
     def describe(self, measure):
-        """Looks at a throw-away copy: its spaces, whether it has masks, and what a step takes."""
+        """Looks at a copy: its spaces, whether it has masks, and what a step takes. It becomes the first one that is hosted here,
+        because a simulator with a licence or a port can be made once only."""
         env = self.make(1)
         hosted = self.first_message["vectorization"] != "loop"
         prefix = "single_" if hosted else ""
         observation_space, action_space = (space_of(env, prefix + name) for name in ("observation_space", "action_space"))
-        spaces = {"observation": space_json(observation_space), "action": space_json(action_space)}
+        spaces = {"observation": space_json(observation_space), "action": action_json(action_space)}
         if any("unsupported" in str(space) for space in spaces.values()):
             # It is refused by its space, before a step of it can fail for that reason.
+            self.close_of(env)
             return line(**spaces)
         if hosted:
             info = env.reset(seed=None)[1]
@@ -212,7 +217,10 @@ class Worker:
         else:
             info = env.reset(seed=0)[1]
             step_us = step_time(env, info) if measure else None
-        self.close_of(env)
+        if hosted:
+            self.close_of(env)
+        else:
+            self.made = env
         spec = getattr(env, "spec", None)
         return line(
             **spaces,
@@ -223,26 +231,28 @@ class Worker:
         )
 
     def describe_agents(self):
-        """Looks at a throw-away copy of a parallel environment: its agents, their spaces, and whether it has masks."""
+        """Looks at a parallel environment: its agents, their spaces, and whether it has masks. It is the one that is hosted."""
         env = self.make(1)
         agents, observation_space, action_space = joint_spaces(env)
         infos = env.reset()[1]
-        self.close_of(env)
+        self.made = env
         in_info = any("action_mask" in info for info in infos.values())
         return line(
             agents=[str(agent) for agent in agents],
             observation=space_json(observation_space),
-            action=space_json(action_space),
+            action=action_json(action_space),
             has_masks=in_info or any(shows_mask(space) for space in observation_space),
             render_fps=frame_rate(env),
         )
 
     def start(self, slabs):
         memory = mmap.mmap(open_of_parent(self.first_message["parent"], slabs["memory"]), slabs["size"])
-        self.host = HOSTS[self.first_message["vectorization"]](self.make, memory, slabs, self.first_message["info_keys"])
+        self.host = HOSTS[self.first_message["vectorization"]](
+            self.make, memory, slabs, self.first_message["info_keys"], self.admission
+        )
         self.caller = self.host.caller
         return line(
-            observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)
+            observation=space_json(self.host.observation_space), action=action_json(self.host.action_space)
         )
 
     def limit(self, steps):
@@ -258,11 +268,17 @@ class Worker:
         self.host.set_reset_options(options)
 
     def replay(self, episodes, size):
-        """Brings copies back to the middle of their episodes: `[row, seed, steps, options]` each, then the actions."""
+        """Brings copies back to the middle of their episodes: `[row, seed, steps, options]` each, then the actions. Answers
+        with the reason of the first one that did not come back, which the next reset begins anew."""
         data = read_exactly(self.inbox, size)
-        at = 0
+        at, reason = 0, None
         for row, seed, steps, options in episodes:
-            at += self.host.replay(row, seed, steps, options, data, at)
+            try:
+                self.host.replay(row, seed, steps, options, data, at)
+            except Exception as error:
+                reason = reason or str(error) or type(error).__name__
+            at += steps * self.host.actions.shape[1] * self.host.actions.dtype.itemsize
+        return line(failed=reason)
 
     def info(self, row, key):
         """A value of the last `info` of a row: arrays become lists, and what JSON does not know becomes a text."""
@@ -293,9 +309,21 @@ class Worker:
     def render_modes(self, row):
         return list(self.host.env_of(row).metadata.get("render_modes", []))
 
+    def remarks(self):
+        """What was said of observations, rewards and flags so far."""
+        return line(remarks=self.admission.remarks)
+
+    def say(self, text):
+        """Says something, unless a worker of this program has said it before."""
+        said = open_of_parent(self.first_message["parent"], self.first_message["warned"])
+        if first_to_say(said, text):
+            print(f"pavlov: {text}", file=sys.stderr)
+        os.close(said)
+
     def close(self):
-        if self.host is not None:
-            self.close_of(self.host)
+        for env in (self.made, self.host):
+            if env is not None:
+                self.close_of(env)
 
     def close_of(self, env):
         """Closes what is not needed any more. What `close` raises is told once, and ends nothing."""
@@ -319,6 +347,9 @@ class Worker:
         return gymnasium.spec(self.id)
 
     def make(self, num_envs, seed=0):
+        if self.made is not None:
+            made, self.made = self.made, None
+            return made
         kwargs = self.first_message["kwargs"]
         if self.first_message["vectorization"] == "envpool":
             import envpool
@@ -390,7 +421,7 @@ def legal_action(space, mask):
     mask = np.asarray(mask, np.int8)
     if isinstance(space, gymnasium.spaces.Discrete):
         return space.sample(mask)
-    return space.sample(tuple(np.split(mask, np.cumsum(space.nvec)[:-1])))
+    return space.sample(tuple(np.split(mask, np.cumsum(np.ravel(space.nvec))[:-1])))
 
 
 def set_cores(thread, cores):

@@ -178,6 +178,11 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.in_block(copy, |block, copy| block.info_value(copy, key))
     }
 
+    fn remarks(&mut self) -> Result<Vec<String>> {
+        let all = self.blocks.iter_mut().map(V::remarks).collect::<Result<Vec<_>>>()?;
+        Ok(all.concat())
+    }
+
     fn max_episode_steps(&self) -> Option<usize> {
         self.blocks.first()?.max_episode_steps()
     }

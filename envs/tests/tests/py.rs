@@ -284,7 +284,7 @@ fn what_cannot_be_replayed_is_told() {
     assert!(error.contains("ends too early"), "{error}");
     let mut other = PyVec::<f32, i64>::new("py:CartPole-v1", &config(&python, json!({})), 1).unwrap();
     let error = VectorEnv::load_state(&mut other, &state).unwrap_err().to_string();
-    assert!(error.contains("it was saved by \"py:tests.py.envs:Forgetful-v0\", but"), "{error}");
+    assert!(error.contains("it was saved by \"py:tests.py.envs:Forgetful-v0"), "{error}");
     let error = VectorEnv::load_state(&mut env, &state).unwrap_err().to_string();
     assert!(error.contains("the replayed episode ended at step 2 of 2"), "{error}");
 }

@@ -75,7 +75,7 @@ fn an_exception_is_told_with_worker_row_seed_step_and_traceback() {
 #[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_close_that_raises_ends_nothing() {
     let python = python();
-    // A throw-away copy is closed before the environment is there; the copies are closed at the end.
+    // The copies are closed at the end.
     let mut env = FaultVec::new(&test_env("Closes"), &config(&python, json!({"num_workers": 1})), 2).unwrap();
     let mut rows = Rows::<f32>::new(2, 1);
     env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();

@@ -10,6 +10,8 @@ from typing import Any, TextIO
 
 import gymnasium
 
+from ..spaces import ADMISSION
+
 EXT = "monitor.csv"
 
 
@@ -68,7 +70,7 @@ class Monitor(gymnasium.Wrapper[Any, Any, Any, Any]):
         if self.needs_reset:
             raise RuntimeError("the episode has ended; call `reset` before the next step")
         obs, reward, terminated, truncated, info = self.env.step(action)
-        self.rewards.append(float(reward))
+        self.rewards.append(ADMISSION.reward(reward))
         if terminated or truncated:
             self.needs_reset = True
             total, length = sum(self.rewards), len(self.rewards)

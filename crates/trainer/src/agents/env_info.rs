@@ -1,13 +1,14 @@
 //! Facts about the environment that a run needs before workers start.
 
 use crate::agents::agent::Agent;
-use crate::base::notice_if_slow;
+use crate::base::{notice, notice_if_slow};
 use crate::settings::{BatchMode, Common};
 use pavlov_envs::{
-    DType, EnvCopies, EnvCreator, Space, check_any_multi_agent_env_within, check_vector_env_within,
+    DType, EnvCopies, EnvCreator, Examination, Space, examine_multi_agent_env, examine_vector_env,
 };
 use pavlov_learn::base::{Error, Result, image};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The agents of an environment, with their spaces, and its scalar types.
@@ -79,7 +80,8 @@ impl EnvInfo {
     }
 
     fn made(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let copies = common.wrap_env(env).make(&common.env_config, 2)?;
+        // Whether copies depend on each other is of no account where there is one.
+        let copies = common.wrap_env(env).make(&common.env_config, common.total_envs().clamp(1, 2))?;
         let mut info = Self::of(&copies);
         check_groups(env, common)?;
         if matches!(copies, EnvCopies::External(_)) {
@@ -88,13 +90,13 @@ impl EnvInfo {
         if !common.disable_env_checking {
             match copies {
                 EnvCopies::Vector(mut vector) => {
-                    check_vector_env_within(vector.as_mut(), CHECK).map_err(with_way_out)?;
+                    judge(&examine_vector_env(vector.as_mut(), CHECK)?, common)?;
                     // Some environments know their masks only after the reset, which the check has made.
                     info.has_masks |= has_masks(&EnvCopies::Vector(vector), &info.agents);
                 }
                 EnvCopies::MultiAgent(vector) => {
                     let env = vector.into_envs().swap_remove(0);
-                    check_any_multi_agent_env_within(env, CHECK).map_err(with_way_out)?;
+                    judge(&examine_multi_agent_env(env, CHECK)?, common)?;
                 }
                 EnvCopies::External(_) => {}
             }
@@ -122,14 +124,42 @@ fn check_external(env: &str, common: &Common) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
+/// Says once in this program that observations are beyond the bounds of their space; `what` is one of them.
+pub(crate) fn say_out_of_bounds(what: &str) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        notice(&format!(
+            "observations are beyond the bounds of their space ({what}). They are used as they are, and results have their \
+             share as `custom_metrics.obs_out_of_bounds_mean`"
+        ));
+    }
+}
+
+/// Refuses an environment with which nothing right can be learned, and says of another which promises do not hold. With
+/// `strict_env_checking` every finding is an error.
+fn judge(found: &Examination, common: &Common) -> Result<()> {
+    if common.strict_env_checking {
+        let way_out = "mend the environment, or leave `strict_env_checking` out to train on it as it is";
+        return Ok(found.strict().map_err(|error| with_way_out(error, way_out))?);
+    }
+    let way_out = "mend the environment, or train on it as it is with `disable_env_checking = true`";
+    found.lenient().map_err(|error| with_way_out(error, way_out))?;
+    for finding in found.findings.iter().filter(|finding| !finding.is_refused) {
+        match finding.rule {
+            // Whoever gave an observation in another form was told of it there.
+            "form" => {}
+            "observation_in_space" | "final_obs" => say_out_of_bounds(&finding.message),
+            _ => notice(&finding.remark()),
+        }
+    }
+    Ok(())
+}
+
+fn with_way_out(error: pavlov_envs::Error, way_out: &str) -> pavlov_envs::Error {
     match error {
-        pavlov_envs::Error::Contract { check, message } => pavlov_envs::Error::Contract {
-            check,
-            message: format!(
-                "{message}; mend the environment, or train on it as it is with `disable_env_checking = true`"
-            ),
-        },
+        pavlov_envs::Error::Contract { check, message } => {
+            pavlov_envs::Error::Contract { check, message: format!("{message}; {way_out}") }
+        }
         other => other,
     }
 }

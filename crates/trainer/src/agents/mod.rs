@@ -11,7 +11,7 @@ pub use agent::Agent;
 pub use edit::PolicyChange;
 pub(crate) use edit::PolicyEdit;
 pub use env_info::EnvInfo;
-pub(crate) use env_info::{flat_image, too_wide};
+pub(crate) use env_info::{flat_image, say_out_of_bounds, too_wide};
 pub use mapping::register_policy_mapping_fn;
 pub(crate) use policies::EVALUATED_BY;
 pub use policies::Policies;

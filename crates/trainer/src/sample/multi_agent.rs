@@ -9,10 +9,11 @@ use crate::policy::PolicyMap;
 use crate::sample::agents::{ended, restore, save};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::filter::MeanStdFilter;
+use crate::sample::out_of_bounds::OutOfBounds;
 use crate::sample::running_episodes::RunningEpisodes;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
-use crate::sample::source::{FragmentSource, TakeRows};
+use crate::sample::source::{FragmentSource, TakeRows, came_back};
 use crate::settings::{ClipRewards, Common};
 use pavlov_envs::MultiAgentVector;
 use pavlov_learn::base::{Error, Result, State, Stream};
@@ -26,6 +27,7 @@ pub(crate) struct MultiAgentSampler {
     teams: Vec<Team>,
     /// The episodes in progress.
     running_episodes: RunningEpisodes,
+    out_of_bounds: OutOfBounds,
     common: Common,
     perf: SamplerPerf,
 }
@@ -78,8 +80,18 @@ impl MultiAgentSampler {
         }
         let running_episodes = RunningEpisodes::new(run_seed, first_env, copies.num_envs());
         let running_episodes = running_episodes.with_agents(PolicyAssignment::new(agents, policies));
-        let mut sampler =
-            Self { copies, teams, running_episodes, common: common.clone(), perf: SamplerPerf::default() };
+        let mut sampler = Self {
+            out_of_bounds: OutOfBounds::new(
+                agents.iter().map(|agent| &agent.spaces.observation_space),
+                copies.num_envs(),
+                common.strict_env_checking,
+            ),
+            copies,
+            teams,
+            running_episodes,
+            common: common.clone(),
+            perf: SamplerPerf::default(),
+        };
         sampler.start_episodes(callbacks)?;
         Ok(sampler)
     }
@@ -111,9 +123,23 @@ impl MultiAgentSampler {
                 terminated: ended && !truncated,
                 truncated: ended && truncated,
             };
+            if ended {
+                self.out_of_bounds.end(copy, &mut self.running_episodes);
+            }
             self.running_episodes.step(copy, reward, step, callbacks)?;
             if ended {
                 self.start(copy)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the observations of all agents that are there.
+    fn look(&mut self) -> Result<()> {
+        let Self { copies, out_of_bounds, .. } = self;
+        for copy in 0..copies.num_envs() {
+            for agent in (0..copies.agents().len()).filter(|&agent| copies.alive(copy)[agent]) {
+                out_of_bounds.look(copy, agent, copies.obs(copy, agent))?;
             }
         }
         Ok(())
@@ -160,6 +186,8 @@ impl FragmentSource for MultiAgentSampler {
         let mut laps = Laps::start();
         for t in 0..steps {
             let now = timestep + t as u64 * total_envs;
+            let looks = self.out_of_bounds.looks_at(t, timestep / total_envs, steps).then(|| self.look());
+            looks.transpose()?;
             let stepped = self.step(policies, explore, now, &mut callbacks, &mut laps);
             let sampled = self.running_episodes.count(self.copies.num_envs() as u64);
             stepped.map_err(|error| match error {
@@ -206,6 +234,7 @@ impl FragmentSource for MultiAgentSampler {
         let mut state = State::default();
         save(&self.copies, &mut state)?;
         self.running_episodes.save(&mut state)?;
+        self.out_of_bounds.save(&mut state)?;
         for Team { seats, .. } in &self.teams {
             state.nest(&format!("policy_{}", seats.id()), seats.state()?);
         }
@@ -214,6 +243,7 @@ impl FragmentSource for MultiAgentSampler {
 
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
         self.running_episodes.set_state(state)?;
+        self.out_of_bounds.restore(state)?;
         let new_policies = state.has("new_policies");
         for Team { seats, .. } in &mut self.teams {
             let part = format!("policy_{}", seats.id());
@@ -231,7 +261,11 @@ impl FragmentSource for MultiAgentSampler {
             self.start_episodes(callbacks)?;
             return Ok(false);
         }
-        restore(&mut self.copies, state)?;
+        if !came_back(restore(&mut self.copies, state))? {
+            self.running_episodes.follow_all();
+            self.start_episodes(callbacks)?;
+            return Ok(false);
+        }
         Ok(true)
     }
 }

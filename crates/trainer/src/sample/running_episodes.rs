@@ -58,6 +58,16 @@ impl RunningEpisodes {
         }
     }
 
+    /// Adds a number to the custom metrics of the episode of copy `i`.
+    pub(crate) fn add_metric(&mut self, i: usize, name: &str, value: f64) {
+        self.running[i].custom_metrics.insert(name.to_owned(), value);
+    }
+
+    /// Number of environment steps in all complete fragments.
+    pub(crate) fn sampled(&self) -> u64 {
+        self.sampled
+    }
+
     /// Number of environment copies.
     pub(crate) fn copies(&self) -> usize {
         self.running.len()

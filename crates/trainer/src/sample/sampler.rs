@@ -9,9 +9,10 @@ use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::connector::Connector;
 use crate::sample::filter::MeanStdFilter;
+use crate::sample::out_of_bounds::OutOfBounds;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::running_episodes::{Numbers, RunningEpisodes};
-use crate::sample::source::{FragmentSource, TakeRows};
+use crate::sample::source::{FragmentSource, TakeRows, came_back};
 use crate::settings::{ClipRewards, Common};
 use pavlov_envs::AnyVectorEnv;
 use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
@@ -30,6 +31,9 @@ pub(crate) struct Sampler {
     /// The episodes in progress.
     running_episodes: RunningEpisodes,
     clip_rewards: Option<ClipRewards>,
+    out_of_bounds: OutOfBounds,
+    /// Whether everything that an environment may not do is an error.
+    is_strict: bool,
     /// Number of environment copies in the whole run.
     total_envs: u64,
     /// Number of steps per copy in a fragment.
@@ -62,6 +66,12 @@ impl Sampler {
             connector,
             running_episodes: RunningEpisodes::new(run_seed, first_env, n),
             clip_rewards: common.clip_rewards,
+            out_of_bounds: OutOfBounds::new(
+                [&spaces.observation_space].into_iter(),
+                n,
+                common.strict_env_checking,
+            ),
+            is_strict: common.strict_env_checking,
             total_envs: common.total_envs() as u64,
             steps: t,
             carry: false,
@@ -98,11 +108,19 @@ impl Sampler {
 
     /// Steps all copies with the actions of row `t`, and stores observations and masks in row `t + 1`.
     fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {
-        let Self { env, connector, storage, running_episodes, perf, .. } = self;
+        let Self { env, connector, storage, running_episodes, perf, out_of_bounds, steps, .. } = self;
         let (actions, out) = connector.exchange(storage, t);
         laps.lap(&mut perf.action_processing);
         env.step(actions, Some(running_episodes.next_seeds()), out)?;
         laps.lap(&mut perf.env_wait);
+        let n = running_episodes.copies();
+        if out_of_bounds.looks_at(t, running_episodes.sampled() / n as u64, *steps) {
+            let rows = connector.raw(storage, t + 1);
+            let width = rows.len() / n;
+            rows.chunks_exact(width)
+                .enumerate()
+                .try_for_each(|(copy, row)| out_of_bounds.look(copy, 0, row))?;
+        }
         connector.observe(storage, t + 1, true)?;
         match &mut storage.masks {
             Some(masks) => masks.read(env.as_ref(), t + 1),
@@ -113,7 +131,7 @@ impl Sampler {
     /// Adds step `t` of every copy to its episode, and stores last observation, mask and recurrent state of episodes
     /// that ended.
     fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        let Self { connector, storage, running_episodes, env, .. } = self;
+        let Self { connector, storage, running_episodes, env, out_of_bounds, .. } = self;
         let n = running_episodes.copies();
         for i in 0..n {
             let row = t * n + i;
@@ -121,6 +139,7 @@ impl Sampler {
             let truncated = storage.truncated[row];
             let ended = terminated || truncated;
             if ended {
+                out_of_bounds.end(i, running_episodes);
                 let RolloutBuffer { masks, endings, .. } = storage;
                 let mask = masks.as_mut().map(|masks| {
                     if endings.rows().last().is_none_or(|&last| last < t * n) {
@@ -188,6 +207,11 @@ impl FragmentSource for Sampler {
         if let Some(clip) = self.clip_rewards {
             clip.apply(&mut self.storage.rewards);
         }
+        if self.is_strict
+            && let Some(message) = self.env.remarks()?.into_iter().next()
+        {
+            return Err(Error::Env(pavlov_envs::Error::Contract { check: "form", message }));
+        }
         Ok((self.steps * self.running_episodes.copies()) as u64)
     }
 
@@ -225,11 +249,13 @@ impl FragmentSource for Sampler {
         }
         self.connector.save(&mut state)?;
         self.running_episodes.save(&mut state)?;
+        self.out_of_bounds.save(&mut state)?;
         Ok(state)
     }
 
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
         self.running_episodes.set_state(state)?;
+        self.out_of_bounds.restore(state)?;
         self.connector.set_state(state, self.running_episodes.beginnings())?;
         self.carry = false;
         if state.has("envs") || !self.env.can_load_state() {
@@ -239,7 +265,11 @@ impl FragmentSource for Sampler {
             return Ok(false);
         }
         let envs = state.array("envs")?;
-        self.env.load_state(envs.read::<u8>())?;
+        if !came_back(self.env.load_state(envs.read::<u8>()))? {
+            self.running_episodes.follow_all();
+            self.start_episodes(callbacks)?;
+            return Ok(false);
+        }
         self.storage.restore(state)?;
         Ok(true)
     }

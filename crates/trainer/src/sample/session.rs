@@ -156,8 +156,12 @@ impl Inference {
     ) -> Result<Self> {
         let spaces = spec.policies.spaces(id, spec.agents())?;
         let common = spec.common_of(id);
-        let connector = Connector::new(spaces, spec.names.env_info.act_dtype, common, policy, 0, rngs)?
-            .filtered_by(filter)?;
+        // Whoever acts here gets continuous actions in single precision, whatever the environment takes.
+        let act_dtype = match &spaces.action_space {
+            Space::Box { .. } => DType::F32,
+            _ => spec.names.env_info.act_dtype,
+        };
+        let connector = Connector::new(spaces, act_dtype, common, policy, 0, rngs)?.filtered_by(filter)?;
         Ok(Self {
             storage: connector.steps(1)?,
             connector,

@@ -1,10 +1,10 @@
 //! [`FragmentSource`]: copies of an environment, or episodes that other programs play, from which fragments are sampled.
 
-use crate::base::{Episode, SamplerPerf};
+use crate::base::{Episode, SamplerPerf, notice_once};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::filter::MeanStdFilter;
-use pavlov_learn::base::{Result, State};
+use pavlov_learn::base::{Error, Result, State};
 use pavlov_learn::experience::Fragment;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,4 +49,22 @@ pub(crate) trait FragmentSource: Send + Debug {
     /// Restores the state that [`state`](Self::state) returned. Returns `false` if the environments could not be
     /// restored in the middle of their episodes and have started new ones.
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool>;
+}
+
+/// Whether environments came back to the middle of their episodes. If these cannot be played again, says so once; other errors
+/// are passed on.
+pub(crate) fn came_back<E: Into<Error>>(loaded: std::result::Result<(), E>) -> Result<bool> {
+    let error = match loaded.map_err(E::into) {
+        Ok(()) => return Ok(true),
+        Err(error) => error,
+    };
+    if !matches!(&error, Error::Env(error) if error.is_replay()) {
+        return Err(error);
+    }
+    tracing::info!("{error}");
+    notice_once(
+        "the episodes that were running cannot be played again, because the environment is not repeatable under a seed or \
+         has changed: every copy starts a new episode. Weights, optimizers, buffers, counters and filters are as saved",
+    );
+    Ok(false)
 }

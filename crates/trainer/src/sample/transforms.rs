@@ -1,6 +1,7 @@
 //! Conversions between environment and policy: of raw observations to stored ones, and of the policy's actions to the
 //! environment's form.
 
+use crate::sample::cast_actions::{CastActions, as_f32};
 use crate::settings::{Common, any};
 use pavlov_envs::{DType, Space};
 use pavlov_learn::base::{Error, Result, Stream};
@@ -50,8 +51,9 @@ pub(crate) enum PolicyToEnv {
     /// Discrete actions: `start`, the first value of each choice, is added; it is empty if all are 0. `sizes` has the number of actions of each
     /// choice. Environments outside this program take bits as bytes; `bytes` is the buffer for them, or empty.
     Int { start: Vec<i64>, sizes: Vec<usize>, buffer: Vec<i64>, bytes: Vec<u8> },
-    /// Continuous actions: scaled from [-1, 1] to the bounds, clipped to the bounds, or unchanged, as `how` says.
-    Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
+    /// Continuous actions: scaled from [-1, 1] to the bounds, clipped to the bounds, or unchanged, as `how` says. `cast` makes
+    /// actions of other types than f32.
+    Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32>, cast: Option<CastActions> },
 }
 
 /// How continuous actions are converted for the environment.
@@ -91,18 +93,19 @@ impl PolicyToEnv {
                 Ok(Self::Int { start, sizes, buffer: vec![0; all], bytes })
             }
             Space::Box { low, high, .. } => {
-                if dtype != DType::F32 {
-                    return refuse("continuous actions of type f32 (`type Act = f32`)");
-                }
+                let cast = CastActions::new(dtype, low, high, n);
                 let low: Vec<f32> = low.iter().map(|&x| x as f32).collect();
                 let high: Vec<f32> = high.iter().map(|&x| x as f32).collect();
                 let bounded = low.iter().chain(&high).all(|x| x.is_finite());
+                let has_bounds = low.iter().chain(&high).any(|x| x.is_finite());
                 let how = match (common.normalize_actions, common.clip_actions) {
                     (true, _) if bounded => FloatActions::Unsquash,
+                    // There is nothing to scale to, but the bounds that there are hold.
+                    (true, _) if has_bounds => FloatActions::Clip,
                     (false, true) => FloatActions::Clip,
                     _ => FloatActions::Keep,
                 };
-                Ok(Self::Float { low, high, how, buffer: vec![0.0; n * space.width()] })
+                Ok(Self::Float { low, high, how, buffer: vec![0.0; n * space.width()], cast })
             }
             _ => refuse("a Discrete, MultiDiscrete, MultiBinary or Box action space"),
         }
@@ -157,11 +160,14 @@ impl PolicyToEnv {
                 add_starts(buffer, start);
                 bytemuck::cast_slice(buffer)
             }
-            Self::Float { how: FloatActions::Keep, .. } => actions,
-            Self::Float { low, high, how, buffer } => {
+            Self::Float { how: FloatActions::Keep, cast: None, .. } => actions,
+            Self::Float { low, high, how, buffer, cast } => {
                 buffer.copy_from_slice(bytemuck::cast_slice(actions));
                 how.apply(buffer, low, high);
-                bytemuck::cast_slice(buffer)
+                match cast {
+                    Some(cast) => cast.apply(buffer, *how != FloatActions::Keep),
+                    None => bytemuck::cast_slice(buffer),
+                }
             }
         }
     }
@@ -187,7 +193,7 @@ impl PolicyToEnv {
                 Ok(bytemuck::cast_slice(&action).to_vec())
             }
             Self::Float { low, high, how, .. } => {
-                let mut action: Vec<f32> = action.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+                let mut action = as_f32(space.dtype(), action);
                 if let Some(at) = action.iter().position(|x| !x.is_finite()) {
                     return Err(wrong(format!("number {at} is {}, but it must be finite", action[at])));
                 }

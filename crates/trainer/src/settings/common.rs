@@ -98,7 +98,8 @@ pub struct Common {
     pub wrappers: Vec<WrapperSpec>,
     /// How rewards are clipped before the algorithm sees them; results report unclipped rewards.
     pub clip_rewards: Option<ClipRewards>,
-    /// Whether policies act in [-1, 1], and actions are scaled to the environment's bounds.
+    /// Whether policies act in [-1, 1], and actions are scaled to the environment's bounds. In a space
+    /// with an infinite bound they are not scaled, and clipped to its finite bounds.
     pub normalize_actions: bool,
     /// Whether actions are clipped to the environment's bounds; without effect if `normalize_actions` is true.
     pub clip_actions: bool,
@@ -110,6 +111,10 @@ pub struct Common {
     pub allow_illegal_actions: bool,
     /// Whether to skip the check, at the start of a run, that the environment keeps its contract.
     pub disable_env_checking: bool,
+    /// Whether everything that an environment may not do is an error, also what is otherwise said once and trained:
+    /// values beyond the bounds of a space, observations in another form, episodes that a seed does not repeat. For
+    /// authors of environments.
+    pub strict_env_checking: bool,
     /// The filter that normalises observations; every policy has its own.
     pub observation_filter: ObservationFilter,
     /// Whether workers continue with the filter statistics that the trainer merged from all workers, not with their
@@ -214,6 +219,7 @@ impl Default for Common {
             mask_actions: false,
             allow_illegal_actions: false,
             disable_env_checking: false,
+            strict_env_checking: false,
             observation_filter: ObservationFilter::NoFilter,
             synchronize_filters: true,
             explore: true,

@@ -119,10 +119,11 @@ impl<E: Env> Slot<E> {
             self.step += 1;
             let end = self.env.step(action, obs)?;
             if (end.terminated || end.truncated) && self.step < step {
-                return Err(Error::state(format!(
-                    "the replayed episode ended at step {} of {step}: the environment is not a function of seed and actions, or it changed",
-                    self.step
-                )));
+                let message = format!("the replayed episode ended at step {} of {step}", self.step);
+                return Err(Error::Replay {
+                    env: crate::contract::type_name::short_type_name::<E>(),
+                    message,
+                });
             }
         }
         self.actions.extend_from_slice(&actions);

@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...errors import ConfigError, refuse_class
+from ...spaces import admitted
 
 VecEnvObs = Any
 VecEnvStepReturn = tuple[Any, NDArray[Any], NDArray[Any], list[dict[str, Any]]]
@@ -219,7 +220,7 @@ def stacked(space: gymnasium.Space[Any], members: Sequence[Any]) -> Any:
         return {name: stacked(part, [member[name] for member in members]) for name, part in space.items()}
     if isinstance(space, spaces.Tuple):
         return tuple(stacked(part, [member[at] for member in members]) for at, part in enumerate(space))
-    return np.array(members, dtype=space.dtype)
+    return np.array([admitted(space, member) for member in members], dtype=space.dtype)
 
 
 def tiled(images: Sequence[NDArray[Any]]) -> NDArray[Any]:

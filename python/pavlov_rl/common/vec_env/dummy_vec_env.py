@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from ...spaces import ADMISSION
 from .base_vec_env import VecEnv, VecEnvIndices, VecEnvObs, VecEnvStepReturn, makers, stacked
 
 
@@ -42,7 +43,9 @@ class DummyVecEnv(VecEnv):
         rewards, dones = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
         for copy, env in enumerate(self.envs):
             obs, reward, terminated, truncated, info = env.step(self._actions[copy])
-            rewards[copy], dones[copy] = reward, terminated or truncated
+            rewards[copy] = ADMISSION.reward(reward)
+            terminated, truncated = ADMISSION.flag(terminated, "terminated"), ADMISSION.flag(truncated, "truncated")
+            dones[copy] = terminated or truncated
             info["TimeLimit.truncated"] = truncated and not terminated
             if dones[copy]:
                 info["terminal_observation"] = obs

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 import gymnasium
 
+from ...spaces import ADMISSION
 from .dummy_vec_env import is_wrapped, set_attr_of
 
 
@@ -63,11 +64,13 @@ class _Copy:
         env = self.env
         if command == "step":
             obs, reward, terminated, truncated, info = env.step(data)
+            reward = ADMISSION.reward(reward)
+            terminated, truncated = ADMISSION.flag(terminated, "terminated"), ADMISSION.flag(truncated, "truncated")
             info["TimeLimit.truncated"] = truncated and not terminated
             if terminated or truncated:
                 info["terminal_observation"] = obs
                 obs, self.reset_info = env.reset()
-            return obs, float(reward), bool(terminated or truncated), info, self.reset_info
+            return obs, reward, terminated or truncated, info, self.reset_info
         if command == "reset":
             return env.reset(**data)
         if command == "render":

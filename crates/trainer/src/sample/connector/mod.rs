@@ -104,6 +104,15 @@ impl Connector {
         Ok(())
     }
 
+    /// The raw observations of all copies that the environment has just written for row `t`, before
+    /// [`observe`](Self::observe) stores them.
+    pub(crate) fn raw<'a>(&'a self, steps: &'a mut RolloutBuffer, t: usize) -> &'a [u8] {
+        if self.preprocess.direct {
+            return steps.obs.bytes_mut(t);
+        }
+        &bytemuck::cast_slice(&self.raw)[..self.copies * self.preprocess.raw_bytes]
+    }
+
     /// Returns the last observation of one copy's finished episode, in the stored form, and the recurrent state after
     /// its last step. The observation is `raw` if given, otherwise the one that the environment wrote in its last step.
     pub(crate) fn last_seen(&mut self, copy: usize, raw: Option<&[u8]>) -> Result<(&[u8], &[f32])> {

@@ -191,6 +191,10 @@ impl ExternalSampler {
             let message = format!("the reward before the first action is {}: it must be 0", turn.reward);
             seen = Err(refused("reward", message));
         }
+        if seen.is_ok() {
+            let looked_at = self.out_of_bounds.look(place, 0, &turn.obs);
+            seen = looked_at.map_err(|error| refused("obs", error.to_string()));
+        }
         if seen.is_err() {
             return Ok(seen);
         }
@@ -211,6 +215,9 @@ impl ExternalSampler {
     fn count(&mut self, place: usize, step: AgentStep, acting: &mut Acting<'_>) -> Result<()> {
         let AgentStep { reward, terminated, truncated, .. } = step;
         let ended = terminated || truncated;
+        if ended {
+            self.out_of_bounds.end(place, &mut self.running_episodes);
+        }
         // Only callbacks read the observation.
         let obs = if acting.callbacks.is_some() { self.seats.model_row(place, ended) } else { &[] };
         let step = StepView { obs, reward: reward as f32, terminated, truncated };

@@ -16,6 +16,7 @@ use crate::sample::agents::Agents;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::external::places::Places;
 use crate::sample::filter::MeanStdFilter;
+use crate::sample::out_of_bounds::OutOfBounds;
 use crate::sample::running_episodes::RunningEpisodes;
 use crate::sample::seats::Seats;
 use crate::sample::source::{FragmentSource, TakeRows};
@@ -48,6 +49,7 @@ pub(crate) struct ExternalSampler {
     /// Who acts: the only agent, by the only policy.
     seated: Vec<AgentReward>,
     running_episodes: RunningEpisodes,
+    out_of_bounds: OutOfBounds,
     clip_rewards: Option<ClipRewards>,
     episode_timeout: Duration,
     /// Number of rows of one place in a fragment.
@@ -90,6 +92,8 @@ impl ExternalSampler {
         let places = Places::new(spaces_of, env.has_masks() && common.mask_actions, n);
         let rngs = (0..n as u64).map(|place| Stream::new(run_seed, "external place", place)).collect();
         let seats = Seats::new((id.clone(), policy), (vec![0], &spaces), &places, (common, 0), rngs, length)?;
+        let seen = [&spaces.observation_space].into_iter();
+        let out_of_bounds = OutOfBounds::new(seen, places.len(), common.strict_env_checking);
         let agent = Agent::only(spaces).swap_remove(0).name;
         let episode_timeout = env.episode_timeout();
         Ok(Self {
@@ -98,6 +102,7 @@ impl ExternalSampler {
             seats,
             seated: vec![AgentReward { agent, policy: id, reward: 0.0 }],
             running_episodes: RunningEpisodes::new(run_seed, 0, places.len()),
+            out_of_bounds,
             places,
             clip_rewards: common.clip_rewards,
             episode_timeout,

@@ -1,0 +1,1 @@
+../../envs/src/python/admitting.py
