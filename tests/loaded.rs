@@ -256,6 +256,17 @@ fn a_checkpoint_is_loaded_to_be_shared() {
 }
 
 #[test]
+fn an_observation_with_nan_is_refused_at_every_door_as_in_training() {
+    let row = [0.02_f32, -0.01, f32::NAN, 0.04];
+    let wanted = "an observation: element 2 of row 0 is NaN, so no action can be chosen by it";
+    let mut one = session(ppo(|_| ()), "CartPole-v1", 1);
+    assert_eq!(one.act(&row).expect_err("NaN").to_string(), wanted);
+    assert_eq!(one.compute_actions(&row, true).expect_err("NaN").to_string(), wanted);
+    let shared = one.into_loaded().expect("a policy to share");
+    assert_eq!(shared.act_once(&row).expect_err("NaN").to_string(), wanted);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_in_a_sentence() {
     let policy = session(ppo(|_| ()), "CartPole-v1", 1).into_loaded().expect("a policy to share");
     let refused = |rows: Observations<'_, f32>, actions: ActionRows<'_>| {

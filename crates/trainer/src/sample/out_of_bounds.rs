@@ -17,8 +17,9 @@ pub(crate) struct OutOfBounds {
     is_strict: bool,
     /// Numbers of observations that were looked at in the running episode of each copy, and of those beyond the bounds.
     counts: Vec<(u64, u64)>,
-    /// Whether any observation was beyond the bounds. From then on every episode has a share.
-    is_met: bool,
+    /// Whether an observation of each copy was ever beyond the bounds. From then on every episode of the copy has a share,
+    /// which so does not depend on the other copies of a worker.
+    met: Vec<bool>,
 }
 
 impl OutOfBounds {
@@ -32,7 +33,7 @@ impl OutOfBounds {
             bounds: spaces.map(BoxBounds::of).collect(),
             is_strict: strict_env_checking,
             counts: vec![(0, 0); copies],
-            is_met: false,
+            met: vec![false; copies],
         }
     }
 
@@ -53,8 +54,7 @@ impl OutOfBounds {
         *looked += 1;
         if bounds.count(obs) > 0 {
             *beyond += 1;
-            if !self.is_met || self.is_strict {
-                self.is_met = true;
+            if !std::mem::replace(&mut self.met[copy], true) || self.is_strict {
                 let what = format!("copy {copy}: {}", bounds.first(obs).unwrap_or_default());
                 if self.is_strict {
                     let way_out =
@@ -74,22 +74,22 @@ impl OutOfBounds {
     /// Gives the running episode of a copy its share, because it is about to end.
     pub(crate) fn end(&mut self, copy: usize, episodes: &mut RunningEpisodes) {
         let (looked, beyond) = std::mem::take(&mut self.counts[copy]);
-        if self.is_met && looked > 0 {
+        if self.met[copy] && looked > 0 {
             episodes.add_metric(copy, SHARE, beyond as f64 / looked as f64);
         }
     }
 
     /// Saves the counts, if there is anything to count.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
-        if self.is_met { state.set(SHARE, &self.counts) } else { Ok(()) }
+        if self.met.contains(&true) { state.set(SHARE, &(&self.counts, &self.met)) } else { Ok(()) }
     }
 
     /// Restores the counts that [`save`](Self::save) saved.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
-        self.is_met = state.has(SHARE);
-        let counts: Option<Vec<(u64, u64)>> = if self.is_met { Some(state.get(SHARE)?) } else { None };
-        let counts = counts.filter(|counts| counts.len() == self.counts.len());
-        self.counts = counts.unwrap_or_else(|| vec![(0, 0); self.counts.len()]);
+        let copies = self.counts.len();
+        let saved = if state.has(SHARE) { Some(state.get::<(Vec<_>, Vec<_>)>(SHARE)?) } else { None };
+        let saved = saved.filter(|(counts, met)| counts.len() == copies && met.len() == copies);
+        (self.counts, self.met) = saved.unwrap_or_else(|| (vec![(0, 0); copies], vec![false; copies]));
         Ok(())
     }
 }

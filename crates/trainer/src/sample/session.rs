@@ -99,7 +99,7 @@ impl Session {
     /// are preprocessed and filtered as in training. Without `explore` the best known actions are chosen.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `obs` is not one observation per copy in the space's scalar type, or if a mask
+    /// Returns [`Error::State`] if `obs` is not one observation per copy in the space's scalar type or has a NaN, or if a mask
     /// leaves no legal action. Fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let rows = self.desk.rows(obs)?;
@@ -182,7 +182,8 @@ impl Inference {
         self.connector.copies()
     }
 
-    /// Number of raw observations in `obs`; an error if they have another scalar type, or their last one is not whole.
+    /// Number of raw observations in `obs`; an error if they have another scalar type, their last one is not whole, or a number
+    /// is NaN.
     fn rows<O: Element>(&self, obs: &[O]) -> Result<usize> {
         rows(obs, &self.space, self.obs_dtype)
     }
@@ -217,8 +218,8 @@ fn chunks<T: Element>(bytes: &[u8], width: usize) -> impl Iterator<Item = Vec<T>
     bytemuck::cast_slice(bytes).chunks_exact(width).map(<[T]>::to_vec)
 }
 
-/// Number of raw observations in `obs`; an error if they have another scalar type than `dtype`, or the last one is not
-/// whole.
+/// Number of raw observations in `obs`; an error if they have another scalar type than `dtype`, the last one is not whole, or
+/// a number is NaN.
 pub(crate) fn rows<O: Element>(obs: &[O], space: &Space, dtype: DType) -> Result<usize> {
     let width = space.width();
     if O::DTYPE != dtype || !obs.len().is_multiple_of(width) {
@@ -227,6 +228,13 @@ pub(crate) fn rows<O: Element>(obs: &[O], space: &Space, dtype: DType) -> Result
             obs.len(),
             O::DTYPE
         );
+        return Err(Error::state("an observation", reason));
+    }
+    if O::DTYPE.is_float()
+        && let Some(at) = obs.iter().position(|x| x.to_f64().is_nan())
+    {
+        let reason =
+            format!("element {} of row {} is NaN, so no action can be chosen by it", at % width, at / width);
         return Err(Error::state("an observation", reason));
     }
     Ok(obs.len() / width)
