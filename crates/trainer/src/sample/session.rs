@@ -230,7 +230,7 @@ pub(crate) fn rows<O: Element>(obs: &[O], space: &Space, dtype: DType) -> Result
         );
         return Err(Error::state("an observation", reason));
     }
-    if O::DTYPE.is_float()
+    if matches!(O::DTYPE, DType::F32 | DType::F64)
         && let Some(at) = obs.iter().position(|x| x.to_f64().is_nan())
     {
         let reason =
