@@ -148,7 +148,7 @@ fn a_run_of_another_shape_is_refused_with_the_setting() {
         ),
         (
             |ppo| ppo.common.model.fcnet_hiddens = vec![16],
-            &["policies: ", "its shape is [8, 4], but the model's is [16, 4]"],
+            &["the network of the policy `default_policy`", "[8, 4]", "[16, 4]", "set the `model` settings"],
         ),
     ];
     for (change, parts) in changes {

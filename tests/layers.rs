@@ -99,6 +99,7 @@ const LEARN_ROOMS: &[&str] = &[
     "build",
     "learner_state",
     "recording",
+    "outline",
     "shared_net",
     "values",
     "export",

@@ -233,6 +233,8 @@ fn the_page_of_losses_lists_every_operation_and_layer() {
     let tells = [
         "columns",
         "image",
+        "name",
+        "named",
         "new",
         "spec",
         "refuse_custom_model",

@@ -100,6 +100,8 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("pavlov_learn::base::unread", "a statistic that libtorch has not computed yet"),
     ("pavlov_learn::base::elsewhere", "a column's copy on a GPU"),
     ("pavlov_learn::base::error", "errors"),
+    ("pavlov_learn::loss::widths", "errors of layers and operations that do not fit their values"),
+    ("sample::out_of_bounds", "observations beyond the bounds of their space: one step of a fragment"),
     ("pavlov_learn::recording", "a network as data, for exports"),
     ("pavlov_learn::shared_net::SharedNet", "a policy that acts for several threads: not in training"),
     ("policy::shared::SharedPolicy", "a policy that acts for several threads: not in training"),
@@ -216,9 +218,10 @@ pub(crate) const READINGS: &[Reading] = &[
         // applied swish and learned noisy layers and distributions of returns; 11,815 until policies acted for several threads; 11,918
         // until two threads shared layers that do not depend on each other; 12,308 until they shared recurrent and large layers,
         // and the file of the second thread, which was read all along, was counted (393 lines); 13,128 until a setting that learning
-        // adapts took effect in a restored run; 13,140 until the engine became a crate, whose public names have a line each.
-        most_lines: 5_980,
-        most_lines_of_engine: 7_362,
+        // adapts took effect in a restored run; 13,140 until the engine became a crate, whose public names have a line each;
+        // 5,980 and 7,362 until observations beyond their bounds were counted, and layers said what they take.
+        most_lines: 6_058,
+        most_lines_of_engine: 7_378,
     },
     Reading {
         algorithm: "dqn",
@@ -257,8 +260,8 @@ pub(crate) const READINGS: &[Reading] = &[
             "pavlov_learn::experience::n_step",
         ],
         // 13,914 together until the engine became a crate.
-        most_lines: 6_733,
-        most_lines_of_engine: 7_394,
+        most_lines: 6_811,
+        most_lines_of_engine: 7_410,
     },
     // Continuous actions.
     Reading {
@@ -304,7 +307,7 @@ pub(crate) const READINGS: &[Reading] = &[
         ],
         // 12,580 until notices and the methods for exports came in; 14,065 until `initial_alpha` took effect in a restored run;
         // 14,090 together until the engine became a crate.
-        most_lines: 6_727,
-        most_lines_of_engine: 7_576,
+        most_lines: 6_805,
+        most_lines_of_engine: 7_592,
     },
 ];

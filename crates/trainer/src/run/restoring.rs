@@ -69,7 +69,6 @@ impl<T: Trainer> Algorithm<T> {
     /// Returns an error if the saved run has parts that this run cannot restore.
     fn check_fits(&self, saved: &CheckpointSettings) -> Result<()> {
         let own = self.checkpoint_settings()?;
-        saved.code.check(&own.code)?;
         for (space, saved, own) in [
             ("observation_space", &saved.observation_space, &own.observation_space),
             ("action_space", &saved.action_space, &own.action_space),
@@ -112,7 +111,7 @@ impl<T: Trainer> Algorithm<T> {
                 return Err(Error::config(key, is, rule));
             }
         }
-        Ok(())
+        saved.code.check(&own.code)
     }
 
     /// Makes a run that continues the saved one. If that fails, this run goes on unchanged, unless it has actors on a

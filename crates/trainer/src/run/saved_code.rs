@@ -53,7 +53,7 @@ impl SavedCode {
             if let Some(is) = shared(id).filter(|is| *is != was) {
                 let reason = format!(
                     "it was of the class {was} in the checkpoint, but is of the class {is} here; give the class to the \
-                     builder (`policy_class`). A policy class of your own is no part of a checkpoint: build the \
+                     builder (`policy_class`); a policy class of your own is no part of a checkpoint: build the \
                      algorithm with it, call `restore_policies`, then `session`"
                 );
                 return Err(Error::state(format!("the policy `{id}`"), reason));
@@ -65,7 +65,7 @@ impl SavedCode {
                 None => "the network of the `model` settings".into(),
             };
             let reason = format!(
-                "it was {} in the checkpoint, but is {} here; give the same to the builder (`custom_model`). A network of \
+                "it was {} in the checkpoint, but is {} here; give the same to the builder (`custom_model`); a network of \
                  your own is no part of a checkpoint: build the algorithm with it, call `restore_policies`, then `session`",
                 name(&self.custom_model),
                 name(&own.custom_model)

@@ -6,7 +6,7 @@ use pavlov_learn::base::{Error, Result};
 impl Common {
     /// Number of environment copies in the whole run.
     pub fn total_envs(&self) -> usize {
-        self.num_workers.max(1) * self.num_envs_per_worker
+        self.num_workers.max(1).saturating_mul(self.num_envs_per_worker)
     }
 
     /// Number of environment steps in one round, in which every worker samples one fragment.
