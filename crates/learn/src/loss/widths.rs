@@ -53,7 +53,7 @@ pub(crate) fn check_two(op: Op, first: usize, second: usize) {
             first == second || first <= 1 || second <= 1
         }
         Op::Mask => first == second,
-        Op::Gather(width) => second == 1 && width > 0 && first % width == 0,
+        Op::Gather(width) => second == 1 && width > 0 && first.is_multiple_of(width),
         _ => true,
     };
     if !fits {

@@ -13,6 +13,7 @@ pub struct Mlp {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a network has few")]
 enum Part {
     Dense(Dense),
     /// Layer normalisation, then an activation.
