@@ -308,6 +308,6 @@ pub(crate) const READINGS: &[Reading] = &[
         // 12,580 until notices and the methods for exports came in; 14,065 until `initial_alpha` took effect in a restored run;
         // 14,090 together until the engine became a crate.
         most_lines: 6_805,
-        most_lines_of_engine: 7_592,
+        most_lines_of_engine: 7_593,
     },
 ];
