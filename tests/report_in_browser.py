@@ -132,7 +132,7 @@ def main():
         shown = False
         for _ in range(240):
             wait(lambda done: QTimer.singleShot(250, done))
-            text = wait(lambda done: page.runJavaScript("document.body.innerText", done)) or ""
+            text = wait(lambda done: page.runJavaScript("document.body?.innerText", done)) or ""
             shown = sys.argv[2] in text
             # The text is there before the browser says that the page has loaded.
             if shown and len(loaded) > 1:
