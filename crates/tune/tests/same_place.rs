@@ -90,13 +90,15 @@ fn checkpoints_of_a_run_without_loggers_are_a_run_too() {
 
 #[test]
 fn of_two_runs_that_begin_at_the_same_time_in_one_directory_the_later_is_refused() {
-    let home = tempfile::tempdir().unwrap();
-    let mut first = begun(home.path(), Resume::Never).unwrap();
-    let mut second = begun(home.path(), Resume::Never).unwrap();
-    first.train().unwrap();
-    assert!(second.train().unwrap_err().to_string().contains("holds a run already"));
-    first.train().unwrap();
-    assert_eq!(rows(home.path()), [1, 2]);
+    for resume in [Resume::Never, Resume::IfThere] {
+        let home = tempfile::tempdir().unwrap();
+        let mut first = begun(home.path(), resume).unwrap();
+        let mut second = begun(home.path(), resume).unwrap();
+        first.train().unwrap();
+        assert!(second.train().unwrap_err().to_string().contains("holds a run already"));
+        first.train().unwrap();
+        assert_eq!(rows(home.path()), [1, 2]);
+    }
 }
 
 #[test]

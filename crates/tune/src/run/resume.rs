@@ -41,13 +41,13 @@ use crate::loggers::RESULTS_FILE;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resume {
-    /// The new one is refused, and the directory stays as it is.
+    /// A directory that holds a run is refused and stays as it is.
     #[default]
     Never,
-    /// The one in the directory is continued from its newest checkpoint; if it has none, it starts again from the
-    /// beginning. In a new directory this is the same as [`Never`](Resume::Never).
+    /// The run that the directory holds continues from its newest checkpoint. If that run has no checkpoint, it starts
+    /// again from the beginning. A new directory gets a new run.
     IfThere,
-    /// The program itself calls `restore`. Until then the new one neither trains nor saves in that directory.
+    /// The program calls `restore` itself. Until then a run neither trains nor saves in a directory that holds a run.
     ByCaller,
 }
 

@@ -125,12 +125,11 @@ impl<T: Trainable> Driver<T> {
         if let Some(url) = self.remote.as_ref().map(RunUpload::newest_checkpoint).transpose()?.flatten() {
             return self.restore(Path::new(&url));
         }
-        if dir.join(crate::loggers::RESULTS_FILE).exists() {
-            tracing::warn!(
-                "{} has no whole checkpoint: the run starts again from the beginning",
-                dir.display()
-            );
+        // Two programs may begin in a new directory: the one that writes first has it.
+        if refuse_used(&dir).is_ok() {
+            return Ok(());
         }
+        tracing::warn!("{} has no whole checkpoint: the run starts again from the beginning", dir.display());
         self.begin_again(false)
     }
 
