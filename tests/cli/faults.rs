@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::BufRead;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::cli::{
     after_three_results, checkpoints, command, finish, iterations, logged, pavlov, run, scratch, signal,
@@ -211,19 +212,21 @@ fn a_run_whose_files_are_deleted_writes_them_again_with_one_warning_and_can_be_r
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     };
+    let parts = ["result.json", "progress.csv", "params.json", "run.json"];
     let mut line = String::new();
-    // run.json is written after the first iteration.
     for _ in 0..2 {
-        stdout.read_line(&mut line).expect("a line of JSON");
-    }
-    for _ in 0..2 {
-        // So that the program does not write while half of the files are gone, which may end it with what it rescued.
-        signal(&child, "STOP");
+        // The program waits in the middle of a line when nobody reads and the pipe is full, so it looks for no file now.
+        let length = || fs::metadata(out.join("result.json")).map_or(0, |file| file.len());
+        let mut before = 0;
+        while before == 0 || before != length() {
+            before = length();
+            std::thread::sleep(Duration::from_millis(300));
+        }
         empty();
-        signal(&child, "CONT");
-        for _ in 0..3 {
+        while !parts.iter().all(|part| out.join(part).exists()) {
             line.clear();
             stdout.read_line(&mut line).expect("a line of JSON");
+            assert!(!line.is_empty(), "the run ended by itself");
         }
     }
     signal(&child, "INT");
@@ -231,7 +234,7 @@ fn a_run_whose_files_are_deleted_writes_them_again_with_one_warning_and_can_be_r
     let ran = finish(child);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_eq!(ran.stderr.matches("files were deleted in").count(), 1, "{}", ran.stderr);
-    for part in ["result.json", "progress.csv", "params.json", "run.json", "with all results so far"] {
+    for part in parts.into_iter().chain(["with all results so far"]) {
         assert!(ran.stderr.contains(part), "no {part:?} in: {}", ran.stderr);
     }
     let last = logged(&out).len();
