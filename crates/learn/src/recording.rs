@@ -4,6 +4,8 @@ use crate::Learner;
 use crate::base::{Error, Result};
 use crate::distributions::ActionDist;
 use crate::experience::{Column, SampleBatch};
+#[cfg(feature = "torch")]
+use crate::loss::WithModule;
 use crate::loss::{Graph, Input, Layer, Net, Op, ParamSet, Value, refusals};
 use crate::params::{Encoding, Params};
 use std::cell::RefCell;
@@ -208,5 +210,10 @@ impl Graph for Recorder<'_> {
         self.refuse("operations on tensors (`OnLibtorch`)");
         let columns = tensor.size().get(1).copied().unwrap_or(0) as usize;
         self.push(RecordedOp::Number(0.0), columns)
+    }
+
+    #[cfg(feature = "torch")]
+    fn module(&self, _: usize, _: ParamSet, _: usize, _: &WithModule<'_>) -> usize {
+        self.refuse("a module in tch (`tch_module`)")
     }
 }

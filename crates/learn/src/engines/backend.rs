@@ -120,6 +120,13 @@ pub(crate) trait Backend: Send + Debug {
     fn set_arch(&mut self, _arch: Arch) {}
 }
 
+/// The error for a loss that depends on no parameter that learns, so that it would train nothing.
+pub(crate) fn reaches_nothing() -> Error {
+    let reason = "it depends on no parameter of the groups that learn, so nothing would be trained; compute it from layers \
+                  applied with `rows.online()`, and detach nothing in between";
+    Error::state("the loss", reason)
+}
+
 /// The error for a part `name` of a loss that has `columns` columns instead of one number for all rows.
 pub(crate) fn not_a_number(name: &str, columns: usize) -> Error {
     let reason =

@@ -1,7 +1,7 @@
 //! The fused engine: runs fully connected, convolutional and recurrent networks and their losses in reused plain memory.
 
 use crate::base::{Array, Result, Stats, Stream, lock};
-use crate::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
+use crate::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number, reaches_nothing};
 use crate::engines::chains::JOINT_WORK;
 use crate::engines::cut::{bounds, even, sequence_parts};
 use crate::engines::fused_graph::FusedGraph;
@@ -279,6 +279,9 @@ impl Slot {
             let total = loss.total.id();
             if tape.cols(total) > 0 {
                 return Err(not_a_number("total", tape.cols(total)));
+            }
+            if !tape.wants(total) && !about.live.learning.is_empty() {
+                return Err(reaches_nothing());
             }
             tape.backward(total, share as f32, flats, gradient);
             self.noise = graph.noise.map(RefCell::into_inner);

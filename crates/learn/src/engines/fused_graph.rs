@@ -9,6 +9,8 @@ use crate::engines::tape::Tape;
 use crate::experience::{Column, SampleBatch};
 use crate::kernels::{exp, ln};
 use crate::layers::Activation;
+#[cfg(feature = "torch")]
+use crate::loss::WithModule;
 use crate::loss::{Graph, Layer, MASKED, Op, ParamSet};
 use crate::params::{Encoding, Layout, LearningGroups, Raw, readable};
 use std::cell::RefCell;
@@ -181,6 +183,11 @@ impl Graph for FusedGraph<'_> {
 
     #[cfg(feature = "torch")]
     fn insert(&self, _: tch::Tensor) -> usize {
+        unreachable!("who has an `OnLibtorch` is on libtorch")
+    }
+
+    #[cfg(feature = "torch")]
+    fn module(&self, _: usize, _: ParamSet, _: usize, _: &WithModule<'_>) -> usize {
         unreachable!("who has an `OnLibtorch` is on libtorch")
     }
 }

@@ -194,6 +194,10 @@ impl Cell {
     }
 }
 
+/// What applies a module in tch, of whatever type it is, to a tensor.
+#[cfg(feature = "torch")]
+pub(crate) type WithModule<'a> = dyn Fn(&dyn std::any::Any, &tch::Tensor) -> tch::Tensor + 'a;
+
 /// An engine's record of operations: libtorch's graph of one piece, or a tape in plain memory.
 pub(crate) trait Graph: Debug {
     fn apply(&self, op: Op, operands: &[usize]) -> usize;
@@ -212,4 +216,7 @@ pub(crate) trait Graph: Debug {
     /// Adds a tensor and returns its node. Panics on the fused engine, which has no tensors.
     #[cfg(feature = "torch")]
     fn insert(&self, tensor: tch::Tensor) -> usize;
+    /// Applies a module in tch to the node `x` by `f`. Panics on the fused engine, which has no modules.
+    #[cfg(feature = "torch")]
+    fn module(&self, index: usize, which: ParamSet, x: usize, f: &WithModule<'_>) -> usize;
 }

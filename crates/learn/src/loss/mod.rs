@@ -9,6 +9,8 @@ mod seen;
 pub(crate) mod value;
 mod widths;
 
+#[cfg(feature = "torch")]
+pub(crate) use graph::WithModule;
 pub use graph::{Cell, Layer, MASKED, Op};
 pub(crate) use graph::{Graph, ParamSet};
 pub use net::{Input, Net};
@@ -18,7 +20,7 @@ pub(crate) use rows::MinibatchInfo;
 pub use rows::Rows;
 pub use seen::{Observed, Remembered, Seen};
 pub use value::{Value, min};
-pub(crate) use widths::{check_layer, refusals};
+pub(crate) use widths::{check_layer, refusals, refuse};
 
 /// A loss of some rows of a minibatch, with statistics and TD errors to report.
 #[derive(Debug)]

@@ -1,6 +1,10 @@
 //! The parameters and observations that a loss computes with.
 
+#[cfg(feature = "torch")]
+use crate::loss::graph::WithModule;
 use crate::loss::graph::{Graph, Layer, ParamSet};
+#[cfg(feature = "torch")]
+use crate::loss::on_libtorch::OnLibtorch;
 use crate::loss::value::Value;
 
 /// A set of parameters for a loss: those that learn, the same without gradient, or the target copy's.
@@ -23,6 +27,12 @@ impl<'t> Net<'t> {
     #[inline]
     pub(crate) fn apply(self, layer: Layer, operands: &[usize]) -> Value<'t> {
         Value::new(self.graph, self.graph.layer(layer, self.which, operands))
+    }
+
+    /// Applies a module in tch with this set of parameters to `x`.
+    #[cfg(feature = "torch")]
+    pub(crate) fn module(self, _: OnLibtorch, index: usize, x: Value<'t>, f: &WithModule<'_>) -> Value<'t> {
+        Value::new(self.graph, self.graph.module(index, self.which, x.id(), f))
     }
 
     /// Applies a layer with this set of parameters to `operands`, as the steps of a

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Ends the computation of a head or a loss, which cannot return an error, with this one; see [`refusals`].
 #[cold]
-fn refuse(what: String, reason: String) -> ! {
+pub(crate) fn refuse(what: String, reason: String) -> ! {
     resume_unwind(Box::new(Error::state(what, reason)))
 }
 

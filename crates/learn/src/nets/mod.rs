@@ -8,6 +8,8 @@ mod init;
 mod layers;
 mod mlp;
 mod quantiles;
+#[cfg(feature = "torch")]
+mod tch_module;
 mod torso;
 
 pub use actor_critic::ActorCritic;
@@ -18,6 +20,8 @@ pub use init::Init;
 pub use layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 pub use mlp::Mlp;
 pub use quantiles::{CriticLoss, Quantiles};
+#[cfg(feature = "torch")]
+pub use tch_module::TchModule;
 
 pub use crate::base::Spaces;
 pub use crate::layers::{

@@ -1,11 +1,17 @@
 //! The place of each parameter in the flat buffer.
 
+#[cfg(feature = "torch")]
+use crate::params::ModulePlace;
+
 /// Names, shapes and places of parameters in the flat buffer.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) shapes: Vec<(String, Vec<i64>)>,
     /// Index of each parameter's first number in the flat buffer; the last entry is the end of the last parameter.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
+    /// The modules in tch whose variables are among the parameters.
+    #[cfg(feature = "torch")]
+    pub(crate) modules: Vec<ModulePlace>,
 }
 
 impl Layout {
@@ -14,7 +20,12 @@ impl Layout {
         for (_, shape) in &shapes {
             starts.push(starts[starts.len() - 1] + shape.iter().product::<i64>() as usize);
         }
-        Self { shapes, starts }
+        Self {
+            shapes,
+            starts,
+            #[cfg(feature = "torch")]
+            modules: Vec::new(),
+        }
     }
 
     /// The range in the flat buffer of the parameter that [`ParamsBuilder::add`](crate::params::ParamsBuilder::add)

@@ -4,13 +4,13 @@ use crate::base::{Result, Stream};
 use crate::engines::norm::EPSILON as NORM_EPSILON;
 use crate::engines::torch::columns;
 use crate::engines::torch::huber::huber;
-use crate::engines::torch::leaves::Leaves;
+use crate::engines::torch::leaves::{LeafSet, Leaves};
 use crate::engines::torch::sequences::Sequences;
 use crate::experience::{Column, SampleBatch};
 use crate::layers::Activation;
-use crate::loss::{Graph, Layer, MASKED, Op, ParamSet};
+use crate::loss::{Graph, Layer, MASKED, Op, ParamSet, WithModule, refuse};
 use crate::params::LearningGroups;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use tch::{Device, Kind, Tensor};
 
 /// The results of the operations on one piece of a batch. A [`Value`](crate::loss::Value) is an index into them, so that it can be `Copy`.
@@ -26,22 +26,42 @@ pub(super) struct TorchGraph<'t> {
     rows: usize,
     /// Sequences of the rows, for recurrent layers.
     pub(super) sequences: Option<Sequences>,
+    /// Whether a tensor that needs a gradient was handed out to the user's code.
+    is_gradient_out: Cell<bool>,
 }
 
 impl<'t> TorchGraph<'t> {
     pub(super) fn new(leaves: &'t Leaves, live: LearningGroups<'t>, rows: usize) -> Self {
-        Self { nodes: RefCell::default(), leaves, live, noise: None, like: None, rows, sequences: None }
+        Self {
+            nodes: RefCell::default(),
+            leaves,
+            live,
+            noise: None,
+            like: None,
+            rows,
+            sequences: None,
+            is_gradient_out: Cell::new(false),
+        }
+    }
+
+    /// The leaves of the set `which`; those of the network learn if the group of the parameter `i` does.
+    fn set(&self, which: ParamSet, i: usize) -> &LeafSet {
+        match which {
+            ParamSet::Online if self.live.at(self.leaves.layout.range(i).start) => &self.leaves.online,
+            ParamSet::Online | ParamSet::Frozen => &self.leaves.frozen,
+            ParamSet::Target => self.leaves.target.as_ref().expect("`Rows::target` was asked"),
+        }
     }
 
     fn leaf(&self, which: ParamSet, i: usize) -> &Tensor {
-        match which {
-            ParamSet::Online if self.live.at(self.leaves.layout.range(i).start) => &self.leaves.online[i],
-            ParamSet::Online | ParamSet::Frozen => &self.leaves.frozen[i],
-            ParamSet::Target => {
-                let target = self.leaves.target.as_ref().expect("`Rows::target` was asked");
-                &target[i]
-            }
-        }
+        &self.set(which, i).leaves[i]
+    }
+
+    /// Adds a result and returns its node.
+    fn push(&self, tensor: Tensor) -> usize {
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(if tensor.dim() == 1 { tensor.unsqueeze(-1) } else { tensor });
+        nodes.len() - 1
     }
 
     pub(super) fn device(&self) -> Device {
@@ -123,7 +143,7 @@ impl Graph for TorchGraph<'_> {
                 Op::Mask => x.masked_fill(&other().eq(0), f64::from(MASKED)),
             }
         };
-        self.insert(result)
+        self.push(result)
     }
 
     fn layer(&self, layer: Layer, which: ParamSet, operands: &[usize]) -> usize {
@@ -173,12 +193,12 @@ impl Graph for TorchGraph<'_> {
                 }
             }
         };
-        self.insert(result)
+        self.push(result)
     }
 
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         let data = columns::tensor(batch, column, self.device())?;
-        Ok(self.insert(match data.kind() {
+        Ok(self.push(match data.kind() {
             // u8 would wrap around, and bools cannot be subtracted. A column of i64 holds indices, so it stays i64.
             Kind::Uint8 | Kind::Bool => data.to_kind(Kind::Float),
             _ => data,
@@ -187,11 +207,11 @@ impl Graph for TorchGraph<'_> {
 
     fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         self.leaves.encoding.check(batch.source(column)?.cols)?;
-        Ok(self.insert(self.leaves.encoding.encode(&columns::tensor(batch, column, self.device())?)))
+        Ok(self.push(self.leaves.encoding.encode(&columns::tensor(batch, column, self.device())?)))
     }
 
     fn number(&self, number: f32) -> usize {
-        self.insert(Tensor::from(number).to_device(self.device()))
+        self.push(Tensor::from(number).to_device(self.device()))
     }
 
     fn columns(&self, id: usize) -> usize {
@@ -199,13 +219,38 @@ impl Graph for TorchGraph<'_> {
     }
 
     fn tensor(&self, id: usize) -> Tensor {
-        self.nodes.borrow()[id].shallow_clone()
+        let tensor = self.nodes.borrow()[id].shallow_clone();
+        if tensor.requires_grad() {
+            self.is_gradient_out.set(true);
+        }
+        tensor
     }
 
     fn insert(&self, tensor: Tensor) -> usize {
-        let mut nodes = self.nodes.borrow_mut();
-        nodes.push(if tensor.dim() == 1 { tensor.unsqueeze(-1) } else { tensor });
-        nodes.len() - 1
+        // Whatever needs a gradient here depends on a parameter that learns, or on a variable that nothing knows of.
+        if tensor.requires_grad() && !self.is_gradient_out.get() {
+            let reason = "it needs a gradient, but depends on no parameter of the network that learns here: on variables \
+                          that nothing would train or save; lay them out with `NetBuilder::tch_module`, or detach them";
+            refuse("a tensor in a network or a loss".into(), reason.into());
+        }
+        self.push(tensor)
+    }
+
+    fn module(&self, index: usize, which: ParamSet, x: usize, f: &WithModule<'_>) -> usize {
+        let place = &self.leaves.layout.modules[index];
+        let set = self.set(which, place.parameters().start);
+        let x = self.tensor(x);
+        if set.leaves[place.parameters().start].requires_grad() {
+            self.is_gradient_out.set(true);
+        }
+        let out = f(&*set.modules[index], &x);
+        let size = out.size();
+        if !(1..=2).contains(&size.len()) || size[0] != x.size()[0] {
+            let reason =
+                format!("it gets {:?} and returns {size:?}, not a matrix with as many rows", x.size());
+            refuse(format!("the module `{}`", place.name()), reason);
+        }
+        self.insert(out)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The parameters as tensors that get a gradient, and as tensors without.
 
 use crate::engines::backend::Sets;
-use crate::params::{Encoding, Layout, Params};
+use crate::params::{Encoding, Layout, MadeModule, Params};
 use std::sync::Arc;
 use tch::Tensor;
 
@@ -12,12 +12,19 @@ pub(crate) struct Leaves {
     /// All parameters, `[total]`.
     flat: Tensor,
     /// The network's parameters as tensors that get a gradient.
-    pub(super) online: Vec<Tensor>,
+    pub(super) online: LeafSet,
     /// The network's parameters, in the same memory, as tensors without gradient: libtorch cannot trace a module whose
     /// tensors need them.
-    pub(super) frozen: Vec<Tensor>,
-    pub(super) target: Option<Vec<Tensor>>,
+    pub(super) frozen: LeafSet,
+    pub(super) target: Option<LeafSet>,
     pub(super) encoding: Arc<Encoding>,
+}
+
+/// The leaf tensors of one set of parameters, and the modules in tch over them.
+#[derive(Debug)]
+pub(super) struct LeafSet {
+    pub(super) leaves: Vec<Tensor>,
+    pub(super) modules: Vec<MadeModule>,
 }
 
 impl Leaves {
@@ -44,21 +51,24 @@ impl Leaves {
         if !loss.requires_grad() {
             return self.flat.zeros_like();
         }
-        let grads = Tensor::run_backward(&[loss], &self.online, false, false);
+        let online = &self.online.leaves;
+        let grads = Tensor::run_backward(&[loss], online, false, false);
         let part = |(grad, leaf): (Tensor, &Tensor)| {
             if grad.defined() { grad.reshape([-1]) } else { leaf.zeros_like().reshape([-1]) }
         };
-        let parts: Vec<Tensor> = grads.into_iter().zip(&self.online).map(part).collect();
+        let parts: Vec<Tensor> = grads.into_iter().zip(online).map(part).collect();
         Tensor::cat(&parts, 0)
     }
 }
 
 /// A tensor for every parameter in the buffer `flat`; with `learn` they get gradients.
-fn over(flat: &Tensor, layout: &Layout, learn: bool) -> Vec<Tensor> {
+fn over(flat: &Tensor, layout: &Layout, learn: bool) -> LeafSet {
     let leaf = |(i, (_, shape)): (usize, &(String, Vec<i64>))| {
         let range = layout.range(i);
         let leaf = flat.narrow(0, range.start as i64, range.len() as i64).view(shape.as_slice()).detach();
         if learn { leaf.set_requires_grad(true) } else { leaf }
     };
-    layout.shapes.iter().enumerate().map(leaf).collect()
+    let mut leaves: Vec<Tensor> = layout.shapes.iter().enumerate().map(leaf).collect();
+    let modules = layout.modules.iter().map(|place| place.over(flat, layout, learn, &mut leaves)).collect();
+    LeafSet { leaves, modules }
 }

@@ -12,7 +12,7 @@ pub(crate) use forward::{forward, of_outputs};
 
 use crate::base::torch::{read, write};
 use crate::base::{Array, Result, Stream};
-use crate::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
+use crate::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number, reaches_nothing};
 use crate::engines::cut::{bounds, pieces};
 use crate::engines::together::Together;
 use crate::engines::torch::forward::input;
@@ -22,7 +22,7 @@ use crate::engines::torch::reports::{Piece, join, of_piece, share_reports};
 use crate::engines::torch::sequences::Sequences;
 use crate::experience::SampleBatch;
 use crate::loss::{Graph, MinibatchInfo, Net, Observed, ParamSet, Remembered, Rows};
-use crate::params::{Buffer, Encoding, LearningGroups};
+use crate::params::{Buffer, Encoding, Group, LearningGroups};
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +36,8 @@ const PIECE: usize = 1024;
 pub(crate) struct Torch {
     threads: Vec<Mutex<Leaves>>,
     encoding: Arc<Encoding>,
+    /// The groups whose losses were looked at for foreign variables.
+    looked_at: Vec<Vec<Group>>,
 }
 
 /// Makes the libtorch engine. It returns no error; the function of this name in a build without libtorch always does.
@@ -53,6 +55,7 @@ impl Torch {
         Self {
             threads: (0..threads).map(|_| Mutex::new(Leaves::new(sets, encoding))).collect(),
             encoding: Arc::clone(encoding),
+            looked_at: Vec::new(),
         }
     }
 
@@ -74,6 +77,28 @@ impl Torch {
 }
 
 impl Torch {
+    /// Refuses a loss with tensors that need a gradient though no parameter here does. It computes the loss of `batch` once
+    /// for every set of groups, with parameters that get no gradient.
+    fn look_for_foreign(
+        &mut self,
+        batch: &SampleBatch,
+        about: MinibatchInfo<'_>,
+        noise: Option<Stream>,
+        loss: &dyn LossFn,
+    ) -> Result<()> {
+        if self.looked_at.iter().any(|groups| groups == about.live.learning) {
+            return Ok(());
+        }
+        let leaves = self.threads[0].get_mut().unwrap_or_else(PoisonError::into_inner);
+        let none = LearningGroups { learning: &[], ..about.live };
+        let mut graph = TorchGraph::new(leaves, none, batch.rows());
+        graph.noise = noise.map(RefCell::new);
+        graph.sequences = Sequences::of(batch, graph.device())?;
+        loss.at(&Rows::new(&graph, batch, about))?;
+        self.looked_at.push(about.live.learning.to_vec());
+        Ok(())
+    }
+
     /// Computes `head` at rows that form sequences. In `remembered` the recurrent state after each sequence replaces the
     /// state before it.
     fn evaluate_sequences(
@@ -122,8 +147,8 @@ impl Backend for Torch {
         let zeros = encoding.zeros(1).to_tensor().to_device(device);
         let memory = || Tensor::zeros([1, memory_width as i64], (tch::Kind::Float, device));
         let memory = (memory_width > 0).then(memory);
-        let of_head = || forward(sets, &encoding, &[zeros], memory.as_ref(), head);
-        Ok(tch::no_grad(of_head).size()[1] as usize)
+        // With gradients, so that a tensor which needs one, of a variable that nothing knows of, is refused.
+        Ok(forward(sets, &encoding, &[zeros], memory.as_ref(), head).size()[1] as usize)
     }
 
     fn gradient(
@@ -144,6 +169,7 @@ impl Backend for Torch {
         let own = shared.as_ref().map_or(0..pieces.len(), |(_, own)| own.clone());
         let inputs = pieces[own.clone()].iter().map(|&(start, len)| batch.slice(start, len)).collect();
         let before = noise.as_ref().map(|stream| (**stream).clone());
+        self.look_for_foreign(&batch.slice(0, pieces[0].1), about, before.clone(), loss)?;
         let mut pieces = self.on_threads(inputs, |leaves, batch: SampleBatch| {
             learn(leaves, &batch, about, before.clone(), loss)
         })?;
@@ -249,6 +275,9 @@ fn learn(
         let total = graph.tensor(loss.total.id());
         if total.dim() > 0 {
             return Err(not_a_number("total", total.size()[1] as usize));
+        }
+        if !total.requires_grad() && !about.live.learning.is_empty() {
+            return Err(reaches_nothing());
         }
         let gradient = leaves.gradient(&(total * share));
         let _guard = tch::no_grad_guard();
