@@ -185,6 +185,38 @@ fn settings_that_serde_reads_have_the_algorithms_own_defaults() {
 }
 
 #[test]
+fn names_that_are_no_settings_are_refused_whoever_reads_them() {
+    let read = |text: &str| serde_json::from_str::<Ppo>(text);
+    refused(
+        read(r#"{"learning_rate": 0.5}"#),
+        &["there is no setting `learning_rate`; its name here is `lr`"],
+    );
+    refused(read(r#"{"entropy_coef": 0.5}"#), &["there is no setting `entropy_coef`", "`entropy_coeff`"]);
+    refused(
+        read(r#"{"model": {"fcnet_hidens": [8]}}"#),
+        &["there is no setting `model.fcnet_hidens`; `fcnet_hiddens` may be meant"],
+    );
+    refused(read(r#"{"lr": 0.5, "lr": 0.1}"#), &["the setting `lr` is given twice"]);
+    refused(serde_json::from_str::<Td3>(r#"{"lr": 0.5}"#), &["there is no setting `lr`"]);
+    refused(toml::from_str::<Dqn>("gama = 0.5"), &["there is no setting `gama`; `gamma` may be meant"]);
+}
+
+#[test]
+fn settings_are_read_from_json_and_toml_with_all_mistakes_at_once() {
+    let json = Ppo::from_json(r#"{"lr": 0.5, "num_workers": 0, "model": {"fcnet_hiddens": [8]}}"#);
+    let json = json.expect("settings");
+    assert_eq!((json.lr, json.common.num_workers, json.clip_param), (0.5, 0, 0.3));
+    let toml = Ppo::from_toml("lr = 0.5\nnum_workers = 0\n[model]\nfcnet_hiddens = [8]").expect("settings");
+    assert_eq!(json, toml);
+    let mistakes = r#"{"learning_rate": 0.5, "gamma": "high", "model": {"fcnet_hidens": [8]}}"#;
+    refused(Ppo::from_json(mistakes), &["`lr`", "`gamma` is \"high\"", "`model.fcnet_hidens`"]);
+    refused(Ppo::from_toml("learning_rate = 0.5"), &["its name here is `lr`"]);
+    refused(Ppo::from_json(r#"{"env": "CartPole-v1"}"#), &["`env`", "give it to `build`"]);
+    refused(Ppo::from_json("[]"), &["JSON", "it must be an object"]);
+    refused(Ppo::from_toml("lr ="), &["it must be TOML"]);
+}
+
+#[test]
 fn settings_of_the_wrong_kind_name_their_key_whoever_reads_them() {
     let sac = serde_json::from_value::<Sac>(json!({"optimization": {"actor_learning_rat": 1}}));
     assert!(sac.expect_err("refused").to_string().contains("unknown field `actor_learning_rat`"));

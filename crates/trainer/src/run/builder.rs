@@ -3,12 +3,14 @@
 use crate::base::PolicyId;
 use crate::policy::PolicyClass;
 use crate::run::algorithm::Algorithm;
+use crate::run::resolve::from_defaults;
 use crate::run::trainer::Trainer;
 use crate::sample::{Callbacks, CallbacksMaker, Code};
 use crate::workers::serve;
 use pavlov_envs::{EnvCreator, IntoEnvCreator};
-use pavlov_learn::base::Result;
+use pavlov_learn::base::{Error, Result};
 use pavlov_learn::nets::CustomModel;
+use pavlov_tune::config::parse_toml;
 use pavlov_tune::{Config, Driver, LoggerChoice, Resume, RunOptions, TrainableFactory};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +28,42 @@ pub trait TrainerExt: Trainer {
     /// be made.
     fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
         self.builder(env).build()
+    }
+
+    /// Reads settings from a JSON object; those that it leaves out have their defaults.
+    ///
+    /// ```
+    /// # use pavlov_trainer::{Result, Trainer, TrainerExt};
+    /// fn read<T: Trainer>() -> Result<T> {
+    ///     T::from_json(r#"{"gamma": 0.9, "num_workers": 0, "model": {"fcnet_hiddens": [32]}}"#)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the text is no JSON object; if a key is no setting, with the name here of settings that other
+    /// libraries have; if a value has the wrong type; and if a setting has no effect. One error names all mistakes. The
+    /// rules of settings are checked by [`build`](Self::build).
+    fn from_json(text: &str) -> Result<Self> {
+        let config = serde_json::from_str(text).map_err(|error| {
+            Error::config("JSON", "not readable", format!("it must be an object: {error}"))
+        })?;
+        Self::from_config(config)
+    }
+
+    /// Reads settings from TOML, as [`from_json`](Self::from_json) reads them from JSON.
+    ///
+    /// # Errors
+    /// Returns an error if the text is not TOML, and whenever [`from_json`](Self::from_json) refuses the settings.
+    fn from_toml(text: &str) -> Result<Self> {
+        Self::from_config(parse_toml(text, "TOML")?)
+    }
+
+    /// Makes settings of a JSON object, as [`from_json`](Self::from_json) does.
+    ///
+    /// # Errors
+    /// Fails whenever [`from_json`](Self::from_json) refuses the settings.
+    fn from_config(config: Config) -> Result<Self> {
+        from_defaults(config, "settings")
     }
 
     /// Makes the factory that a sweep needs to run this algorithm. The settings of a trial override these settings.

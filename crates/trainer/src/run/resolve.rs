@@ -33,6 +33,26 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
     Ok((settings, env))
 }
 
+/// The default settings of `T`, overridden by `config`; `origin` names the source of these in errors.
+///
+/// # Errors
+/// Fails whenever [`overlay_known`] does. Returns [`Error::Config`] if `config` names an environment.
+pub(crate) fn from_defaults<T: Trainer>(mut config: Config, origin: &str) -> Result<T> {
+    translate_input(&mut config)?;
+    if let Some(env) = config.get("env") {
+        return Err(Error::config(
+            "env",
+            env,
+            "it is no setting of the algorithm: give it to `build`, and leave it out",
+        ));
+    }
+    let layer = Layer { origin: origin.into(), values: config };
+    let resolved = overlay_known::<T>(&to_config(&T::get_default_config())?, vec![layer])?;
+    let mut settings: T = decode(&resolved.config)?;
+    settings.common_mut().settle_workers();
+    Ok(settings)
+}
+
 /// Overrides `defaults` by `layers`; later layers override earlier ones.
 ///
 /// # Errors

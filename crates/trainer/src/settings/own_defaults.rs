@@ -1,17 +1,18 @@
 //! [`own_defaults!`](crate::own_defaults): settings of an algorithm that are left out get the algorithm's own defaults.
 
-use crate::settings::{Common, OPEN_KEYS, OffPolicy};
+use crate::settings::{Common, OPEN_KEYS, OffPolicy, synonym};
 use pavlov_tune::Config;
+use pavlov_tune::config::nearest;
 use serde::{
     Serialize,
     de::{DeserializeSeed, Error, IntoDeserializer, MapAccess},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Implements `Serialize` and `Deserialize` for the settings of an algorithm, whose struct derives both under
 /// `#[serde(default, remote = "Self")]`. Settings that are left out have their value in the struct's own `Default`,
 /// those in [`Common`] and [`OffPolicy`] too; `#[serde(flatten)]` alone would take the defaults of those two types
-/// instead.
+/// instead. A key that is no setting is an error.
 ///
 /// ```
 /// use pavlov_trainer::{own_defaults, prelude::*};
@@ -35,18 +36,24 @@ use serde_json::Value;
 ///
 /// let patient: Patient = serde_json::from_str(r#"{"lr": 0.2}"#).unwrap();
 /// assert_eq!((patient.lr, patient.common.gamma), (0.2, 0.999));
+/// assert!(serde_json::from_str::<Patient>(r#"{"learning_rate": 0.2}"#).is_err());
 /// ```
 #[macro_export]
 macro_rules! own_defaults {
     ($settings:ty) => {
         impl ::serde::Serialize for $settings {
-            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            fn serialize<S: ::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
                 <$settings>::serialize(self, serializer)
             }
         }
 
         impl<'de> ::serde::Deserialize<'de> for $settings {
-            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            fn deserialize<D: ::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
                 struct Read;
 
                 impl<'de> ::serde::de::Visitor<'de> for Read {
@@ -59,7 +66,7 @@ macro_rules! own_defaults {
                     fn visit_map<A: ::serde::de::MapAccess<'de>>(
                         self,
                         map: A,
-                    ) -> Result<$settings, A::Error> {
+                    ) -> ::core::result::Result<$settings, A::Error> {
                         let all = $crate::settings::OverDefaults::new(map, &<$settings>::default())?;
                         <$settings>::deserialize(::serde::de::value::MapAccessDeserializer::new(all))
                     }
@@ -76,6 +83,8 @@ macro_rules! own_defaults {
 pub struct OverDefaults<A> {
     /// The settings that are given.
     given: A,
+    /// Defaults of all settings.
+    all: Config,
     /// Defaults of the settings that were not read so far.
     defaults: Config,
     /// The settings of [`Common`] and [`OffPolicy`]: an object given for one of them is merged into its default. An
@@ -101,7 +110,8 @@ impl<A> OverDefaults<A> {
         let mut shared = written(&Common::default())?;
         shared.extend(written(&OffPolicy::default())?);
         let defaults = written(defaults)?;
-        Ok(Self { given, defaults, shared, default: None, key: String::new(), given_ended: false })
+        let all = defaults.clone();
+        Ok(Self { given, all, defaults, shared, default: None, key: String::new(), given_ended: false })
     }
 }
 
@@ -119,7 +129,13 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OverDefaults<A> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         if !self.given_ended {
             if let Some(key) = self.given.next_key::<String>()? {
+                if !self.all.contains_key(&key) {
+                    return Err(A::Error::custom(unknown(&key, &key, &self.all, synonym(&key, &self.all))));
+                }
                 self.default = self.defaults.shift_remove(&key);
+                if self.default.is_none() {
+                    return Err(A::Error::custom(format_args!("the setting `{key}` is given twice")));
+                }
                 self.key.clone_from(&key);
                 return seed.deserialize(key.into_deserializer()).map(Some);
             }
@@ -134,7 +150,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OverDefaults<A> {
         let value = match self.default.take() {
             Some(default) if self.given_ended => default,
             Some(default @ Value::Object(_)) if self.shared.contains_key(&self.key) => {
-                laid_over(&self.key, default, self.given.next_value()?)
+                laid_over(&self.key, default, self.given.next_value()?).map_err(A::Error::custom)?
             }
             _ => return self.given.next_value_seed(seed),
         };
@@ -142,25 +158,38 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OverDefaults<A> {
     }
 }
 
+/// The error message for the key `name` at the dotted `path` that is not among the settings `known`.
+fn unknown(path: &str, name: &str, known: &Map<String, Value>, elsewhere: Option<&str>) -> String {
+    let near = || nearest(name, known.keys().map(String::as_str));
+    match (elsewhere, near()) {
+        (Some(here), _) => format!("there is no setting `{path}`; its name here is `{here}`"),
+        (None, Some(near)) => format!("there is no setting `{path}`; `{near}` may be meant"),
+        (None, None) => format!("there is no setting `{path}`"),
+    }
+}
+
 /// Merges a given object into its default key by key, as layers of settings files are merged. Values that are no
 /// objects replace their default, and so do objects of another `type` and objects whose keys are the user's own
 /// ([`OPEN_KEYS`]). `path` is the dotted name of the setting.
-fn laid_over(path: &str, default: Value, given: Value) -> Value {
+///
+/// # Errors
+/// Returns a message if a key is no setting.
+fn laid_over(path: &str, default: Value, given: Value) -> Result<Value, String> {
     match (default, given) {
-        (_, given) if OPEN_KEYS.contains(&path) => given,
+        (_, given) if OPEN_KEYS.contains(&path) => Ok(given),
         (Value::Object(mut all), Value::Object(given)) => {
             let changes_type =
                 given.get("type").is_some_and(|kind| all.get("type").is_some_and(|old| old != kind));
             if changes_type {
-                return Value::Object(given);
+                return Ok(Value::Object(given));
             }
             for (key, value) in given {
-                let default = all.shift_remove(&key).unwrap_or(Value::Null);
-                let value = laid_over(&format!("{path}.{key}"), default, value);
-                all.insert(key, value);
+                let path = format!("{path}.{key}");
+                let Some(default) = all.get_mut(&key) else { return Err(unknown(&path, &key, &all, None)) };
+                *default = laid_over(&path, default.take(), value)?;
             }
-            Value::Object(all)
+            Ok(Value::Object(all))
         }
-        (_, given) => given,
+        (_, given) => Ok(given),
     }
 }
