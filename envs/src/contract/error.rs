@@ -9,8 +9,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of an environment, of a vector of environments, or of the registry.
 ///
-/// `{:?}` prints the message of `{}` and the causes that it does not contain, so that a `main` that returns this error
-/// prints a readable sentence.
+/// In an environment, `?` turns errors of files ([`std::io::Error`]), of JSON ([`serde_json::Error`]) and any
+/// `Box<dyn Error + Send + Sync>` into this error; [`Error::other`] wraps every other one, and messages.
+///
+/// `{:?}` prints the message of `{}`, the causes that it does not contain, and the name of the variant, so that a `main` that
+/// returns this error prints a readable sentence.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -149,14 +152,47 @@ impl fmt::Debug for Error {
             }
             cause = error.source();
         }
-        f.write_str(&text)
+        write!(f, "{text} [{}]", self.variant())
     }
 }
 
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::other(error)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::other(error)
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self::other(error)
+    }
+}
+
+macro_rules! names {
+    ($error:expr; $($name:ident)*) => {
+        match $error {
+            $(Error::$name { .. } => stringify!($name),)*
+        }
+    };
+}
+
 impl Error {
-    /// Wraps a user-defined error or message: `Error::other("the simulator is gone")`.
+    /// Returns the name of the variant, such as `Contract`, which `{:?}` shows behind the message.
+    pub fn variant(&self) -> &'static str {
+        names!(self; UnknownEnv AlreadyRegistered Config UnknownSetting InvalidAction Contract Env Panic Python Shape
+            Unsupported State Replay Other)
+    }
+
+    /// Wraps a user-defined error or message: `Error::other("the simulator is gone")`. An error of this type stays what it
+    /// is.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self::Other(error.into())
+        error.into().downcast::<Self>().map_or_else(Self::Other, |own| *own)
     }
 
     pub(crate) fn shape(
@@ -239,10 +275,10 @@ mod tests {
     #[test]
     fn main_prints_a_sentence() {
         let contract = Error::Contract { check: "obs_in_space", message: "step 3 left it".into() };
-        assert_eq!(format!("{contract:?}"), "contract `obs_in_space` is broken: step 3 left it");
+        assert_eq!(format!("{contract:?}"), "contract `obs_in_space` is broken: step 3 left it [Contract]");
         let inner = Error::other(std::io::Error::other("the simulator is gone"));
         let failed = Error::Env { env: 1, seed: Some(3), step: 2, source: Box::new(inner) };
-        let text = "environment 1 failed at step 2 of the episode with seed 3: the simulator is gone";
+        let text = "environment 1 failed at step 2 of the episode with seed 3: the simulator is gone [Env]";
         assert_eq!(format!("{failed:?}"), text);
     }
 }

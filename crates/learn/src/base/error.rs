@@ -8,7 +8,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of this crate, and of the trainer that stands on it.
 ///
-/// `{:?}` prints the error [`in_words`](tune::in_words): that is what a `main` which returns this error prints.
+/// In a trait of the trainer, `?` turns errors of files ([`std::io::Error`]), of JSON ([`serde_json::Error`]) and any
+/// `Box<dyn Error + Send + Sync>` into this error; [`Error::other`] wraps every other one.
+///
+/// `{:?}` prints the error [`in_words`](tune::in_words) and the name of its variant: that is what a `main` which returns
+/// this error prints.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -111,15 +115,42 @@ pub enum Error {
     /// The crate `pavlov-tune` reported an error, about configuration, checkpoints or logs.
     #[error(transparent)]
     Tune(#[from] tune::Error),
+    /// Any other error, shown unchanged: that of a callback, a policy or an algorithm of a user's own.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&tune::in_words(self))
+        let words = tune::in_words(self);
+        match self {
+            Self::Env(inner) => write!(f, "{words} [Env({})]", inner.variant()),
+            Self::Tune(inner) => write!(f, "{words} [Tune({})]", inner.variant()),
+            _ => write!(f, "{words} [{}]", self.variant()),
+        }
     }
 }
 
+macro_rules! names {
+    ($error:expr; $($name:ident)*) => {
+        match $error {
+            $(Error::$name { .. } => stringify!($name),)*
+        }
+    };
+}
+
 impl Error {
+    /// Returns the name of the variant, such as `Config`, which `{:?}` shows behind the message.
+    pub fn variant(&self) -> &'static str {
+        names!(self; Config Space MissingColumn UnknownPolicy State NotFinite Worker Learner Panic NeedsTorch Torch Env Tune
+            Other)
+    }
+
+    /// Wraps the error of another crate, or a message, which is shown unchanged. An error of this type stays what it is.
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        error.into().downcast::<Self>().map_or_else(Self::Other, |own| *own)
+    }
+
     /// Makes an [`Error::Config`] for a setting that breaks `rule`.
     pub fn config(key: impl Into<String>, value: impl std::fmt::Display, rule: impl Into<String>) -> Self {
         Self::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
@@ -145,10 +176,29 @@ impl From<pavlov_processes::Error> for Error {
     }
 }
 
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::other(error)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self::other(error)
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for Error {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self::other(error)
+    }
+}
+
 impl From<Error> for tune::Error {
     fn from(error: Error) -> Self {
         match error {
             Error::Tune(inner) => inner,
+            Error::Other(source) => tune::Error::other(source),
             other => tune::Error::other(other),
         }
     }
@@ -190,7 +240,10 @@ mod tests {
     fn main_prints_a_sentence_however_deep_the_error_is_wrapped() {
         let error = envs::Error::Contract { check: "obs_in_space", message: "step 3 left it".into() };
         let error = Error::from(tune::Error::from(Error::from(error)));
-        assert_eq!(format!("{error:?}"), "contract `obs_in_space` is broken: step 3 left it");
+        assert_eq!(
+            format!("{error:?}"),
+            "contract `obs_in_space` is broken: step 3 left it [Tune(Trainable)]"
+        );
     }
 
     #[cfg(feature = "torch")]

@@ -9,7 +9,11 @@ use std::path::{Path, PathBuf};
 ///
 /// Other crates wrap their own errors in [`Error::Trainable`] with [`Error::other`].
 ///
-/// `{:?}` prints the same sentence as [`in_words`], because a `main` that returns this error prints it with `{:?}`.
+/// In a trait of this crate, `?` turns errors of files ([`io::Error`]), of JSON ([`serde_json::Error`]) and any
+/// `Box<dyn Error + Send + Sync>` into this error; [`Error::other`] wraps every other one.
+///
+/// `{:?}` prints the sentence of [`in_words`] and the name of the variant, because a `main` that returns this error prints
+/// it with `{:?}`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -221,7 +225,25 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&in_words(self))
+        write!(f, "{} [{}]", in_words(self), self.variant())
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::other(error)
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Error::other(error)
+    }
+}
+
+impl From<Box<dyn StdError + Send + Sync>> for Error {
+    fn from(error: Box<dyn StdError + Send + Sync>) -> Self {
+        Error::other(error)
     }
 }
 
@@ -240,9 +262,9 @@ pub fn in_words(error: &(dyn StdError + 'static)) -> String {
 }
 
 impl Error {
-    /// Wraps the error of another crate; its message is shown unchanged.
+    /// Wraps the error of another crate; its message is shown unchanged. An error of this type stays what it is.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Error::Trainable { source: error.into() }
+        error.into().downcast::<Error>().map_or_else(|source| Error::Trainable { source }, |own| *own)
     }
 
     /// Makes an [`Error::Config`] from a value that can be displayed.
@@ -409,9 +431,9 @@ mod tests {
     #[test]
     fn main_prints_a_sentence_with_each_cause_once() {
         let io = Error::io("write", "run/result.json".as_ref())(io::Error::other("no space left"));
-        assert_eq!(format!("{io:?}"), "cannot write run/result.json: no space left");
-        let error = Error::other(io);
-        assert_eq!(format!("{error:?}"), "cannot write run/result.json: no space left");
+        assert_eq!(format!("{io:?}"), "cannot write run/result.json: no space left [Io]");
+        let error = Error::other(io::Error::other("no space left"));
+        assert_eq!(format!("{error:?}"), "no space left [Trainable]");
     }
 
     #[test]
