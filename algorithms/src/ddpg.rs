@@ -236,9 +236,9 @@ impl Trainer for Ddpg {
     }
 }
 
-/// The networks of DDPG: an actor, and one or two critics.
+/// The policy of DDPG and TD3: an actor, and one or two critics. [`Over`] changes single methods of it.
 #[derive(Debug)]
-struct DdpgPolicy {
+pub struct DdpgPolicy {
     config: Ddpg,
     actor: Mlp,
     q: Critics,
@@ -251,6 +251,11 @@ struct DdpgPolicy {
 const NOISE: Column = Column::new("noise");
 
 impl DdpgPolicy {
+    /// The settings that the policy was built with.
+    pub fn config(&self) -> &Ddpg {
+        &self.config
+    }
+
     /// The actor's actions for the observations `s`, in [-1, 1].
     fn mu<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
         self.actor.on(net, s.obs()).tanh()
@@ -296,8 +301,14 @@ impl DdpgPolicy {
     }
 
     /// Computes the gradient of the groups' losses, with weight decay and clipped.
-    fn gradient_of(&self, groups: &[Group], learner: &mut Learner, batch: &SampleBatch) -> Result<Report> {
-        let mut report = learner.gradient_of(groups, batch, |rows| self.loss(rows))?;
+    fn gradient_of(
+        &self,
+        groups: &[Group],
+        learner: &mut Learner,
+        batch: &SampleBatch,
+        loss: &LossOf<'_, Self>,
+    ) -> Result<Report> {
+        let mut report = learner.gradient_of(groups, batch, |rows| loss(self, rows))?;
         learner.add_l2(self.config.l2_reg, &report);
         learner.clip(&mut report);
         Ok(report)
@@ -386,19 +397,7 @@ impl NetPolicy for DdpgPolicy {
     }
 
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
-        let actor_learns = self.actor_learns_at(learner.steps());
-        let apart = self.config.update_order == UpdateOrder::CriticsFirst;
-        let resting = (apart || !actor_learns).then_some(self.actor_group);
-        let groups = learner.groups_but(resting);
-        let report = self.gradient_of(&groups, learner, batch)?;
-        if !(apart && actor_learns) {
-            learner.step(&report);
-            return Ok(report.into());
-        }
-        learner.step_part(&report);
-        let actor = self.gradient_of(&[self.actor_group], learner, batch)?;
-        learner.step(&actor);
-        Ok(report.and(actor).into())
+        self.learn_by(learner, batch, &|policy, rows| policy.loss(rows))
     }
 
     fn update_target(&self, learner: &mut Learner) {
@@ -412,5 +411,28 @@ impl NetPolicy for DdpgPolicy {
         let (index, workers) = self.worker;
         let scale = self.config.common.exploration_config.noise_scale(timestep, index, workers);
         BTreeMap::from([("cur_noise_scale".to_owned(), scale)])
+    }
+}
+
+impl Overridable for DdpgPolicy {
+    fn learn_by(
+        &mut self,
+        learner: &mut Learner,
+        batch: &SampleBatch,
+        loss: &LossOf<'_, Self>,
+    ) -> Result<Learned> {
+        let actor_learns = self.actor_learns_at(learner.steps());
+        let apart = self.config.update_order == UpdateOrder::CriticsFirst;
+        let resting = (apart || !actor_learns).then_some(self.actor_group);
+        let groups = learner.groups_but(resting);
+        let report = self.gradient_of(&groups, learner, batch, loss)?;
+        if !(apart && actor_learns) {
+            learner.step(&report);
+            return Ok(report.into());
+        }
+        learner.step_part(&report);
+        let actor = self.gradient_of(&[self.actor_group], learner, batch, loss)?;
+        learner.step(&actor);
+        Ok(report.and(actor).into())
     }
 }

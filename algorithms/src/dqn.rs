@@ -219,9 +219,9 @@ impl Trainer for Dqn {
     }
 }
 
-/// The network of DQN: a model and its heads.
+/// The policy of DQN: a model and its heads. [`Over`] changes single methods of it.
 #[derive(Debug)]
-struct DqnPolicy {
+pub struct DqnPolicy {
     config: Dqn,
     torso: Box<dyn Torso>,
     advantage: Vec<Dense>,
@@ -233,8 +233,13 @@ struct DqnPolicy {
 }
 
 impl DqnPolicy {
+    /// The settings that the policy was built with.
+    pub fn config(&self) -> &Dqn {
+        &self.config
+    }
+
     /// Q-values of all actions, `[rows, actions]`.
-    fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+    pub fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let (q, value) = self.outputs(net, x);
         match self.atoms {
             Some(atoms) => atoms.means((q, value)),
@@ -352,6 +357,8 @@ impl NetPolicy for DqnPolicy {
         BTreeMap::from([("cur_epsilon".to_owned(), epsilon)])
     }
 }
+
+impl Overridable for DqnPolicy {}
 
 /// Lays out hidden ReLU layers and an output layer; these are noisy if `noisy` is set.
 fn lay_out_head(net: &mut NetBuilder<'_>, name: &str, inputs: usize, out: usize, config: &Dqn) -> Vec<Dense> {

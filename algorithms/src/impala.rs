@@ -250,14 +250,23 @@ impl Trainer for Impala {
     }
 }
 
-/// The networks of IMPALA: an actor and a critic.
+/// The policy of IMPALA: an actor and a critic. [`Over`] changes single methods of it.
 #[derive(Debug)]
-struct ImpalaPolicy {
+pub struct ImpalaPolicy {
     nets: ActorCritic,
     vtrace: VTrace,
     vf_loss_coeff: f64,
     entropy: Schedule,
 }
+
+impl ImpalaPolicy {
+    /// The actor and the critic.
+    pub fn nets(&self) -> &ActorCritic {
+        &self.nets
+    }
+}
+
+impl Overridable for ImpalaPolicy {}
 
 impl NetPolicy for ImpalaPolicy {
     type Config = Impala;

@@ -8,10 +8,10 @@ pub mod qmix;
 pub mod sac;
 pub mod td3;
 
-pub use ddpg::Ddpg;
-pub use dqn::Dqn;
-pub use impala::Impala;
-pub use ppo::Ppo;
+pub use ddpg::{Ddpg, DdpgPolicy};
+pub use dqn::{Dqn, DqnPolicy};
+pub use impala::{Impala, ImpalaPolicy};
+pub use ppo::{Ppo, PpoPolicy};
 pub use qmix::Qmix;
-pub use sac::Sac;
+pub use sac::{Sac, SacPolicy};
 pub use td3::Td3;

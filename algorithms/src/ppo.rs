@@ -239,9 +239,9 @@ impl Trainer for Ppo {
     }
 }
 
-/// The networks of PPO, and its settings that change while it learns.
+/// The policy of PPO: its networks, and its settings that change while it learns. [`Over`] changes single methods of it.
 #[derive(Debug)]
-struct PpoPolicy {
+pub struct PpoPolicy {
     config: Ppo,
     nets: ActorCritic,
     clip: Schedule,
@@ -252,6 +252,16 @@ struct PpoPolicy {
 }
 
 impl PpoPolicy {
+    /// The actor and the critic.
+    pub fn nets(&self) -> &ActorCritic {
+        &self.nets
+    }
+
+    /// The settings that the policy was built with.
+    pub fn config(&self) -> &Ppo {
+        &self.config
+    }
+
     /// Tells the user once if the bound on the squared error keeps the critic from learning for ten iterations.
     fn watch_bound(&mut self, vf_loss: f64) {
         let Ppo { vf_clip, vf_clip_param: bound, vf_loss_coeff, .. } = self.config;
@@ -385,21 +395,7 @@ impl NetPolicy for PpoPolicy {
     }
 
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
-        let batch = match self.config.normalize_advantages {
-            NormalizeAdvantages::Minibatch => &standardized(batch, Column::ADVANTAGES)?,
-            NormalizeAdvantages::MinibatchSample => &standardized_by_sample(batch, Column::ADVANTAGES)?,
-            NormalizeAdvantages::Batch | NormalizeAdvantages::None => batch,
-        };
-        let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
-        learner.clip(&mut report);
-        let stop = self
-            .config
-            .target_kl
-            .is_some_and(|target| report.stats.read("kl").is_some_and(|kl| kl > 1.5 * target));
-        if !stop {
-            learner.step(&report);
-        }
-        Ok(Learned { stop, ..report.into() })
+        self.learn_by(learner, batch, &|policy, rows| policy.loss(rows))
     }
 
     fn after_training(&mut self, means: &BTreeMap<String, f64>) {
@@ -428,6 +424,31 @@ impl NetPolicy for PpoPolicy {
             ("entropy_coeff".to_owned(), self.entropy.at(timestep)),
             ("clip_param".to_owned(), self.clip.at(timestep)),
         ])
+    }
+}
+
+impl Overridable for PpoPolicy {
+    fn learn_by(
+        &mut self,
+        learner: &mut Learner,
+        batch: &SampleBatch,
+        loss: &LossOf<'_, Self>,
+    ) -> Result<Learned> {
+        let batch = match self.config.normalize_advantages {
+            NormalizeAdvantages::Minibatch => &standardized(batch, Column::ADVANTAGES)?,
+            NormalizeAdvantages::MinibatchSample => &standardized_by_sample(batch, Column::ADVANTAGES)?,
+            NormalizeAdvantages::Batch | NormalizeAdvantages::None => batch,
+        };
+        let mut report = learner.gradient(batch, |rows| loss(self, rows))?;
+        learner.clip(&mut report);
+        let stop = self
+            .config
+            .target_kl
+            .is_some_and(|target| report.stats.read("kl").is_some_and(|kl| kl > 1.5 * target));
+        if !stop {
+            learner.step(&report);
+        }
+        Ok(Learned { stop, ..report.into() })
     }
 }
 

@@ -246,9 +246,9 @@ fn action_dist(space: &Space) -> Result<ActionDist> {
     }
 }
 
-/// The networks of SAC: an actor, the critics, and a temperature.
+/// The policy of SAC: an actor, the critics, and a temperature. [`Over`] changes single methods of it.
 #[derive(Debug)]
-struct SacPolicy {
+pub struct SacPolicy {
     config: Sac,
     dist: ActionDist,
     actor: Mlp,
@@ -274,6 +274,11 @@ const NOISE: Column = Column::new("noise");
 const NEXT_NOISE: Column = Column::new("next_noise");
 
 impl SacPolicy {
+    /// The settings that the policy was built with.
+    pub fn config(&self) -> &Sac {
+        &self.config
+    }
+
     /// Warns once if the temperature has grown far beyond its initial value.
     fn warn_of_runaway(&mut self, alpha: Option<f64>) {
         let initial = self.config.initial_alpha;
@@ -377,29 +382,7 @@ impl NetPolicy for SacPolicy {
     }
 
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
-        let report = match self.config.update_order {
-            UpdateOrder::Together => {
-                let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
-                learner.clip(&mut report);
-                learner.step(&report);
-                report
-            }
-            UpdateOrder::CriticsFirst => {
-                let mut critics = learner.gradient_of(&self.q.groups, batch, |rows| self.loss(rows))?;
-                learner.clip(&mut critics);
-                learner.step_part(&critics);
-                let others = [self.actor_group, self.alpha_group];
-                let mut report = learner.gradient_of(&others, batch, |rows| self.loss(rows))?;
-                learner.clip(&mut report);
-                learner.step(&report);
-                critics.and(report)
-            }
-        };
-        // Not at every step: reading the temperature waits for the GPU.
-        if !self.warned && learner.steps().is_multiple_of(STEPS_BETWEEN_LOOKS) {
-            self.warn_of_runaway(report.stats.read("alpha_value"));
-        }
-        Ok(report.into())
+        self.learn_by(learner, batch, &|policy, rows| policy.loss(rows))
     }
 
     fn update_target(&self, learner: &mut Learner) {
@@ -420,5 +403,38 @@ impl NetPolicy for SacPolicy {
         let mut weights = learner.weights();
         weights.replace_array("log_alpha", vec![initial.ln() as f32]);
         learner.set_weights(&weights)
+    }
+}
+
+impl Overridable for SacPolicy {
+    fn learn_by(
+        &mut self,
+        learner: &mut Learner,
+        batch: &SampleBatch,
+        loss: &LossOf<'_, Self>,
+    ) -> Result<Learned> {
+        let report = match self.config.update_order {
+            UpdateOrder::Together => {
+                let mut report = learner.gradient(batch, |rows| loss(self, rows))?;
+                learner.clip(&mut report);
+                learner.step(&report);
+                report
+            }
+            UpdateOrder::CriticsFirst => {
+                let mut critics = learner.gradient_of(&self.q.groups, batch, |rows| loss(self, rows))?;
+                learner.clip(&mut critics);
+                learner.step_part(&critics);
+                let others = [self.actor_group, self.alpha_group];
+                let mut report = learner.gradient_of(&others, batch, |rows| loss(self, rows))?;
+                learner.clip(&mut report);
+                learner.step(&report);
+                critics.and(report)
+            }
+        };
+        // Not at every step: reading the temperature waits for the GPU.
+        if !self.warned && learner.steps().is_multiple_of(STEPS_BETWEEN_LOOKS) {
+            self.warn_of_runaway(report.stats.read("alpha_value"));
+        }
+        Ok(report.into())
     }
 }

@@ -46,6 +46,7 @@ pub use store::{keep_in_replay, store_to_replay};
 pub use sync::{broadcast_weights, sync_weights};
 pub use target::update_target;
 pub use then::Then;
+pub(crate) use train::prepared_minibatches;
 pub use train::{minibatches, train_epochs};
 pub use train_in_turn::train_in_turn;
 pub use when::when;

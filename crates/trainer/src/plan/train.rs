@@ -42,14 +42,9 @@ pub(crate) fn passes(
     info: &mut LearnerInfo,
 ) -> Result<()> {
     for (id, all) in batch.policies.iter().filter(|(_, rows)| rows.rows() > 0) {
-        let rows = all.rows();
-        let size = if sgd_minibatch_size == 0 { rows } else { sgd_minibatch_size.min(rows) };
+        let size = sgd_minibatch_size;
         'passes: for _ in 0..num_sgd_iter {
-            let mut batch = all.slice(0, rows);
-            learners.lend_policy(id, |policy| policy.prepare(&mut batch))??;
-            let order = learners.rng(|rng| rng.permutation(batch.sequences().map_or(rows, <[usize]>::len)));
-            let shuffled = if rows == size { batch } else { batch.select_sequences(order) };
-            for minibatch in minibatches(&shuffled, size) {
+            for minibatch in prepared_minibatches(learners, id, all, size)? {
                 let (learned, custom) = learners.learn_on_batch(id, &minibatch)?;
                 let stop = learned.stop;
                 info.add(id, learned, custom);
@@ -60,6 +55,23 @@ pub(crate) fn passes(
         }
     }
     Ok(())
+}
+
+/// The minibatches of one pass over the rows of the policy `id`, which it has prepared and which were shuffled: of about
+/// `size` rows each (0: all rows in one).
+pub(crate) fn prepared_minibatches(
+    learners: &Learners,
+    id: &str,
+    all: &SampleBatch,
+    size: usize,
+) -> Result<Vec<SampleBatch>> {
+    let rows = all.rows();
+    let size = if size == 0 { rows } else { size.min(rows) };
+    let mut batch = all.slice(0, rows);
+    learners.lend_policy(id, |policy| policy.prepare(&mut batch))??;
+    let order = learners.rng(|rng| rng.permutation(batch.sequences().map_or(rows, <[usize]>::len)));
+    let shuffled = if rows == size { batch } else { batch.select_sequences(order) };
+    Ok(minibatches(&shuffled, size))
 }
 
 /// Cuts a batch into minibatches of about `size` rows, whose numbers of rows differ by one at most. Sequences stay whole:

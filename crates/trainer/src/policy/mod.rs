@@ -3,6 +3,7 @@
 mod act;
 mod class;
 mod net_policy;
+mod over;
 mod policy_map;
 mod shared;
 
@@ -10,6 +11,7 @@ pub use act::Act;
 pub(crate) use act::StepColumns;
 pub use class::PolicyClass;
 pub use net_policy::NetPolicy;
+pub use over::{LossOf, Over, Overridable};
 pub use policy_map::PolicyMap;
 pub use shared::SharedPolicy;
 
