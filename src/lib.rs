@@ -133,7 +133,7 @@ mod load;
 mod torch_train;
 
 pub use league::{League, LeagueConfig};
-pub use load::{algorithm_of, load, load_policy, load_shared};
+pub use load::{Load, algorithm_of, load, load_policy, load_shared};
 pub use pavlov_trainer::{Error, Result};
 #[cfg(feature = "torch")]
 pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};

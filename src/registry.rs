@@ -9,8 +9,9 @@ use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::agents::{Agent, EnvInfo, Policies};
 use pavlov_trainer::batch::PolicyId;
+use pavlov_trainer::workers::Code;
 use pavlov_trainer::{
-    Algorithm, Common, Result, Session, Trainer, TrainerExt, load_session, notices, overlay_what_fits,
+    Algorithm, Common, Result, Session, Trainer, TrainerExt, load_session_with, notices, overlay_what_fits,
     policies_of, refuse_illegal_moves, resolve, settings::rules, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
@@ -20,7 +21,7 @@ pub use crate::any_algorithm::AnyAlgorithm;
 
 /// Errors of the registry and of presets.
 ///
-/// `{:?}` prints the same sentence as `{}`, so that a `main` that returns this error prints it.
+/// `{:?}` prints the sentence of `{}` and the name of the variant, so that a `main` that returns this error prints it.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -54,7 +55,18 @@ pub enum Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        let variant = match self {
+            Error::Unknown { .. } => "Unknown",
+            Error::Taken { .. } => "Taken",
+            Error::Preset { .. } => "Preset",
+        };
+        write!(f, "{self} [{variant}]")
+    }
+}
+
+impl From<Error> for pavlov_trainer::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
     }
 }
 
@@ -92,7 +104,7 @@ pub struct AlgorithmEntry {
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
     /// Makes the trainable whose rollout workers a trial uses.
     workers: fn(EnvCreator) -> TrainableFactory,
-    load: fn(&Path, Option<&str>, usize) -> Result<Session>,
+    load: fn(&Path, Option<&str>, usize, &Code) -> Result<Session>,
 }
 
 impl fmt::Debug for AlgorithmEntry {
@@ -140,7 +152,7 @@ impl AlgorithmEntry {
                 Ok(Box::new(Algorithm::new(settings, env)))
             },
             workers: |env| T::get_default_config().as_trainable(env),
-            load: load_session::<T>,
+            load: load_session_with::<T>,
         }
     }
 
@@ -237,12 +249,27 @@ impl AlgorithmEntry {
         Ok(Driver::with((self.make)(&Config::new(), env)?, config, options)?)
     }
 
-    /// Loads a policy of a checkpoint of this algorithm: see [`load_session`].
+    /// Loads a policy of a checkpoint of this algorithm: see [`load_session`](pavlov_trainer::load_session).
     ///
     /// # Errors
-    /// Fails whenever the function [`load_session`] does.
+    /// Fails whenever the function [`load_session`](pavlov_trainer::load_session) does.
     pub fn load_session(&self, checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
-        (self.load)(checkpoint, policy, copies)
+        self.load_session_with(checkpoint, policy, copies, &Code::default())
+    }
+
+    /// Loads a policy of a checkpoint of this algorithm, with a network or a policy class of your own: see
+    /// [`load_session_with`].
+    ///
+    /// # Errors
+    /// Fails whenever the function [`load_session_with`] does.
+    pub fn load_session_with(
+        &self,
+        checkpoint: &Path,
+        policy: Option<&str>,
+        copies: usize,
+        code: &Code,
+    ) -> Result<Session> {
+        (self.load)(checkpoint, policy, copies, code)
     }
 
     /// Makes a trainable for sweeps: the settings of a trial override `base`, which overrides the defaults.

@@ -111,6 +111,41 @@ fn a_policy_class_of_ones_own_is_named_even_if_its_state_fits() {
     builder().policy_class(class()).build().expect("a trainer").restore(&checkpoint).expect("the same class");
 }
 
+#[test]
+fn load_takes_the_code_that_is_no_part_of_a_checkpoint() {
+    let home = tempfile::tempdir().expect("a directory");
+    let checkpoint = saved(Some(changed("negated", How::Negated)), home.path());
+    let obs = [0.02_f32, -0.01, 0.03, 0.04];
+    let mut trainer = tiny_ppo().builder("CartPole-v1").custom_model(changed("negated", How::Negated));
+    trainer = trainer.loggers(LoggerChoice::None);
+    let mut trainer = trainer.build().expect("a trainer");
+    trainer.restore(&checkpoint).expect("the same network");
+    let wanted = trainer.session(1).expect("a session").act(&obs).expect("an action");
+    let load = || pavlov::Load::from(&checkpoint).custom_model(changed("negated", How::Negated));
+    assert_eq!(load().session().expect("a policy").act(&obs).expect("an action"), wanted);
+    assert_eq!(
+        load().policy("default_policy").shared().expect("a policy").act_once(&obs).expect("it"),
+        wanted
+    );
+    let both = load().copies(2).session().expect("a policy").compute_actions(&[obs, obs].concat(), false);
+    assert_eq!(both.expect("actions"), [wanted.clone(), wanted]);
+    refused(load().policy("other").session(), &["other"]);
+    refused(load().copies(0).session(), &["0 copies"]);
+    refused(pavlov::Load::from(home.path()).session(), &["`pavlov::Load`", "`custom_model`"]);
+    let other = changed("doubled", How::Doubled);
+    refused(pavlov::Load::from(&checkpoint).custom_model(other).session(), &["`doubled` here"]);
+
+    let class = || {
+        let ppo = tiny_ppo();
+        ppo.get_default_policy_class(&discrete_spaces(4, 2)).expect("a class").named("MyPpo")
+    };
+    let own = tempfile::tempdir().expect("a directory");
+    let builder = tiny_ppo().builder("CartPole-v1").policy_class(class()).loggers(LoggerChoice::None);
+    let checkpoint = builder.logdir(own.path()).build().expect("a trainer").save().expect("a checkpoint");
+    pavlov::Load::from(own.path()).policy_class(class()).session().expect("a policy");
+    refused(pavlov::Load::from(&checkpoint).session(), &["`pavlov::Load`", "`policy_class`"]);
+}
+
 /// A torso of two layers, the second of which takes `takes` columns.
 fn stacked(first: usize, takes: usize) -> CustomModel {
     #[derive(Debug)]

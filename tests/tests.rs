@@ -7,6 +7,7 @@ mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;
 mod datasets;
+mod errors;
 mod export;
 #[cfg(feature = "serve")]
 mod external;
@@ -17,6 +18,7 @@ mod learners;
 mod links;
 mod loaded;
 mod onnx;
+mod own_loops;
 mod own_networks;
 mod packs;
 mod pages;
@@ -37,5 +39,6 @@ mod serve;
 mod server;
 mod settings;
 mod support;
+mod tch_modules;
 mod torch_trainer;
 mod wire;

@@ -38,9 +38,9 @@ pub use base::{Episode, SamplerPerf, notice};
 pub use export::{Agreement, Pack, PackFacts, PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
-    Algorithm, Builder, Ending, Memory, Run, Snapshot, Trainer, TrainerExt, load_session, notices,
-    overlay_known, overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config, validate,
-    write_gif,
+    Algorithm, Builder, Ending, Memory, Run, Snapshot, Trainer, TrainerExt, load_session, load_session_with,
+    notices, overlay_known, overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config,
+    validate, write_gif,
 };
 pub use sample::{
     Action, Callbacks, Evaluation, Loaded, Observations, RunHandle, Session, StepView, normalize, unsquash,

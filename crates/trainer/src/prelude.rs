@@ -6,7 +6,7 @@ pub use crate::plan::{
     LearnerInfo, Plan, PlanExt, after_training, broadcast_weights, learner_thread, standardize, standardized,
     standardized_by_sample, sync_weights, train_epochs, train_in_turn, when,
 };
-pub use crate::policy::{Act, Learned, NetPolicy, Policy, PolicyClass};
+pub use crate::policy::{Act, Learned, LossOf, NetPolicy, Over, Overridable, Policy, PolicyClass};
 pub use crate::run::{Memory, Trainer, TrainerExt};
 pub use crate::settings::{BatchMode, Common};
 pub use crate::workers::{Order, WorkerSet};
@@ -25,6 +25,8 @@ pub use pavlov_learn::layers::{
 #[cfg(feature = "torch")]
 pub use pavlov_learn::loss::OnLibtorch;
 pub use pavlov_learn::loss::{Input, Loss, Net, Rows, Seen, Value};
+#[cfg(feature = "torch")]
+pub use pavlov_learn::nets::TchModule;
 pub use pavlov_learn::nets::{
     ActorCritic, Conv2d, Critics, CustomModel, Dense, Free, Init, Mlp, NetBuilder, PolicySpec, Torso,
 };

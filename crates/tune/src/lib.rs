@@ -152,9 +152,9 @@ mod trainable;
 mod tuner;
 
 pub use base::{
-    Bundle, Config, Error, LARGEST_FILE, Metrics, Mode, Objective, PlacementStrategy, Resources, Result,
-    Trial, TrialStatus, config, in_words, read_file, replace_file, rng, write_file, write_output,
-    write_whole,
+    Bundle, Config, Count, Error, LARGEST_FILE, Metrics, Mode, Number, Objective, PlacementStrategy,
+    Resources, Result, Trial, TrialStatus, config, in_words, read_file, replace_file, rng, write_file,
+    write_output, write_whole,
 };
 pub use executor::{child_main, rollout_main};
 pub use functions::{Function, IntoReport, TrainableFactory, session};

@@ -37,6 +37,31 @@ fn reports_are_results_and_what_the_function_returns_is_the_last_one() {
 }
 
 #[test]
+fn counts_and_stop_values_are_numbers_of_any_type() {
+    let run = |tuner: Tuner| {
+        let home = tempfile::tempdir().unwrap();
+        let mut tuner = tuner.storage_path(home.path());
+        tuner.run_config.name = Some("f".into());
+        let grid = tuner.fit().unwrap();
+        grid.iter().map(|trial| trial.history().unwrap().len()).collect::<Vec<_>>()
+    };
+    let new = || {
+        Tuner::new(TrainableFactory::function("count", |_| -> Result<()> {
+            for x in 1..=5 {
+                session::report(json!({"x": x}), None)?;
+            }
+            Ok(())
+        }))
+    };
+    assert_eq!(run(new().samples(2_usize).stop("x", 3_usize)), [3, 3]);
+    assert_eq!(run(new().samples(1_u64).stop("x", 2_u64)), [2]);
+    assert_eq!(run(new().samples(1).stop("x", 4)), [4]);
+    assert_eq!(run(new().stop("x", 2.5)), [3]);
+    let error = new().samples(-1).fit().unwrap_err().to_string();
+    assert!(error.contains("`num_samples` is 0"), "{error}");
+}
+
+#[test]
 fn a_returned_number_is_the_metric_without_a_name() {
     let home = tempfile::tempdir().unwrap();
     let results = seen(tuner(TrainableFactory::function("five", |_| Ok(5.0)), home.path()), "_metric");

@@ -49,6 +49,14 @@ fn hooks_are_called_in_the_order_of_the_lifecycle() {
 }
 
 #[test]
+fn a_step_of_the_driver_is_counted() {
+    let mut driver = silent(Counter::default());
+    assert_eq!(driver.step().unwrap()["training_iteration"], 1);
+    driver.train().unwrap();
+    assert_eq!((driver.iteration(), driver.total), (2, 2));
+}
+
+#[test]
 fn dropping_a_driver_cleans_up() {
     let counter = Counter::default();
     let calls = counter.calls.clone();

@@ -52,6 +52,11 @@ use crate::{Element, Error, Result, Space, contract::type_name::short_type_name}
 /// check_env(&mut Corridor(0))
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no environment with one agent: it does not implement `Env`",
+    note = "an environment of several agents implements `MultiAgentEnv`: give it as `EnvCreator::multi_agent(|| MyEnv::new())`",
+    note = "a vector that steps all copies itself implements `VectorEnv`: give it as `EnvCreator::vector(MyVectorEnv::new)`"
+)]
 pub trait Env: Send + 'static {
     /// Scalar type of observations.
     type Obs: Element;

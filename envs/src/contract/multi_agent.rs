@@ -96,6 +96,10 @@ pub use typed::TypedMultiAgentEnv;
 /// check_multi_agent_env(&mut HigherNumber(0))
 /// # }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no environment of several agents: it does not implement `MultiAgentEnv`",
+    note = "an environment with one agent implements `Env`, and a closure that makes it is enough: `build(|| MyEnv::new())`"
+)]
 pub trait MultiAgentEnv: Send + 'static {
     /// Scalar type of all agents' observations.
     type Obs: Element;

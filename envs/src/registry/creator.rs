@@ -304,6 +304,14 @@ impl fmt::Debug for EnvCreator {
 /// build("CartPole-v1");
 /// build(|| CartPole::new(CartPoleConfig::default()));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no environment argument: neither an id, nor a closure that makes one copy, nor an `EnvCreator`",
+    label = "give an id such as \"CartPole-v1\", or a closure that makes one copy: `|| MyEnv::new()`",
+    note = "every copy of the environment is made by the closure, whose result must implement `Env`",
+    note = "for several agents: `EnvCreator::multi_agent(|| MyEnv::new())`, where `MyEnv` implements `MultiAgentEnv`",
+    note = "for a vector that steps all copies itself: `EnvCreator::vector(MyVectorEnv::new)`",
+    note = "for a constructor that may fail or reads `env_config`: `EnvCreator::configured(|config| ..)`"
+)]
 pub trait IntoEnvCreator {
     /// Converts the value into an [`EnvCreator`].
     fn into_env_creator(self) -> EnvCreator;
@@ -339,6 +347,8 @@ impl IntoEnvCreator for &String {
     }
 }
 
+// So that the message above is shown, and not that of a bound of this implementation.
+#[diagnostic::do_not_recommend]
 impl<E: Env, F: Fn() -> E + Send + Sync + 'static> IntoEnvCreator for F {
     fn into_env_creator(self) -> EnvCreator {
         let name = short_type_name::<E>();

@@ -176,7 +176,7 @@ impl<T: Trainer> Algorithm<T> {
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir`
     /// cannot be made, or the algorithm is not set up.
-    pub fn export_policy_model(&self, dir: &Path, format: PolicyFormat) -> Result<PathBuf> {
+    pub fn export_policy_model(&self, dir: impl AsRef<Path>, format: PolicyFormat) -> Result<PathBuf> {
         self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir, format)
     }
 
@@ -185,7 +185,13 @@ impl<T: Trainer> Algorithm<T> {
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and
     /// [`Error::State`] if `dir` cannot be made or the algorithm is not set up.
-    pub fn export_policy_model_of(&self, id: &str, dir: &Path, format: PolicyFormat) -> Result<PathBuf> {
+    pub fn export_policy_model_of(
+        &self,
+        id: &str,
+        dir: impl AsRef<Path>,
+        format: PolicyFormat,
+    ) -> Result<PathBuf> {
+        let dir = dir.as_ref();
         let path = dir.join(match format {
             PolicyFormat::Onnx => "model.onnx",
             PolicyFormat::C => "model.c",

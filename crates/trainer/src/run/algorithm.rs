@@ -88,7 +88,7 @@ impl<T: Trainer> Algorithm<T> {
         self.run.as_ref().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
     }
 
-    fn run_mut(&mut self) -> Result<&mut Run> {
+    pub(super) fn run_mut(&mut self) -> Result<&mut Run> {
         self.run.as_mut().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
     }
 
@@ -174,7 +174,7 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     /// Says what a user should know, once: before the first iteration, and when the step size has become 0.
-    fn say_notices(&mut self) -> Result<()> {
+    pub(super) fn say_notices(&mut self) -> Result<()> {
         self.unsaid.drain(..).for_each(|text| notice(&text));
         let steps = self.workers()?.counters().num_env_steps_sampled;
         if let Some(ending) = self.ending.take_if(|ending| ending.step <= steps) {

@@ -24,13 +24,27 @@ use std::path::Path;
 /// has several policies and `policy` is `None`; if a policy has your own network or policy class, which a checkpoint
 /// does not describe; and if `copies` is 0.
 pub fn load_session<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
+    load_session_with::<T>(checkpoint, policy, copies, &Code::default())
+}
+
+/// Loads a policy as [`load_session`] does, with the network or the policy class of your own that `code` has.
+///
+/// # Errors
+/// Fails whenever [`load_session`] does; and if the network or the class of the checkpoint has another name than that of
+/// `code`, or computes something else.
+pub fn load_session_with<T: Trainer>(
+    checkpoint: &Path,
+    policy: Option<&str>,
+    copies: usize,
+    code: &Code,
+) -> Result<Session> {
     pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
     let within = |error: Error| error.within(&checkpoint.display().to_string());
-    catch(|| format!("loading {}", checkpoint.display()), || load::<T>(checkpoint, policy, copies))
+    catch(|| format!("loading {}", checkpoint.display()), || load::<T>(checkpoint, policy, copies, code))
         .map_err(within)
 }
 
-fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
+fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize, code: &Code) -> Result<Session> {
     if copies == 0 {
         return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
     }
@@ -58,7 +72,7 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
         env_info: EnvInfo { agents, obs_dtype, act_dtype, has_masks: false },
         sampling: false,
     };
-    let spec = Code::default().spec(&settings, &env, names)?;
+    let spec = code.spec(&settings, &env, names)?;
     let id = match policy {
         Some(id) => id,
         None => spec.policies.sole()?,
@@ -66,8 +80,8 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
     let mut policies = spec.policies(0, Device::Cpu)?;
     saved.code.check(&SavedCode::of(&spec.code, &spec.policies, &policies))?;
     policies.set_state(&State::read(checkpoint, "policies")?).map_err(|error| {
-        let way_out = "a network or a policy class of your own is no part of a checkpoint: build the algorithm with \
-                       it, call `restore_policies`, then `session`";
+        let way_out =
+            "a network or a policy class of your own is no part of a checkpoint: give it to `pavlov::Load`";
         Error::state("the weights", format!("{error}; {way_out}"))
     })?;
     let run = State::read(checkpoint, "run")?;

@@ -3,6 +3,7 @@
 mod acting;
 mod algorithm;
 mod builder;
+mod by_hand;
 mod checkpoint_settings;
 mod code;
 mod episode_window;
@@ -25,7 +26,7 @@ pub use acting::Snapshot;
 pub use algorithm::Algorithm;
 pub use builder::{Builder, TrainerExt};
 pub use gif::write_gif;
-pub use loading::load_session;
+pub use loading::{load_session, load_session_with};
 pub use memory::Memory;
 pub use notices::{Ending, notices, refuse_illegal_moves};
 pub use policies::policies_of;

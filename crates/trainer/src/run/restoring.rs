@@ -23,7 +23,8 @@ impl<T: Trainer> Algorithm<T> {
     /// # Errors
     /// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::State`] if its
     /// network differs or the algorithm is not set up.
-    pub fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
+    pub fn restore_policies(&mut self, checkpoint: impl AsRef<Path>) -> Result<()> {
+        let checkpoint = checkpoint.as_ref();
         pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
         CheckpointSettings::read(checkpoint)?.code.check(&self.saved_code()?)?;
         let run = self.run()?;

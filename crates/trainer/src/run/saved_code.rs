@@ -52,9 +52,8 @@ impl SavedCode {
         for (id, was) in &self.policy_classes {
             if let Some(is) = shared(id).filter(|is| *is != was) {
                 let reason = format!(
-                    "it was of the class {was} in the checkpoint, but is of the class {is} here; give the class to the \
-                     builder (`policy_class`); a policy class of your own is no part of a checkpoint: build the \
-                     algorithm with it, call `restore_policies`, then `session`"
+                    "it was of the class {was} in the checkpoint, but is of the class {is} here; a policy class of \
+                     your own is no part of a checkpoint: give it to the builder, or to `pavlov::Load` (`policy_class`)"
                 );
                 return Err(Error::state(format!("the policy `{id}`"), reason));
             }
@@ -65,8 +64,8 @@ impl SavedCode {
                 None => "the network of the `model` settings".into(),
             };
             let reason = format!(
-                "it was {} in the checkpoint, but is {} here; give the same to the builder (`custom_model`); a network of \
-                 your own is no part of a checkpoint: build the algorithm with it, call `restore_policies`, then `session`",
+                "it was {} in the checkpoint, but is {} here; a network of your own is no part of a checkpoint: \
+                 give the same to the builder, or to `pavlov::Load` (`custom_model`)",
                 name(&self.custom_model),
                 name(&own.custom_model)
             );

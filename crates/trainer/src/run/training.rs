@@ -7,7 +7,7 @@ use crate::run::evaluation::{Evaluations, PreparedEvaluation};
 use crate::run::results::Results;
 use crate::sample::{Changes, Pictures, RunHandle, WorkerSpec};
 use crate::settings::{Common, CountStepsBy};
-use crate::workers::WorkerSet;
+use crate::workers::{Counters, WorkerSet};
 use pavlov_learn::base::{Device, Error, Result, Spaces, State, catch, libtorch};
 use pavlov_tune::Metrics;
 use serde_json::Value;
@@ -22,6 +22,8 @@ pub struct Run {
     iteration: u64,
     results: Results,
     evaluations: Evaluations,
+    /// The counters at the beginning of a round of the user's own training loop; `None` outside such a round.
+    round: Option<Counters>,
 }
 
 impl std::fmt::Debug for Run {
@@ -75,6 +77,7 @@ impl Run {
             iteration: 0,
             results: Results::default(),
             evaluations: Evaluations::default(),
+            round: None,
         })
     }
 
@@ -231,6 +234,22 @@ impl Run {
         self.workers.sync_filters()?;
         self.workers.ledger.time("training_iteration", start, 0);
         self.results.of(&self.spec, &self.workers, &before, &info)
+    }
+
+    /// Begins a round of the user's own training loop, unless one has begun.
+    pub(crate) fn begin_round(&mut self) {
+        if self.round.is_none() {
+            self.workers.ledger.start_breakdown();
+            self.round = Some(self.workers.counters());
+        }
+    }
+
+    /// Ends a round of the user's own training loop, in which `info` was learned, and returns its result.
+    pub(crate) fn end_round(&mut self, info: &LearnerInfo) -> Result<Metrics> {
+        let before = self.round.take().unwrap_or_else(|| self.workers.counters());
+        self.workers.sync_filters()?;
+        self.iteration += 1;
+        self.results.of(&self.spec, &self.workers, &before, info)
     }
 
     /// Calls the hook `on_train_result`. Returns the changes that the hook asks for; the caller applies them.

@@ -47,6 +47,20 @@ pub struct Code {
     pub(crate) policy_mapping_fn: Option<MappingByName>,
 }
 
+impl Code {
+    /// Sets the network in the place of that of the `model` settings.
+    #[must_use]
+    pub fn with_custom_model(self, model: CustomModel) -> Self {
+        Self { custom_model: Some(model), ..self }
+    }
+
+    /// Sets the policy class in the place of the algorithm's own.
+    #[must_use]
+    pub fn with_policy_class(self, policy_class: PolicyClass) -> Self {
+        Self { policy_class: Some(policy_class), ..self }
+    }
+}
+
 impl std::fmt::Debug for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Code").finish_non_exhaustive()

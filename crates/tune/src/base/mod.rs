@@ -2,6 +2,7 @@
 
 pub mod config;
 pub(crate) mod error;
+mod error_names;
 pub(crate) mod files;
 pub(crate) mod gpu;
 pub(crate) mod limit;
@@ -9,6 +10,7 @@ pub(crate) mod metric;
 mod metrics;
 pub(crate) mod named;
 pub(crate) mod node;
+mod number;
 mod resources;
 pub mod rng;
 mod settings;
@@ -19,6 +21,7 @@ pub use error::{Error, Result, in_words};
 pub use files::{LARGEST_FILE, read_file, replace_file, write_file, write_output, write_whole};
 pub use metric::Objective;
 pub use metrics::{Metrics, flatten};
+pub use number::{Count, Number};
 pub use pavlov_processes::{Bundle, PlacementStrategy};
 pub use resources::Resources;
 pub use settings::Config;

@@ -60,6 +60,12 @@ impl<F: Fn(&Config) -> Result<Option<Metrics>> + Send + Sync + 'static> Function
 }
 
 /// Types that a function trainable may return as its last result: `()`, metrics, or a number.
+#[diagnostic::on_unimplemented(
+    message = "a function trainable cannot return `{Self}`",
+    label = "return `Ok(())`, a number, a JSON object or `Metrics`",
+    note = "its last result is `()` if everything was reported by `session::report`",
+    note = "a struct becomes a JSON object by `serde_json::to_value(..)?`"
+)]
 pub trait IntoReport {
     /// Converts the value to metrics; `None` means that there is nothing more to report.
     ///

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Callback, ExecutorKind, ProgressReporter, Tuner};
-use crate::base::{Bundle, Objective};
+use crate::base::{Bundle, Count, Number, Objective};
 use crate::run::Resume;
 use crate::schedulers::TrialScheduler;
 use crate::search::{SearchSpace, Searcher};
@@ -35,10 +35,10 @@ impl Tuner {
         self
     }
 
-    /// Sets the number of samples, each of which is one trial, or the whole grid in a grid search. Default: 1.
+    /// Sets the number of samples, a number of any integer type, each of which is one trial, or the whole grid in a grid search. Default: 1.
     #[must_use]
-    pub fn samples(mut self, samples: u64) -> Self {
-        self.tune_config.num_samples = Some(samples);
+    pub fn samples(mut self, samples: impl Count) -> Self {
+        self.tune_config.num_samples = Some(samples.count());
         self
     }
 
@@ -117,8 +117,8 @@ impl Tuner {
     /// Ends a trial once the result key `key` is at least `value`. Several calls add conditions; the first one that is
     /// met ends the trial.
     #[must_use]
-    pub fn stop(self, key: impl Into<String>, value: impl Into<f64>) -> Self {
-        self.stopper(StoppingCriteria::from_iter([(key, value.into())]))
+    pub fn stop(self, key: impl Into<String>, value: impl Number) -> Self {
+        self.stopper(StoppingCriteria::from_iter([(key, value.number())]))
     }
 
     /// Adds a stopper, which ends trials or the whole sweep; stop conditions that were set before stay in force.
@@ -153,7 +153,8 @@ impl Tuner {
         self
     }
 
-    /// Sets what shows the running sweep to the user. Without a reporter nothing is printed.
+    /// Sets what shows the running sweep to the user. Without a reporter one line is printed, after half a minute: how many
+    /// trials run and wait.
     #[must_use]
     pub fn progress_reporter(mut self, reporter: impl ProgressReporter + 'static) -> Self {
         self.run_config.progress_reporter = Some(Box::new(reporter));

@@ -1,13 +1,14 @@
 //! What a program shows of a running sweep. The command's table is in the crate `pavlov`.
 
+use std::io::Write;
 use std::path::Path;
 
 use super::table::{Columns, Row};
 use crate::base::{Trial, TrialStatus};
 use crate::schedulers::TrialScheduler;
 
-/// Shows a running sweep to its user, as Ray Tune's `ProgressReporter` does. Without one a sweep prints nothing, and logs
-/// failed trials as warnings.
+/// Shows a running sweep to its user, as Ray Tune's `ProgressReporter` does. Without one a sweep prints a line after half a
+/// minute, and logs failed trials as warnings.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -85,6 +86,20 @@ impl<'a> SweepProgress<'a> {
         format!("{counted}; {}{best}", self.scheduler.debug_string())
     }
 
+    /// Returns the line that a sweep without a reporter prints once.
+    pub(super) fn waiting(&self, dir: &Path) -> String {
+        let results = self.trials.iter().filter(|trial| trial.last_result.is_some()).count();
+        let so_far = match results {
+            0 => "it waits for the first result of a trial".into(),
+            count => format!("it waits for the trials to end, and {count} have reported results"),
+        };
+        format!(
+            "the sweep in {} is running: {so_far} ({}). `Tuner::progress_reporter` shows a sweep while it runs",
+            dir.display(),
+            self.summary()
+        )
+    }
+
     /// Returns a table of at most `most` trials, one per line: the best first, then those that run, then the newest.
     pub fn table(&self, most: usize) -> String {
         let mut rows: Vec<Row<'_>> = self.trials.iter().rev().map(row).collect();
@@ -102,6 +117,16 @@ impl<'a> SweepProgress<'a> {
 impl std::fmt::Debug for SweepProgress<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SweepProgress").field("trials", &self.trials.len()).finish_non_exhaustive()
+    }
+}
+
+/// Tells the program's `tracing` subscriber, or standard error if none is set.
+pub(super) fn notice(text: &str) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::info!("{text}");
+    } else {
+        // If standard error is closed, there is no place left to tell it.
+        drop(writeln!(std::io::stderr(), "pavlov: {text}"));
     }
 }
 

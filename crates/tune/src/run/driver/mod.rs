@@ -183,6 +183,15 @@ impl<T: Trainable> Driver<T> {
         Ok(result)
     }
 
+    /// Does the same as [`train`](Driver::train): the iteration is counted and logged. So the trainable's own
+    /// [`step`](Trainable::step) is not called past the driver, which would count nothing.
+    ///
+    /// # Errors
+    /// Fails whenever [`train`](Driver::train) does.
+    pub fn step(&mut self) -> Result<Metrics> {
+        self.train()
+    }
+
     /// Continues from a checkpoint, given as a path or a URL.
     ///
     /// The counters, totals and last result become those of the checkpoint; the `*_since_restore` counters start at 0.
@@ -199,9 +208,9 @@ impl<T: Trainable> Driver<T> {
     /// `load_checkpoint`; the counters are unchanged then, and the trainable is in whatever state it left itself.
     /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed; the run is restored then, but its logs are not
     /// rewound.
-    pub fn restore(&mut self, checkpoint: &Path) -> Result<()> {
+    pub fn restore(&mut self, checkpoint: impl AsRef<Path>) -> Result<()> {
         self.refuse_if_stopped("restore")?;
-        let checkpoint = &storage::fetch_checkpoint(checkpoint)?;
+        let checkpoint = &storage::fetch_checkpoint(checkpoint.as_ref())?;
         if let Some(remote) = &self.remote {
             remote.bring_back(checkpoint)?;
         }

@@ -96,7 +96,8 @@ impl<T: Trainable> Driver<T> {
     /// Returns the error of `save_checkpoint`, [`Error::Checkpoint`] if something that is not a checkpoint has the name
     /// or the trainable wrote a file with a reserved name, [`Error::Io`] if the checkpoint cannot be written, and
     /// [`Error::Stopped`] after [`stop`](Driver::stop).
-    pub fn save_to(&mut self, parent: &Path) -> Result<PathBuf> {
+    pub fn save_to(&mut self, parent: impl AsRef<Path>) -> Result<PathBuf> {
+        let parent = parent.as_ref();
         self.refuse_if_stopped("save")?;
         let metadata = Metadata {
             experiment_id: self.experiment_id.clone(),

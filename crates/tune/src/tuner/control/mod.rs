@@ -34,6 +34,9 @@ const DRAWS_AHEAD: usize = 16;
 /// Interval at which an interrupt and the time limits are checked while no trial reports.
 const TICK: Duration = Duration::from_millis(100);
 
+/// Time after which a sweep without a reporter says once how many trials run and wait.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 pub(super) struct Control {
     pub(super) sweep: Sweep,
     pub(super) journal: Journal,
@@ -82,6 +85,8 @@ pub(super) struct Unsaved {
     interrupted: bool,
     /// Trials that this process started.
     ran: BTreeSet<usize>,
+    /// Whether the user of a sweep without a reporter was told what it waits for.
+    told_of_waiting: bool,
     /// Whether the user was told that trials share the cores.
     told_of_cores: bool,
     /// Size of all checkpoints of the sweep.
@@ -218,7 +223,10 @@ impl Control {
             }
             match self.executor.reports().recv_timeout(TICK) {
                 Ok((actor, report)) => self.on_report(actor, report)?,
-                Err(_) => self.report(false),
+                Err(_) => {
+                    self.report(false);
+                    self.tell_of_waiting();
+                }
             }
             self.on_uploads()?;
             for callback in &mut self.run_config.callbacks {
@@ -276,6 +284,18 @@ impl Control {
         let Some(reporter) = &mut self.run_config.progress_reporter else { return };
         let columns = Columns { space: &self.space, objective: self.shown.as_ref() };
         reporter.report(&SweepProgress::new(&self.sweep.trials, columns, &*self.sweep.scheduler), done);
+    }
+
+    /// Tells the user of a sweep without a reporter once, after [`PATIENCE`], what the sweep waits for.
+    fn tell_of_waiting(&mut self) {
+        let waited = self.unsaved.started.map(|started| started.elapsed()).unwrap_or_default();
+        if self.unsaved.told_of_waiting || self.run_config.progress_reporter.is_some() || waited < PATIENCE {
+            return;
+        }
+        self.unsaved.told_of_waiting = true;
+        let columns = Columns { space: &self.space, objective: self.shown.as_ref() };
+        let progress = SweepProgress::new(&self.sweep.trials, columns, &*self.sweep.scheduler);
+        reporter::notice(&progress.waiting(&self.sweep.dir));
     }
 
     fn say(&mut self, text: &str) {
