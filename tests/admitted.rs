@@ -194,6 +194,7 @@ fn actions_of_every_type_are_members_of_their_space() {
     acts::<f64>(Space::boxed(-0.1, 0.1, &[2]).with_dtype(DType::F64));
     acts::<i64>(Space::boxed(-5.0, 5.0, &[2]).with_dtype(DType::I64));
     acts::<u8>(Space::boxed(0.0, 255.0, &[3]).with_dtype(DType::U8));
+    acts::<f64>(Space::boxed(-1.0, 1.0, &[2, 3]).with_dtype(DType::F64));
     acts::<f32>(Space::bounded(&[f64::NEG_INFINITY, 0.0], &[f64::INFINITY, 1.0]).expect("bounds"));
     acts::<i64>(Space::Discrete { n: 3, start: -1 });
     acts::<i64>(Space::MultiDiscrete { nvec: vec![2, 3], start: vec![1, -3] });

@@ -17,7 +17,7 @@
 //!
 //! Pictures come through the pipe, because the size of a picture is known only after it was drawn.
 //!
-//! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which agents are alive.
+//! An environment of several agents is one copy in one worker; its rows are the agents, and `alive` says which agents are alive.
 //!
 //! On a fault a worker writes a line `{"error": traceback}` and ends. A worker that crashes or hangs leaves the Python
 //! traceback of that moment in its log (`faulthandler`), and the index of the row that it worked on in the shared memory.
@@ -46,8 +46,8 @@ mod worker;
 
 use bridge::Bridge;
 pub use config::{PyConfig, Vectorization};
-pub use pettingzoo::PyMultiAgentEnv;
-pub(crate) use pettingzoo::{PREFIX as PETTINGZOO_PREFIX, make_multi_agent, pettingzoo_id};
+pub(crate) use pettingzoo::{PREFIXES as AGENTS_PREFIXES, make_multi_agent};
+pub use pettingzoo::{PyMultiAgentEnv, is_agents_id};
 
 /// Prefix of ids of Python environments: `py:CartPole-v1`, `py:my_package:MyEnv-v0`.
 pub(crate) const PREFIX: &str = "py:";
@@ -150,6 +150,12 @@ fn check_dtype(what: &'static str, space: &Space, asked: DType) -> Result<()> {
         return Ok(());
     }
     Err(Error::shape(what, asked, format_args!("{}, which the rows of {space} are", space.dtype())))
+}
+
+/// Returns true if the id stands for an environment in a Python process, with one agent or several: it begins with `py:`, `pz:`
+/// or `ma:`.
+pub fn is_python_id(id: &str) -> bool {
+    id.starts_with(PREFIX) || is_agents_id(id)
 }
 
 /// Returns the part of a Python environment's id after `py:`; `None` for other ids.

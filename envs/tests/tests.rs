@@ -54,6 +54,8 @@ mod pixel_pictures;
 mod py;
 #[path = "tests/py_admitted.rs"]
 mod py_admitted;
+#[path = "tests/py_clothes.rs"]
+mod py_clothes;
 #[path = "tests/py_cores.rs"]
 mod py_cores;
 #[path = "tests/py_faults.rs"]

@@ -132,7 +132,7 @@ impl NativeAgents {
 
 fn make(id: &str, config: &str) -> Result<Box<dyn AnyMultiAgentEnv>> {
     let config = settings(config)?;
-    if id.starts_with("pz:") {
+    if pavlov_envs::python::is_agents_id(id) {
         let error = pavlov_envs::Error::UnknownEnv { id: id.to_owned(), nearest: None };
         return Err(error.into());
     }

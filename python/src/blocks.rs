@@ -120,7 +120,7 @@ pub(crate) fn native(id: &str) -> Result<pavlov_envs::EnvSpec> {
             "{id} has several agents; make it with `pavlov_rl.parallel_env({id:?})`"
         )));
     }
-    let nearest = if id.starts_with("py:") || id.starts_with("pz:") {
+    let nearest = if pavlov_envs::python::is_python_id(id) {
         None
     } else {
         match pavlov_envs::make_vec(id, &EnvConfig::new(), 1) {

@@ -4,19 +4,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::exit::usage;
 use super::output::{print, print_json};
 use crate::envs::{
     self, AnyMultiAgentEnv, AnyVectorEnv, DType, Element, EnvConfig, EnvCreator, Finding, Speed,
     TypedMultiAgentEnv, examine_multi_agent_env, examine_vector_env, make_multi_agent,
-    measure_multi_agent_speed, measure_speed, multi_agent_ids, seems_endless,
+    measure_multi_agent_speed, measure_speed, multi_agent_ids, python::is_agents_id, seems_endless,
 };
 use crate::tune::config::{assign, parse_assignment};
-
-/// Maximum number of copies that a check makes.
-const MAX_CHECKED: usize = 64;
 
 /// Check or measure an environment
 #[derive(Args, Debug)]
@@ -91,7 +88,7 @@ impl Which {
     }
 
     fn has_several_agents(&self) -> bool {
-        self.id.starts_with("pz:") || multi_agent_ids().contains(&self.id)
+        is_agents_id(&self.id) || multi_agent_ids().contains(&self.id)
     }
 
     /// Measures the speed of an environment with several agents, for any scalar types of observations and actions.
@@ -129,9 +126,8 @@ fn check(which: &Which, json: bool) -> anyhow::Result<()> {
         found = examine_multi_agent_env(env, Duration::MAX).with_context(|| which.id.clone())?.findings;
     } else {
         endless = seems_endless(&mut *which.make(1)?)?;
-        // Effects of one copy on another show only with several copies. There cannot be fewer copies than workers.
-        let workers = which.config()?.get("num_workers").and_then(Value::as_u64).unwrap_or(1);
-        for num_envs in [1, 3].map(|copies| (workers as usize).clamp(copies, MAX_CHECKED)) {
+        // Effects of one copy on another show only with several copies.
+        for num_envs in [1, 3] {
             let place = || format!("{}, copies: {num_envs}", which.id);
             let mut env = which.make(num_envs).with_context(place)?;
             let more = examine_vector_env(&mut *env, Duration::MAX).with_context(place)?;

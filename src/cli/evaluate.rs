@@ -10,7 +10,7 @@ use super::output::{print, print_json, say, visible};
 use super::returns::{self, Summary};
 use super::run_dir::find_checkpoint;
 use super::trust::{self, TrustArgs};
-use crate::envs::{EnvCreator, Frame};
+use crate::envs::{EnvCreator, Frame, python::is_python_id};
 use crate::load;
 use crate::registry;
 use crate::trainer::{Evaluation, Pack};
@@ -64,7 +64,7 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     let metadata = checkpoint::metadata(&path)?;
     let (env, mut config) = for_acting(metadata.config, &path)?;
     // Python environments can render only if they were made with a render mode.
-    let draws = (args.render.is_some() && (env.starts_with("py:") || env.starts_with("pz:")))
+    let draws = (args.render.is_some() && is_python_id(&env))
         .then(|| "env_config.kwargs.render_mode=rgb_array".into());
     let mut unchanged = config.clone();
     unchanged.insert("env".into(), env.as_str().into());
@@ -239,7 +239,7 @@ fn write_gif(file: &Path, env: &str, frames: &[Frame], render_fps: Option<f64>) 
     if frames.is_empty() {
         return Err(usage(format!(
             "{env} draws no pictures; leave out --render, or {}",
-            if env.starts_with("py:") {
+            if is_python_id(env) {
                 "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config"
             } else {
                 "implement `render` for it"

@@ -10,7 +10,7 @@ use super::exit::usage;
 use super::output::print;
 use super::run_dir::find_policy;
 use super::trust::{self, TrustArgs};
-use crate::envs::{AnyVectorEnv, EnvCreator};
+use crate::envs::{AnyVectorEnv, EnvCreator, python::is_python_id};
 use crate::load::is_pack;
 use crate::load_policy;
 use crate::tune::{Config, checkpoint, config::decode};
@@ -109,7 +109,7 @@ fn native_env(path: &Path, trust: &TrustArgs) -> anyhow::Result<Option<Box<dyn A
         checkpoint::metadata(path)?.config
     };
     let Some(env) = settings.get("env").and_then(Value::as_str) else { return Ok(None) };
-    if env.starts_with("py:") || env.starts_with("pz:") {
+    if is_python_id(env) {
         return Ok(None);
     }
     let kept = ["env_config", "wrappers"].into_iter();

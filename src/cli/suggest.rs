@@ -2,7 +2,7 @@
 
 use super::exit::usage;
 use super::output::program;
-use crate::envs::{EnvConfig, EnvCopies, EnvCreator, Space};
+use crate::envs::{EnvConfig, EnvCopies, EnvCreator, Space, python::is_agents_id};
 use crate::presets::{self, Preset};
 
 /// Name of `--preset auto`.
@@ -53,7 +53,7 @@ fn own(algorithm: &str, env: &str) -> Vec<String> {
 
 /// The kind of a task; environments in Python are not made for this question and count as numbers.
 fn kind(env: &str) -> EnvKind {
-    if env.starts_with("pz:") {
+    if is_agents_id(env) {
         return EnvKind::Agents;
     }
     if env.starts_with("py:") {

@@ -122,10 +122,11 @@ fn is_outside(text: &str) -> bool {
 
 /// Returns the Python module that the environment `env` imports first.
 fn module(env: &str) -> Option<&str> {
-    match env.strip_prefix("py:") {
-        Some(id) => id.rsplit_once(':').map(|(module, _)| module),
-        None => env.strip_prefix("pz:"),
+    if let Some(module) = env.strip_prefix("pz:") {
+        return Some(module);
     }
+    let id = env.strip_prefix("py:").or_else(|| env.strip_prefix("ma:"))?;
+    id.rsplit_once(':').map(|(module, _)| module)
 }
 
 /// Returns true if `dir` has a file or folder that Python could import as `module`.
@@ -220,10 +221,11 @@ mod tests {
         let found = named_in(json!({
             "env": "py:tests.py.envs:Fault-v0",
             "evaluation_config": {"env": "pz:build"},
-            "space": {"env": {"grid_search": ["py:ale_py:ALE/Pong-v5", "py:CartPole-v1", "CartPole-v1"]}},
+            "space": {"env": {"grid_search": ["py:ale_py:ALE/Pong-v5", "py:CartPole-v1", "CartPole-v1", "ma:benches:Two-v0"]}},
         }));
-        assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].starts_with("run the module `build` in /"), "{found:?}");
-        assert!(found[1].starts_with("run the module `tests.py.envs` in /"), "{found:?}");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].starts_with("run the module `benches` in /"), "{found:?}");
+        assert!(found[1].starts_with("run the module `build` in /"), "{found:?}");
+        assert!(found[2].starts_with("run the module `tests.py.envs` in /"), "{found:?}");
     }
 }

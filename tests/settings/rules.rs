@@ -367,7 +367,7 @@ fn spaces_that_an_algorithm_cannot_serve_are_refused() {
     let real = configure::<Dqn>(json!({}), &spaces(Space::boxed(-1.0, 1.0, &[1])));
     refused(real, &["DQN needs a Discrete action space, but the environment's is Box"]);
     let endless = configure::<Sac>(json!({}), &spaces(Space::real(&[1])));
-    let bounds = "needs a one-dimensional Box action space with finite bounds";
+    let bounds = "needs a Box action space with finite bounds";
     refused(endless, &["SAC", bounds, "wrap the environment in an `Env` that names bounds", "or use PPO"]);
     let noise = json!({"exploration_config": {"type": "GaussianNoise"}});
     let choices = configure::<Sac>(noise, &spaces(Space::discrete(2)));
@@ -382,7 +382,7 @@ fn spaces_that_an_algorithm_cannot_serve_are_refused() {
     let choices = configure::<Ddpg>(json!({}), &spaces(Space::discrete(2)));
     refused(choices, &["DDPG", bounds, "DQN, PPO and SAC take discrete actions", "is Discrete(2)"]);
     let nested = configure::<Ppo>(json!({}), &spaces(Space::Tuple(vec![Space::discrete(2)])));
-    refused(nested, &["needs a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space"]);
+    refused(nested, &["needs a Discrete, MultiDiscrete, MultiBinary or Box action space"]);
 }
 
 #[test]

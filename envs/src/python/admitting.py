@@ -22,6 +22,9 @@ class Admission:
         # Of these classes every number is a reward, and needs no look.
         self.numbers = frozenset([*integers, float, bool, np.bool_, np.float16, np.float32, np.float64])
         self.flags = frozenset([bool, np.bool_])
+        # What to do about a reward of several numbers, and the weights that make one of them, if there are any.
+        self.several_rewards = "add the numbers up in the environment or in a wrapper"
+        self.weights: Any = None
 
     @property
     def remarks(self) -> list[str]:
@@ -34,11 +37,32 @@ class Admission:
             self._said[what] = None
             self.say(f"{what}. It is used as it is; {self.strictly}")
 
+    def weigh(self, weights: list[float]) -> None:
+        """Makes the reward of an environment with several objectives the sum of its numbers, each times its weight."""
+        import numpy as np
+
+        self.weights = np.asarray(weights, float)
+        # Every reward needs a look.
+        self.numbers = frozenset()
+
     def reward(self, value: Any) -> float:
         """A reward as a number."""
         if value.__class__ not in self.numbers:
-            value = self._one(value, "the reward", "number", "add the numbers up in the environment or in a wrapper")
+            if self.weights is None:
+                value = self._one(value, "the reward", "number", self.several_rewards)
+            else:
+                value = self._weighted(value)
         return float(value)
+
+    def _weighted(self, value: Any) -> Any:
+        array, weights = self.array(value, "the reward"), self.weights
+        if array.shape != weights.shape:
+            what = f"{array.size} number{'' if array.size == 1 else 's'}"
+            raise self.refuse(
+                f"the reward is {short(value)}, which is {what}, but `reward_weights` has {weights.size}: it must have one "
+                "weight for each number of the reward"
+            )
+        return array @ weights
 
     def flag(self, value: Any, name: str) -> bool:
         """`terminated` or `truncated`."""

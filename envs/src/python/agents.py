@@ -1,4 +1,4 @@
-# The host of a PettingZoo parallel environment; its rows are the agents.
+# The host of an environment of several agents; its rows are the agents.
 
 
 class Agents(Slabs):
@@ -10,6 +10,7 @@ class Agents(Slabs):
         self.agents, self.observation_space, self.action_space = joint_spaces(self.env)
         self.num_actions = [int(space.n) if is_discrete(space) else 0 for space in self.action_space]
         self.ended = [False] * self.num_rows
+        self.is_turn_based = hasattr(self.env, "acting")
         for _, column in self.infos:
             column[:] = float("nan")
         self.writers, self.readers = [], []
@@ -26,16 +27,19 @@ class Agents(Slabs):
         observations, infos = self.seeded_reset(self.env, seeds and seeds[0])
         present = set(self.env.agents)
         self.rewards[:] = self.terminated[:] = self.truncated[:] = 0
+        acting = set(self.env.acting) if self.is_turn_based else present
         for row, agent in enumerate(self.agents):
             self.ended[row] = False
             self.alive[row] = agent in present
+            self.acting[row] = self.alive[row] and agent in acting
             self.write_agent(row, observations, infos, agent in present)
 
     def step(self, seeds):
-        acting = [(row, agent) for row, agent in enumerate(self.agents) if self.alive[row]]
+        acting = [(row, agent) for row, agent in enumerate(self.agents) if self.acting[row]]
         actions = {agent: self.readers[row](self.actions[row]) for row, agent in acting}
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         present = set(self.env.agents)
+        acting = set(self.env.acting) if self.is_turn_based else present
         for row, agent in enumerate(self.agents):
             was_alive = self.alive[row]
             terminated = bool(was_alive and terminations.get(agent, False))
@@ -46,6 +50,7 @@ class Agents(Slabs):
                 raise RuntimeError(f"{agent} left `agents`, but neither its termination nor its truncation was set")
             there = alive or terminated or truncated
             self.alive[row], self.terminated[row], self.truncated[row] = alive, terminated, truncated
+            self.acting[row] = alive and agent in acting
             self.rewards[row] = self.admission.reward(rewards.get(agent, 0.0)) if there else 0.0
             self.write_agent(row, observations, infos, there)
 
@@ -67,7 +72,8 @@ class Agents(Slabs):
         if masks is not None and self.num_actions[row]:
             mask = (observation if shows_mask(self.observation_space[row]) else info).get("action_mask")
             # An agent that has just ended and has no mask keeps zeros: what would be legal is not known.
-            masks[row, : self.num_actions[row]] = bool(self.alive[row]) if mask is None else mask
+            if self.acting[row] or not self.alive[row]:
+                masks[row, : self.num_actions[row]] = bool(self.acting[row]) if mask is None else mask
 
     def render(self, row, mode):
         return self.env.render() if getattr(self.env, "render_mode", None) == mode else None

@@ -24,8 +24,9 @@ pub struct PyConfig {
     pub kwargs: EnvConfig,
     /// Python interpreter; `None`: the one in the environment variable `PAVLOV_PYTHON`, else `python3`.
     pub python: Option<String>,
-    /// Number of worker processes, at most as many as copies. `None`: a few steps are timed, and heavy environments get one
-    /// worker per core, light ones fewer; the choice is logged.
+    /// Maximum number of worker processes: there are never more than copies, so that with a large number each copy lives in a
+    /// process of its own. `None`: a few steps are timed, and heavy environments get one worker per core, light ones fewer;
+    /// the choice is logged.
     pub num_workers: Option<usize>,
     /// Seconds that a reset or a step may take before the worker counts as hung; the start may take five times as long.
     pub timeout_s: f64,
@@ -34,6 +35,12 @@ pub struct PyConfig {
     pub info_keys: Vec<String>,
     /// How a worker steps its copies.
     pub vectorization: Vectorization,
+    /// Weights that make one reward of several, for an environment with several objectives whose reward is a list or a
+    /// vector: the sum of its numbers, each times its weight. `None`: the reward is one number.
+    pub reward_weights: Option<Vec<f64>>,
+    /// Wrappers in Python around each environment, the first one innermost: a name of Gymnasium's or MiniGrid's, or
+    /// `module:Wrapper` of any installed module, with literal arguments, such as `gymnasium.wrappers:FilterObservation(["a"])`.
+    pub wrappers: Vec<String>,
 }
 
 /// How a worker of a Python environment steps its copies.
@@ -65,6 +72,8 @@ impl Default for PyConfig {
             timeout_s: 300.0,
             info_keys: vec![],
             vectorization: Vectorization::Loop,
+            reward_weights: None,
+            wrappers: vec![],
         }
     }
 }
@@ -72,17 +81,28 @@ impl Default for PyConfig {
 impl PyConfig {
     /// Decodes and checks the `env_config` of `env`.
     pub(super) fn decode(env: &str, config: &EnvConfig, num_envs: usize) -> Result<Self> {
-        let config: Self = decode_config(env, config)?;
+        let mut config: Self = decode_config(env, config)?;
         let refuse = |message| Err(Error::Config { env: env.into(), message });
-        if config.num_workers.is_some_and(|workers| workers == 0 || workers > num_envs) {
-            let given = config.num_workers.unwrap_or(0);
-            return refuse(format!("`num_workers` is {given}, but it must be in 1..={num_envs} (copies)"));
+        if config.num_workers == Some(0) {
+            return refuse("`num_workers` is 0, but it must be at least 1".into());
         }
+        config.num_workers = config.num_workers.map(|workers| workers.min(num_envs));
         if !(config.timeout_s > 0.0 && config.timeout_s <= MAX_SECONDS) {
             let given = config.timeout_s;
             return refuse(format!(
                 "`timeout_s` is {given}, but it must be above 0 and at most {MAX_SECONDS}"
             ));
+        }
+        if let Some(weights) = &config.reward_weights {
+            if weights.is_empty() {
+                return refuse("`reward_weights` is [], but it must have one weight for each number of the reward".into());
+            }
+            if config.vectorization != Vectorization::Loop {
+                return refuse("`reward_weights` is given, which only vectorization \"loop\" uses".into());
+            }
+        }
+        if !config.wrappers.is_empty() && config.vectorization != Vectorization::Loop {
+            return refuse("`wrappers` is given, which only vectorization \"loop\" uses".into());
         }
         Ok(config)
     }

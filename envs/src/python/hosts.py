@@ -29,7 +29,7 @@ class Slabs:
         self.rewards = array("rewards", "f8")
         self.terminated = array("terminated", "u1")
         self.truncated = array("truncated", "u1")
-        self.alive = array("alive", "u1")
+        self.alive, self.acting = array("alive", "u1"), array("acting", "u1")
         self.seeds = array("seeds", "u8")
         self.masks = self.final_masks = None
         if slabs["num_masked"]:

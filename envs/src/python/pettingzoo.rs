@@ -1,4 +1,4 @@
-//! PettingZoo's parallel environments: one copy in one worker, whose rows are the agents.
+//! Environments of several agents in Python: one copy in one worker, whose rows are the agents.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -22,18 +22,31 @@ use crate::{
 };
 
 /// Prefix of ids of PettingZoo environments: `pz:mpe2.simple_spread_v3`.
-pub(crate) const PREFIX: &str = "pz:";
+const PETTINGZOO: &str = "pz:";
 
-/// A PettingZoo parallel environment in a Python process.
+/// Prefix of ids of Gymnasium environments of several agents: `ma:rware:rware-tiny-2ag-v2`.
+const TUPLES: &str = "ma:";
+
+/// Prefixes of ids of environments of several agents in Python.
+pub(crate) const PREFIXES: [&str; 2] = [PETTINGZOO, TUPLES];
+
+/// An environment of several agents in a Python process: one of PettingZoo, parallel or turn-based, or one of Gymnasium whose
+/// spaces are Tuples.
 ///
 /// [`make_multi_agent`](crate::make_multi_agent) makes one for every id `pz:MODULE` by calling
-/// `MODULE.parallel_env(**kwargs)` in Python, for instance `pz:mpe2.simple_spread_v3`. Use this type directly if you need a
-/// [`MultiAgentEnv`] and know the scalar types. The settings are those of [`PyConfig`], without `vectorization` and with one
-/// worker; `kwargs` are those of `parallel_env`.
+/// `MODULE.parallel_env(**kwargs)` in Python, for instance `pz:mpe2.simple_spread_v3`, or else `MODULE.env(**kwargs)`: a
+/// turn-based game, such as `pz:pettingzoo.classic.connect_four_v3`, in which one agent acts at a time. `ma:ID` and
+/// `ma:MODULE:ID` are made by `gymnasium.make(ID, **kwargs)`, for instance `ma:rware:rware-tiny-2ag-v2`. Use this type directly
+/// if you need a [`MultiAgentEnv`] and know the scalar types. The settings are those of [`PyConfig`], without `vectorization`
+/// and with one worker.
 ///
-/// The agents are PettingZoo's `possible_agents`. Their spaces may differ, but not the scalar types of their rows. If
-/// observations are a Dict with the key `action_mask`, this is the mask of legal actions, and it is a part of the row too;
-/// otherwise `info["action_mask"]` is. Every action is legal for an agent without a mask.
+/// The agents are PettingZoo's `possible_agents`. With `ma:` they are `agent_0`, `agent_1` and so on: each has a part of the
+/// Tuple of observations, of the Tuple of actions and of the list of rewards. A reward or a flag that is one value is every
+/// agent's.
+///
+/// The agents' spaces may differ, but not the scalar types of their rows. If observations are a Dict with the key
+/// `action_mask`, this is the mask of legal actions, and it is a part of the row too; otherwise `info["action_mask"]` is. Every
+/// action is legal for an agent without a mask.
 ///
 /// Saving and loading replays the episode from its seed and actions. The first fault in Python ends the process, and every
 /// later call returns the same error.
@@ -54,7 +67,7 @@ pub struct PyMultiAgentEnv<O, A> {
     scalars: PhantomData<fn() -> (O, A)>,
 }
 
-/// A PettingZoo environment in its worker, without scalar types: rows are bytes.
+/// An environment in its worker, without scalar types: rows are bytes.
 #[derive(Debug)]
 struct Host {
     /// Id with its prefix, such as `pz:mpe2.simple_spread_v3`.
@@ -67,8 +80,10 @@ struct Host {
     rows: RowLayout,
     offsets: Offsets,
     info_keys: Vec<String>,
-    /// Whether each agent is alive, and so acts in the next step.
+    /// Whether each agent is in the episode.
     alive: Vec<bool>,
+    /// Whether each agent acts in the next step.
+    acting: Vec<bool>,
     episode: Episode,
     /// Options of later resets; `None` if there are none.
     options: Option<Arc<ResetOptions>>,
@@ -77,13 +92,13 @@ struct Host {
 }
 
 impl<O: Element, A: Element> PyMultiAgentEnv<O, A> {
-    /// Starts Python and makes the environment `id`, with or without `pz:`.
+    /// Starts Python and makes the environment `id`; one without a prefix is PettingZoo's (`pz:`).
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a setting does not fit, [`Error::Python`] if the interpreter, a package or the
     /// environment fails, and [`Error::Shape`] if the environment's scalar types are not `O` and `A`.
     pub fn new(id: &str, env_config: &EnvConfig) -> Result<Self> {
-        let host = Host::start(id.strip_prefix(PREFIX).unwrap_or(id), env_config)?;
+        let host = Host::start(id, env_config)?;
         for (what, asked, found) in [
             ("the scalar type of observations", O::DTYPE, host.rows.obs_dtype),
             ("the scalar type of actions", A::DTYPE, host.rows.act_dtype),
@@ -138,7 +153,7 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
             return Err(Error::unsupported(&host.name, "running episode", "call `reset`"));
         }
         let mut rest = actions;
-        for (agent, acts) in host.agents.iter().zip(&host.alive) {
+        for (agent, acts) in host.agents.iter().zip(&host.acting) {
             let (action, after) = rest.split_at(agent.action_space.width());
             rest = after;
             if *acts && let Some(row) = invalid_action(&agent.action_space, action) {
@@ -190,15 +205,23 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
 
 impl Host {
     fn start(id: &str, env_config: &EnvConfig) -> Result<Self> {
-        let name = format!("{PREFIX}{id}");
+        let (hosted_as, id) = match id.strip_prefix(TUPLES) {
+            Some(id) => ("tuple_agents", id),
+            None => ("parallel_env", id.strip_prefix(PETTINGZOO).unwrap_or(id)),
+        };
+        let name = format!("{}{id}", if hosted_as == "tuple_agents" { TUPLES } else { PETTINGZOO });
         let config = PyConfig::decode(&name, env_config, 1)?;
         if config.vectorization != Vectorization::Loop {
-            let message = "`vectorization` is given, but a parallel environment has one copy; leave it out";
+            let message = "`vectorization` is given, but an environment of several agents has one copy; leave it out";
+            return Err(Error::Config { env: name, message: message.into() });
+        }
+        if hosted_as == "parallel_env" && !config.wrappers.is_empty() {
+            let message = "`wrappers` is given, but wrappers of Gymnasium do not stand around PettingZoo's environments";
             return Err(Error::Config { env: name, message: message.into() });
         }
         let failed = |message| Error::Python { env: name.clone(), message };
         let mut first_message = first_message(id, &config);
-        first_message.insert("vectorization".into(), json!("parallel_env"));
+        first_message.insert("vectorization".into(), json!(hosted_as));
         let mut worker =
             Worker::start(0, &config.interpreter(), first_message, config.start_timeout()).map_err(failed)?;
         worker.request(&json!({"do": "describe_agents"})).map_err(failed)?;
@@ -228,6 +251,7 @@ impl Host {
         let act_bytes: usize = agents.iter().map(|agent| agent.action_space.width()).sum();
         Ok(Self {
             alive: vec![false; agents.len()],
+            acting: vec![false; agents.len()],
             episode: Episode::new(None, act_bytes * rows.act_dtype.size()),
             options: None,
             turns: Turns::new(offsets.callers),
@@ -289,6 +313,7 @@ impl Host {
         let answer = self.worker.write(command).and_then(|()| self.worker.read_done(doing));
         self.check(answer)?;
         self.memory.read_flags(self.offsets.alive, &mut self.alive);
+        self.memory.read_flags(self.offsets.acting, &mut self.acting);
         Ok(())
     }
 
@@ -303,7 +328,7 @@ impl Host {
         self.memory.read_flags(self.offsets.terminated, out.terminated);
         self.memory.read_flags(self.offsets.truncated, out.truncated);
         out.alive.copy_from_slice(&self.alive);
-        out.acting.copy_from_slice(&self.alive);
+        out.acting.copy_from_slice(&self.acting);
     }
 
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
@@ -379,12 +404,12 @@ impl Host {
     }
 }
 
-/// Returns the part of a PettingZoo environment's id after `pz:`; `None` for other ids.
-pub(crate) fn pettingzoo_id(id: &str) -> Option<&str> {
-    id.strip_prefix(PREFIX)
+/// Returns true if the id stands for an environment of several agents in a Python process: it begins with `pz:` or `ma:`.
+pub fn is_agents_id(id: &str) -> bool {
+    PREFIXES.iter().any(|prefix| id.starts_with(prefix))
 }
 
-/// Makes a PettingZoo environment, whatever its scalar types; `id` is without `pz:`.
+/// Makes an environment of several agents in Python, whatever its scalar types; `id` is with its prefix.
 pub(crate) fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     let host = Host::start(id, env_config)?;
     Ok(with_scalar!(host.rows.obs_dtype, O => with_scalar!(host.rows.act_dtype, A => {

@@ -122,8 +122,10 @@ pub(super) struct Offsets {
     pub(super) rewards: usize,
     pub(super) terminated: usize,
     pub(super) truncated: usize,
-    /// Whether each agent is in the episode; used by PettingZoo environments only.
+    /// Whether each agent is in the episode; used by environments of several agents only.
     pub(super) alive: usize,
+    /// Whether each agent acts in the next step; used by environments of several agents only.
+    pub(super) acting: usize,
     pub(super) seeds: usize,
     pub(super) masks: usize,
     /// Action masks at the last states of the episodes that ended in the last step.
@@ -156,6 +158,7 @@ impl Offsets {
             terminated: slab(n),
             truncated: slab(n),
             alive: slab(n),
+            acting: slab(n),
             seeds: slab(n * 8),
             masks: slab(n * rows.num_masked),
             final_masks: slab(n * rows.num_masked),

@@ -11,6 +11,12 @@ def parts_of(space):
     return None
 
 
+def is_tuple(space):
+    import gymnasium
+
+    return isinstance(space, gymnasium.spaces.Tuple)
+
+
 def leaves(space, path=()):
     parts = parts_of(space)
     if parts is None:
@@ -67,7 +73,10 @@ def space_json(space):
         kind = kind or "i64"
         bounds = {name: box_bounds(getattr(space, name)) for name in ("low", "high")}
         return {"box": {**bounds, "shape": list(leaf_shape(space)), "dtype": kind}}
-    return {"unsupported": REFUSED.get(type(space).__name__, type(space).__name__)}
+    for kind, text in REFUSED.items():
+        if isinstance(space, getattr(spaces, kind)):
+            return {"unsupported": text}
+    return {"unsupported": type(space).__name__}
 
 
 def action_json(space):

@@ -108,6 +108,8 @@ pub(super) fn first_message(id: &str, config: &PyConfig) -> Map<String, Value> {
         ("id", json!(id)),
         ("kwargs", json!(config.kwargs)),
         ("info_keys", json!(config.info_keys)),
+        ("reward_weights", json!(config.reward_weights)),
+        ("wrappers", json!(config.wrappers)),
         ("vectorization", json!(config.vectorization)),
     ];
     first_message.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()

@@ -128,32 +128,19 @@ def first_to_say(said, text):
         fcntl.flock(said, fcntl.LOCK_UN)
 
 
-def choose_mujoco_gl(kwargs, entry_point, said):
-    """Has MuJoCo draw without a display: it asks for a window unless MUJOCO_GL says otherwise."""
-    decided = any(os.environ.get(name) for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"))
-    if decided or kwargs.get("render_mode") != "rgb_array" or "mujoco" not in str(entry_point).lower():
-        return
-    from ctypes.util import find_library
-
-    choice = next((gl for gl, library in (("egl", "EGL"), ("osmesa", "OSMesa")) if find_library(library)), None)
-    text = f"pavlov: there is no display, so MuJoCo draws with MUJOCO_GL={choice}"
-    if choice is None:
-        text = "pavlov: there is no display, and neither libEGL nor libOSMesa is installed: MuJoCo cannot draw"
-    else:
-        os.environ["MUJOCO_GL"] = choice
-    if first_to_say(said, text):
-        print(text, file=sys.stderr)
-
-
 def open_of_parent(parent, fd):
     return os.open(f"/proc/{parent}/fd/{fd}", os.O_RDWR)
 
 
 def hint(error):
+    if getattr(error, "way_out", None):
+        return error.way_out
     if isinstance(error, ImportError) and error.name:
         package = error.name.split(".")[0]
+        # Environments of the old gym run through shimmy.
+        packages = "gym shimmy" if package == "gym" else package
         return (
-            f"if {package} is a package, install it: {sys.executable} -m pip install {package}; "
+            f"if {package} is a package, install it: {sys.executable} -m pip install {packages}; "
             "or name another interpreter by `python` in the env_config or by PAVLOV_PYTHON"
         )
     if isinstance(error, ValueError) and "between 0 and 2**32 - 1" in str(error):
@@ -163,11 +150,9 @@ def hint(error):
         )
     if type(error).__name__ in ("NameNotFound", "NamespaceNotFound"):
         return (
-            "`py:ID` is an id of Gymnasium's registry, and `py:module:NAME` is an id that the module registers, or else "
-            "a class of that name in the module"
+            "`py:ID` is an id of Gymnasium's registry, and `py:module:NAME` is an id that the module registers, when it is "
+            "imported or by its register_envs(), or else a class of that name in the module"
         )
-    if isinstance(error, AttributeError) and error.name == "parallel_env":
-        return "after `pz:` stands a module with a function parallel_env(); turn-based games have none"
     return None
 
 
@@ -176,9 +161,10 @@ class Worker:
         self.first_message, self.inbox, self.host = first_message, inbox, None
         # The copy that was looked at, until it is hosted.
         self.made = None
-        module, _, self.id = first_message["id"].rpartition(":")
-        self.module = module or None
         self.admission = Admission(self.say, "`strict_env_checking = true` makes this an error")
+        self.admission.several_rewards = "`reward_weights` in the env_config makes one number of them, such as [0.5, 0.5]"
+        if first_message["reward_weights"] is not None:
+            self.admission.weigh(first_message["reward_weights"])
         # See `turns.rs`: the thread that takes turns with this one, its core, and how many there are.
         self.caller = (0, 0, 0)
 
@@ -196,7 +182,7 @@ class Worker:
             return getattr(self, request.pop("do"))(**request)
 
     def spec(self):
-        spec = self.registered()
+        spec = entry_of(self.first_message["id"])
         return line(max_episode_steps=spec.max_episode_steps, reward_threshold=spec.reward_threshold)
 
     def describe(self, measure):
@@ -211,6 +197,7 @@ class Worker:
             # It is refused by its space, before a step of it can fail for that reason.
             self.close_of(env)
             return line(**spaces)
+        self.look_for_agents(observation_space, action_space)
         if hosted:
             info = env.reset(seed=None)[1]
             step_us = None
@@ -229,6 +216,15 @@ class Worker:
             render_fps=frame_rate(env),
             step_us=step_us,
         )
+
+    def look_for_agents(self, observation_space, action_space):
+        """Says how an environment is trained that may be one of several agents."""
+        parts = [parts_of(space) if is_tuple(space) else None for space in (observation_space, action_space)]
+        if None in parts or len(parts[0]) != len(parts[1]):
+            return
+        as_agents = f"`ma:{self.first_message['id']}` has {len(parts[0])} agents, each with an observation, an action and a reward"
+        self.say(f"the observations and the actions are Tuples of {len(parts[0])}: as `py:` it is one agent, and {as_agents}")
+        self.admission.several_rewards += f"; or, if there is one for each agent, {as_agents}"
 
     def describe_agents(self):
         """Looks at a parallel environment: its agents, their spaces, and whether it has masks. It is the one that is hosted."""
@@ -336,48 +332,15 @@ class Worker:
                 sys.stderr.write(text)
             os.close(said)
 
-    def registered(self):
-        """The environment's entry in Gymnasium's registry; a class that has none gets one of its own."""
-        import gymnasium
-
-        module = import_module(self.module) if self.module else None
-        made = getattr(module, self.id, None)
-        if self.id not in gymnasium.registry and callable(made):
-            return gymnasium.envs.registration.EnvSpec(id=self.id, entry_point=made)
-        return gymnasium.spec(self.id)
-
     def make(self, num_envs, seed=0):
         if self.made is not None:
             made, self.made = self.made, None
             return made
-        kwargs = self.first_message["kwargs"]
-        if self.first_message["vectorization"] == "envpool":
-            import envpool
-
-            return envpool.make(self.id, env_type="gymnasium", num_envs=num_envs, seed=seed, **kwargs)
-        if self.first_message["vectorization"] == "parallel_env":
-            return import_module(self.id).parallel_env(**kwargs)
-        import gymnasium
-
-        spec = self.registered()
         said = open_of_parent(self.first_message["parent"], self.first_message["warned"])
-        choose_mujoco_gl(kwargs, spec.entry_point, said)
-        os.close(said)
-        if self.first_message["vectorization"] == "loop":
-            return gymnasium.make(spec, disable_env_checker=True, **kwargs)
-        mode = "vector_entry_point"
-        return gymnasium.make_vec(spec, num_envs=num_envs, vectorization_mode=mode, **kwargs)
-
-
-def import_module(name):
-    """Imports an installed module, or else one of the current directory, which is then the last place on the path."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name.partition(".")[0]:
-            raise
-    sys.path.append(os.getcwd())
-    return importlib.import_module(name)
+        try:
+            return made_as(self.first_message, num_envs, seed, said)
+        finally:
+            os.close(said)
 
 
 def space_of(env, name):

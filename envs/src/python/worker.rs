@@ -24,10 +24,13 @@ use super::{slabs::anonymous_file, spawn::spawn};
 /// The worker's Python program, joined from several files.
 const SCRIPT: &str = concat!(
     include_str!("worker.py"),
+    include_str!("making.py"),
     include_str!("admitting.py"),
     include_str!("spaces.py"),
     include_str!("hosts.py"),
     include_str!("agents.py"),
+    include_str!("tuples.py"),
+    include_str!("turn_based.py"),
     "\n\nmain()\n"
 );
 

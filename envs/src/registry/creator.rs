@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     AnyVectorEnv, Env, EnvConfig, Error, ExternalEnv, MultiAgentEnv, MultiAgentVector, Result, VectorEnv,
     contract::type_name::short_type_name,
+    python,
     registry::{
         common_settings::{split_options, split_threads, stepped, stepped_agents},
         env_config::decode_config,
@@ -117,11 +118,11 @@ impl EnvCreator {
     /// Most wrappers are put around the vector as a whole, so a native vector environment still steps all copies at once.
     /// `AtariPreprocessing`, `MaxAndSkipObservation`, `RecordVideo`, and `TimeLimit` if the vector cannot truncate episodes itself, are put
     /// around each copy separately: an environment in Python then has one process per copy. Environments of MiniGrid apply
-    /// MiniGrid's wrappers themselves.
+    /// MiniGrid's wrappers themselves, and those in Python (`py:`) MiniGrid's and `FilterObservation`.
     #[must_use]
     pub fn wrapped(&self, wrappers: &[WrapperSpec]) -> Self {
-        let (own, wrappers) = by_name::split_minigrid(wrappers);
-        let inner = if own.is_empty() { self.clone() } else { self.with_minigrid_wrappers(own) };
+        let (own, wrappers) = by_name::split_own(self.name(), wrappers);
+        let inner = if own.is_empty() { self.clone() } else { self.with_own_wrappers(own) };
         if wrappers.is_empty() {
             return inner;
         }
@@ -143,12 +144,13 @@ impl EnvCreator {
         })
     }
 
-    fn with_minigrid_wrappers(&self, wrappers: &[WrapperSpec]) -> Self {
+    /// Returns a creator whose environments apply these wrappers themselves, by the key `wrappers` of their `env_config`.
+    fn with_own_wrappers(&self, wrappers: &[WrapperSpec]) -> Self {
         let inner = self.clone();
         let wrappers = wrappers.to_vec();
         Self::of_copies(self.name(), move |config, num_envs| {
             let mut names = wrappers.iter().map(WrapperSpec::to_string);
-            if !inner.name().starts_with("MiniGrid-") {
+            if !["MiniGrid-", python::PREFIX].iter().any(|family| inner.name().starts_with(family)) {
                 let name = names.next().unwrap_or_default();
                 let message =
                     format!("the wrapper {name} stands around environments of MiniGrid only (`MiniGrid-*`)");
@@ -157,7 +159,7 @@ impl EnvCreator {
             let mut config = config.clone();
             if config.contains_key("wrappers") {
                 let message =
-                    "`wrappers` of MiniGrid stand in `env_config` and beside it; keep one of the two".into();
+                    "`wrappers` that it applies itself stand in `env_config` and beside it; keep one of the two".into();
                 return Err(Error::Config { env: inner.name().into(), message });
             }
             config.insert("wrappers".into(), names.collect());

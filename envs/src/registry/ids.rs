@@ -61,7 +61,7 @@ fn registry() -> RwLockReadGuard<'static, BTreeMap<String, Entry>> {
 ///
 /// # Errors
 /// Returns [`Error::AlreadyRegistered`] if the id is taken, by an environment of several agents too, and
-/// [`Error::Shape`] if it begins with `py:` or `pz:` or if `max_episode_steps` is 0.
+/// [`Error::Shape`] if it begins with `py:`, `pz:` or `ma:` or if `max_episode_steps` is 0.
 pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
     let mut creator = creator.into_env_creator();
     if let Some(steps) = limit(&spec)? {
@@ -92,7 +92,7 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
 ///
 /// # Errors
 /// Returns [`Error::AlreadyRegistered`] if the id is taken, by an environment of one agent too, and [`Error::Shape`] if
-/// it begins with `py:` or `pz:` or if `max_episode_steps` is 0.
+/// it begins with `py:`, `pz:` or `ma:` or if `max_episode_steps` is 0.
 pub fn register_multi_agent(
     spec: EnvSpec,
     make: impl Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send + Sync + 'static,
@@ -115,7 +115,7 @@ fn limit(spec: &EnvSpec) -> Result<Option<usize>> {
 }
 
 fn add(spec: EnvSpec, recipe: Recipe) -> Result<()> {
-    for prefix in [py::PREFIX, py::PETTINGZOO_PREFIX] {
+    for prefix in [py::PREFIX].into_iter().chain(py::AGENTS_PREFIXES) {
         if spec.id.starts_with(prefix) {
             let expected = format_args!("one without `{prefix}`, which stands for environments in Python");
             return Err(Error::shape("the id", format_args!("{:?}", spec.id), expected));
@@ -160,9 +160,9 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
     if let Some(id) = py::python_id(id) {
         return py::make_vec(id, env_config, num_envs).map(EnvCopies::Vector);
     }
-    let make_one: Arc<MakeAgents> = if let Some(module) = py::pettingzoo_id(id) {
-        let module = module.to_owned();
-        Arc::new(move |config| py::make_multi_agent(&module, config))
+    let make_one: Arc<MakeAgents> = if py::is_agents_id(id) {
+        let id = id.to_owned();
+        Arc::new(move |config| py::make_multi_agent(&id, config))
     } else {
         match look_up(id, |_| true, |entry| entry.recipe.clone())? {
             Recipe::OneAgent(creator) => return creator.make(env_config, num_envs),
@@ -172,8 +172,8 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
     stepped_agents(id, env_config, num_envs, &*make_one).map(EnvCopies::MultiAgent)
 }
 
-/// Makes a registered environment with several agents, or a PettingZoo environment in Python: `pz:mpe2.simple_spread_v3`
-/// (see [`PyMultiAgentEnv`](crate::python::PyMultiAgentEnv)).
+/// Makes a registered environment with several agents, or one in Python: PettingZoo's `pz:mpe2.simple_spread_v3`, or
+/// Gymnasium's `ma:rware:rware-tiny-2ag-v2` (see [`PyMultiAgentEnv`](crate::python::PyMultiAgentEnv)).
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, make_multi_agent};
@@ -188,15 +188,16 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
 ///
 /// # Errors
 /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if `env_config` does not fit the
-/// environment, and any error of making it ([`Error::Python`] for `pz:` ids).
+/// environment, and any error of making it ([`Error::Python`] for ids in Python).
 pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     let (env_config, options) = split_options(id, env_config)?;
-    let mut env = match py::pettingzoo_id(id) {
-        Some(id) => py::make_multi_agent(id, &env_config)?,
-        None => match look_up(id, is_multi_agent, |entry| entry.recipe.clone())? {
+    let mut env = if py::is_agents_id(id) {
+        py::make_multi_agent(id, &env_config)?
+    } else {
+        match look_up(id, is_multi_agent, |entry| entry.recipe.clone())? {
             Recipe::MultiAgent(make) => make(&env_config)?,
             Recipe::OneAgent(_) => return Err(Error::UnknownEnv { id: id.into(), nearest: None }),
-        },
+        }
     };
     if let Some(options) = options {
         env.set_reset_options(&options)?;
@@ -216,16 +217,16 @@ pub fn spec(id: &str) -> Result<EnvSpec> {
     look_up(id, has_one_agent, |entry| entry.spec.clone())
 }
 
-/// Returns the spec of a registered environment with several agents. Every `pz:` id has a spec, without limit and threshold;
+/// Returns the spec of a registered environment with several agents. Every id in Python has a spec, without limit and threshold;
 /// whether Python has such an environment shows only when it is made.
 ///
 /// # Errors
 /// Returns [`Error::UnknownEnv`] if the id is not registered.
 pub fn multi_agent_spec(id: &str) -> Result<EnvSpec> {
-    if py::pettingzoo_id(id).is_some() {
+    if py::is_agents_id(id) {
         return Ok(EnvSpec {
             id: id.into(),
-            summary: "a PettingZoo environment in Python".into(),
+            summary: "an environment of several agents in Python".into(),
             max_episode_steps: None,
             reward_threshold: None,
         });

@@ -31,7 +31,7 @@ use crate::{AnyVectorEnv, EnvConfig, Error, Result};
 ///
 /// Environments of MiniGrid also have, before all other wrappers, at most one of `FullyObsWrapper`,
 /// `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, optionally
-/// followed by `ImgObsWrapper`.
+/// followed by `ImgObsWrapper`. Environments in Python (`py:`) have MiniGrid's in the package minigrid.
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, EnvCreator, WrapperSpec};
@@ -166,8 +166,10 @@ impl WrapperSpec {
         &self.arguments
     }
 
-    fn is_minigrids(&self) -> bool {
-        matches!(self.named.apply, Apply::MiniGrid)
+    /// Whether an environment of MiniGrid, or one in Python, applies this wrapper itself. In Python they are those that choose
+    /// parts of an observation, because the other parts may be of a space that only Python has.
+    fn is_own(&self, in_python: bool) -> bool {
+        matches!(self.named.apply, Apply::MiniGrid) || in_python && self.name() == "FilterObservation"
     }
 
     /// Makes `num_envs` copies of `env` with `make` and puts this wrapper around them.
@@ -199,9 +201,10 @@ fn split_arguments(text: &str) -> impl Iterator<Item = &str> {
     text.split(outside).map(str::trim).filter(|argument| !argument.is_empty())
 }
 
-/// Splits a list of wrappers after those at its front that environments of MiniGrid apply by themselves.
-pub(crate) fn split_minigrid(wrappers: &[WrapperSpec]) -> (&[WrapperSpec], &[WrapperSpec]) {
-    let own = wrappers.iter().take_while(|wrapper| wrapper.is_minigrids()).count();
+/// Splits a list of wrappers after those at its front that the environment `env` applies by itself.
+pub(crate) fn split_own<'w>(env: &str, wrappers: &'w [WrapperSpec]) -> (&'w [WrapperSpec], &'w [WrapperSpec]) {
+    let in_python = env.starts_with(crate::python::PREFIX);
+    let own = wrappers.iter().take_while(|wrapper| wrapper.is_own(in_python)).count();
     wrappers.split_at(own)
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cli::exit::usage;
-use crate::envs;
+use crate::envs::{self, python::is_python_id};
 use crate::trainer::PackFacts;
 use crate::tune::Config;
 use crate::tune::checkpoint::Metadata;
@@ -51,11 +51,6 @@ pub(super) struct Kept {
     pub(super) left_out: Vec<String>,
 }
 
-/// Whether a Python interpreter makes the environment.
-pub(super) fn is_python(env: &str) -> bool {
-    env.starts_with("py:") || env.starts_with("pz:")
-}
-
 /// Chooses what a packed model says about a run; `run_dir` has its results.
 pub(super) fn keep(
     algorithm: &str,
@@ -68,7 +63,7 @@ pub(super) fn keep(
     let mut left_out = Vec::new();
     settings.insert("algorithm".into(), algorithm.into());
     let env = config.get("env").and_then(Value::as_str).unwrap_or_default();
-    let is_known = envs::ids().iter().chain(&envs::multi_agent_ids()).any(|id| id == env) && !is_python(env);
+    let is_known = envs::ids().iter().chain(&envs::multi_agent_ids()).any(|id| id == env) && !is_python_id(env);
     if is_path(env) || !(is_known || allow_own_names) {
         let way = if is_path(env) { "" } else { " (--allow-env-name keeps it)" };
         left_out.push(format!("the name of the environment{way}"));

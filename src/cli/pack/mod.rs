@@ -14,7 +14,7 @@ use super::exit::usage;
 use super::output::{print, say};
 use super::returns::Summary;
 use super::run_dir::find_checkpoint;
-use crate::envs::EnvCreator;
+use crate::envs::{EnvCreator, python::is_python_id};
 use crate::load_policy;
 use crate::trainer::Pack;
 use crate::tune::{Error, checkpoint};
@@ -147,7 +147,7 @@ pub(super) fn make(path: &Path, settings: PackSettings) -> anyhow::Result<Made> 
 /// Returns of episodes that the packed policy plays; `None` in an environment that is not named, or is Python's.
 fn scores(pack: &Pack, episodes: u64) -> anyhow::Result<Option<Value>> {
     let settings = &pack.facts().settings;
-    let env = settings.get("env").and_then(Value::as_str).filter(|env| !facts::is_python(env));
+    let env = settings.get("env").and_then(Value::as_str).filter(|env| !is_python_id(env));
     let Some(env) = env else { return Ok(None) };
     let played = pack.play(&EnvCreator::from(env), settings, (episodes, 0), false, 0)?;
     let returns: Vec<f64> = played.episodes.iter().map(|episode| episode.total_reward).collect();

@@ -83,11 +83,11 @@ pub fn at_least_one<const N: usize>(settings: [(&str, usize); N]) -> Result<()> 
 /// Returns the number of components of a bounded continuous action. Errors name `who`, the algorithm.
 ///
 /// # Errors
-/// Returns [`Error::Space`] for any space but a Box of at most one dimension whose bounds are finite.
+/// Returns [`Error::Space`] for any space but a Box whose bounds are finite.
 pub fn bounded_actions(who: &str, space: &Space) -> Result<usize> {
-    let mut needs = "a one-dimensional Box action space with finite bounds".to_owned();
+    let mut needs = "a Box action space with finite bounds".to_owned();
     match space {
-        Space::Box { low, high, .. } if space.shape().len() <= 1 => {
+        Space::Box { low, high, .. } => {
             if low.iter().chain(high).all(|bound| bound.is_finite()) {
                 return Ok(space.width());
             }

@@ -45,10 +45,10 @@ pub enum ActionDist {
 }
 
 impl ActionDist {
-    /// The distribution that fits an action space.
+    /// The distribution that fits an action space. The numbers of a Box of several dimensions are chosen in one row.
     ///
     /// # Errors
-    /// Returns [`Error::Space`] for a Dict, a Tuple, or a Box of more than one dimension: they have no distribution.
+    /// Returns [`Error::Space`] for a Dict and a Tuple: they have no distribution.
     pub fn for_space(space: &Space) -> Result<Self> {
         match space {
             Space::Discrete { n, .. } => Ok(Self::Categorical { n: *n as usize }),
@@ -56,10 +56,10 @@ impl ActionDist {
                 Ok(Self::MultiCategorical { nvec: nvec.iter().map(|&n| n as usize).collect() })
             }
             Space::MultiBinary { .. } => Ok(Self::MultiCategorical { nvec: vec![2; space.width()] }),
-            Space::Box { .. } if space.shape().len() <= 1 => Ok(Self::DiagGaussian { dim: space.width() }),
+            Space::Box { .. } => Ok(Self::DiagGaussian { dim: space.width() }),
             other => Err(Error::Space {
                 who: "a stochastic policy".into(),
-                needs: "a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space".into(),
+                needs: "a Discrete, MultiDiscrete, MultiBinary or Box action space".into(),
                 space: other.to_string(),
             }),
         }

@@ -5,7 +5,7 @@ use crate::run::episode_window::summarize;
 use crate::sample::{EvaluationEnd, EvaluationTask, Pictures, WorkerSpec};
 use crate::settings::Common;
 use crate::workers::WorkerSet;
-use pavlov_envs::EnvCreator;
+use pavlov_envs::{EnvCreator, python::is_python_id};
 use pavlov_learn::base::{Device, Result, State, derive};
 use pavlov_tune::Metrics;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn spec_of_evaluation(spec: &WorkerSpec) -> WorkerSpec {
     let common = &mut spec.names.common;
     common.num_workers = common.evaluation_num_workers;
     common.env_config.extend(evaluation.env_config);
-    if common.render_env && (spec.names.env.starts_with("py:") || spec.names.env.starts_with("pz:")) {
+    if common.render_env && is_python_id(&spec.names.env) {
         // A Python environment draws pictures only if it was made with a `render_mode`.
         let kwargs = common.env_config.entry("kwargs").or_insert_with(|| json!({}));
         if let Value::Object(kwargs) = kwargs {
