@@ -1,7 +1,7 @@
 //! The memory that a run needs, computed from its settings before anything large is made.
 
 use crate::settings::{Common, DurationUnit, EvaluationDuration, OffPolicy, ReplayKind};
-use pavlov_learn::base::{Error, Result, Spaces, image};
+use pavlov_learn::base::{Error, Result, Spaces};
 use pavlov_learn::layers::HiddenLayers;
 use serde_json::json;
 
@@ -125,9 +125,8 @@ impl Memory {
 
     fn add_model(&mut self, common: &Common, spaces: &Spaces) {
         let model = &common.model;
-        let before = match image(&spaces.observation_space) {
-            Some(image) => {
-                let (weights, outputs) = model.convolutions(image);
+        let before = match model.convolutions(&spaces.observation_space) {
+            Some((weights, outputs)) => {
                 let shown = json!(model.conv_filters).to_string();
                 let bytes = weights.saturating_mul(LEARNED).saturating_add(4 * outputs as u128);
                 self.add_one("the network", "model.conv_filters", shown, bytes);

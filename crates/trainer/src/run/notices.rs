@@ -3,7 +3,7 @@
 use crate::agents::{EnvInfo, flat_image};
 use crate::run::trainer::Trainer;
 use crate::settings::Common;
-use pavlov_learn::base::{Result, rules};
+use pavlov_learn::base::{Result, image, rules};
 use pavlov_processes::WorkerTransport;
 use pavlov_tune::Config;
 use serde_json::Value;
@@ -13,7 +13,11 @@ use serde_json::Value;
 pub fn notices<T: Trainer>(settings: &T, env: &EnvInfo, has_own_network: bool) -> Vec<String> {
     let common = settings.common();
     let cores = std::thread::available_parallelism().map_or(usize::MAX, Into::into);
-    let image = if has_own_network { None } else { image_in_parts(common, env) };
+    let image = if has_own_network {
+        None
+    } else {
+        image_in_parts(common, env).or_else(|| box_by_default(common, env))
+    };
     [crowded(common, cores), unread_masks(common, env), image]
         .into_iter()
         .flatten()
@@ -74,6 +78,34 @@ fn image_in_parts(common: &Common, env: &EnvInfo) -> Option<String> {
              network. Convolutions (`model.conv_filters`) take an observation that is an image alone: a wrapper, an \
              environment of your own or `Builder::custom_model` can make it so"
         ))
+    })
+}
+
+/// The notice about observations that are a box of three dimensions, for which `model.conv_filters` has no value: what reads
+/// them, and how to choose.
+fn box_by_default(common: &Common, env: &EnvInfo) -> Option<String> {
+    let of_policies = common.multiagent.policies.values();
+    let is_chosen =
+        common.model.conv_filters.is_some() || of_policies.into_iter().any(|own| own.contains_key("model"));
+    if is_chosen {
+        return None;
+    }
+    env.agents.iter().find_map(|agent| {
+        let space = common.policy_spaces(&agent.spaces).observation_space;
+        image(&space)?;
+        let shape = space.shape();
+        Some(match common.model.filters(&space) {
+            Some((_, filters)) => format!(
+                "observations of shape {shape:?} go through convolutions, `model.conv_filters = {}`: set this for others, or wrap the \
+                 environment in `FlattenObservation` for fully connected layers",
+                Value::from(filters)
+            ),
+            None => format!(
+                "observations of shape {shape:?} are too small for convolutions, or have too many channels for an image: they go as \
+                 {} numbers into fully connected layers. Set `model.conv_filters`, such as [[16, 2, 1]], for convolutions",
+                space.flat_width()
+            ),
+        })
     })
 }
 
@@ -170,6 +202,23 @@ mod tests {
         assert!(text.starts_with("the image `camera` of shape [32, 32, 3]"), "{text}");
         assert_eq!(image_in_parts(&common, &env(dict(Space::image(&[7, 7, 3])), 1, false)), None);
         assert_eq!(image_in_parts(&common, &env(Space::image(&[32, 32, 3]), 1, false)), None);
+    }
+
+    #[test]
+    fn a_box_of_three_dimensions_without_a_setting_is_told_what_reads_it_and_what_to_set() {
+        let mut common = Common::default();
+        let told = |common: &Common, shape: &[usize]| box_by_default(common, &env(Space::image(shape), 1, false));
+        for (shape, parts) in [
+            (&[40, 40, 3], ["[40, 40, 3] go through convolutions, `model.conv_filters = \"nature\"`", "FlattenObservation"]),
+            (&[16, 16, 3], ["[16, 16, 3] go through convolutions, `model.conv_filters = [[32,[3,3],[2,2]],", "FlattenObservation"]),
+            (&[4, 4, 16], ["[4, 4, 16] are too small for convolutions", "256 numbers into fully connected layers. Set `model.conv_filters`"]),
+        ] {
+            let text = told(&common, shape).unwrap_or_default();
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        }
+        assert_eq!(box_by_default(&common, &env(Space::real(&[4]), 1, false)), None);
+        common.model.conv_filters = serde_json::from_value(json!("nature")).ok();
+        assert_eq!(told(&common, &[40, 40, 3]), None);
     }
 
     #[test]
