@@ -39,7 +39,7 @@ pub use export::{Agreement, Pack, PackFacts, PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
     Algorithm, Builder, Ending, Memory, Run, Snapshot, Trainer, TrainerExt, load_session, notices,
-    overlay_known, overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config, validate,
+    overlay_known, overlay_what_fits, policies_of, refuse_illegal_moves, refuse_large_image_in_parts, resolve, to_config, validate,
     write_gif,
 };
 pub use sample::{

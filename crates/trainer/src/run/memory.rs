@@ -29,6 +29,8 @@ struct Part {
     /// Index of the setting with the largest value among `settings`.
     largest: usize,
     bytes: u128,
+    /// Numbers of inputs and of units of the first of fully connected layers.
+    first_layer: Option<[usize; 2]>,
 }
 
 impl Memory {
@@ -55,25 +57,43 @@ impl Memory {
         let shown = |&(key, n): &(&str, usize)| (key.into(), n.to_string());
         let settings = settings.iter().map(shown).collect();
         let per = per.as_ref().map(shown);
-        self.parts.push(Part { what: what.into(), settings, per, largest, bytes });
+        self.parts.push(Part { what: what.into(), settings, per, largest, bytes, first_layer: None });
     }
 
     /// Adds a part of `bytes` bytes that depends on one setting.
     fn add_one(&mut self, what: &str, key: &str, value: String, bytes: u128) {
         let settings = vec![(key.into(), value)];
-        self.parts.push(Part { what: what.into(), settings, per: None, largest: 0, bytes });
+        let what = what.into();
+        self.parts.push(Part { what, settings, per: None, largest: 0, bytes, first_layer: None });
     }
 
     /// Adds fully connected layers of these widths after `inputs` inputs, with gradients and optimizer state.
     pub fn add_layers(&mut self, what: &str, key: &str, inputs: usize, widths: &[usize]) {
         let mut weights = 0_u128;
-        let mut inputs = inputs as u128;
+        let mut width_before = inputs as u128;
         for &width in widths {
-            let layer = (width as u128).saturating_mul(inputs + 1);
+            let layer = (width as u128).saturating_mul(width_before + 1);
             weights = weights.saturating_add(layer);
-            inputs = width as u128;
+            width_before = width as u128;
         }
         self.add_one(what, key, format!("{widths:?}"), weights.saturating_mul(LEARNED));
+        if let (Some(part), Some(&units)) = (self.parts.last_mut(), widths.first()) {
+            part.first_layer = Some([inputs, units]);
+        }
+    }
+
+    /// The largest number of units of a layer that reads observations of `inputs` numbers, with key and value of its setting.
+    /// Layers of `model` count only if the algorithm has no networks of other settings.
+    pub(crate) fn layer_on_observations(&self, inputs: usize) -> Option<(usize, &str, &str)> {
+        let is_own = |part: &&Part| part.what == "the networks";
+        let has_own = self.parts.iter().any(|part| is_own(&part));
+        let parts = self.parts.iter().filter(|part| !has_own || is_own(part));
+        let reads = parts.filter_map(|part| {
+            let [of, units] = part.first_layer?;
+            let (key, value) = part.settings.first().filter(|_| of == inputs)?;
+            Some((units, key.as_str(), value.as_str()))
+        });
+        reads.max_by_key(|(units, ..)| *units)
     }
 
     /// Adds the hidden layers of one of an algorithm's networks; `key` is the setting that contains its

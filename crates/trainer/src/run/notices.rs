@@ -1,6 +1,8 @@
 //! What a user should know before a run trains although nothing is wrong: one line each, with the setting to change.
 
-use crate::agents::{EnvInfo, flat_image};
+use crate::agents::{Agent, EnvInfo, flat_image};
+use crate::run::memory::Memory;
+use crate::run::resolve::memory_of;
 use crate::run::trainer::Trainer;
 use crate::settings::Common;
 use pavlov_learn::base::{Result, image, rules};
@@ -64,6 +66,32 @@ pub fn refuse_illegal_moves(common: &Common, env: &EnvInfo) -> Result<()> {
     let rule = "the environment says which moves are legal, and most end the game after an illegal one: set it to true, or \
                 `allow_illegal_actions` if illegal moves are meant";
     rules::refuse_if(broken, "mask_actions", false, rule)
+}
+
+/// Largest number of weights of a layer on observations with an image among their parts: 0.5 GB with gradients and moments.
+const MOST_WEIGHTS: usize = 1 << 25;
+
+/// Refuses observations of several parts with an image so large that the fully connected layer on all their numbers has more than
+/// 2^25 weights.
+///
+/// # Errors
+/// Returns [`Error::Config`](crate::Error::Config) for the setting of this layer.
+pub fn refuse_large_image_in_parts<T: Trainer>(settings: &T, env: &EnvInfo) -> Result<()> {
+    let of_agent = |agent| large_image_in_parts(settings.common(), agent, &memory_of(settings, &agent.spaces));
+    rules::all(env.agents.iter().map(of_agent))
+}
+
+fn large_image_in_parts(common: &Common, agent: &Agent, memory: &Memory) -> Result<()> {
+    let Some((name, shape)) = flat_image(&agent.spaces.observation_space, "") else { return Ok(()) };
+    let inputs = common.policy_spaces(&agent.spaces).obs_width();
+    let Some((units, key, value)) = memory.layer_on_observations(inputs) else { return Ok(()) };
+    let weights = inputs.saturating_mul(units);
+    let rule = format!(
+        "the image `{name}` of shape {shape} is a part of the observation, whose {inputs} numbers would go flat into a layer with \
+         {weights} weights; more than {MOST_WEIGHTS} are refused. Make the image smaller in a wrapper of the environment, or the \
+         only observation, which goes through convolutions"
+    );
+    rules::refuse_if(weights > MOST_WEIGHTS, key, value, rule)
 }
 
 /// The notice about an image inside a Dict or a Tuple.
@@ -150,7 +178,6 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::Agent;
     use pavlov_envs::{DType, Space};
     use pavlov_learn::base::Spaces;
     use serde_json::json;
@@ -202,6 +229,24 @@ mod tests {
         assert!(text.starts_with("the image `camera` of shape [32, 32, 3]"), "{text}");
         assert_eq!(image_in_parts(&common, &env(dict(Space::image(&[7, 7, 3])), 1, false)), None);
         assert_eq!(image_in_parts(&common, &env(Space::image(&[32, 32, 3]), 1, false)), None);
+    }
+
+    #[test]
+    fn an_image_inside_a_dict_that_needs_a_layer_of_more_than_2_to_the_25_weights_is_refused() {
+        let refused = |shape: &[usize], units: usize| {
+            let dict = Space::Dict(vec![("camera".into(), Space::image(shape)), ("speed".into(), Space::real(&[1]))]);
+            let (agent, common) = (env(dict, 1, false).agents.remove(0), Common::default());
+            let mut memory = Memory::of(&common, &agent.spaces);
+            // An algorithm whose networks are not those of `model`, which has 256 units.
+            memory.add_layers("the networks", "actor_hiddens", agent.spaces.obs_width(), &[units, 4]);
+            large_image_in_parts(&common, &agent, &memory).map_err(|error| error.to_string())
+        };
+        // 921,601 numbers by 37 units are 34,099,237 weights, by 36 they are 33,177,636; the limit is 33,554,432.
+        let text = refused(&[480, 640, 3], 37).unwrap_err();
+        assert!(text.starts_with("`actor_hiddens` is [37, 4], but the image `camera` of shape [480, 640, 3]"), "{text}");
+        assert!(text.contains("921601 numbers") && text.contains("34099237 weights"), "{text}");
+        assert_eq!(refused(&[480, 640, 3], 36), Ok(()));
+        assert_eq!(refused(&[84, 84, 4], 256), Ok(()));
     }
 
     #[test]
