@@ -185,17 +185,28 @@ impl Default for HiddenLayers {
 }
 
 impl ModelConfig {
-    /// Returns an error for changed settings other than `fused`, for an algorithm named `who` that reads only `fused`;
-    /// `networks` names the algorithm's own settings of networks. Recurrent layers are left to
-    /// `OffPolicy::validate` of pavlov's trainer, which refuses them.
+    /// Returns an error for changed settings other than `fused` and those of convolutions, for an algorithm named `who` that reads
+    /// only these; `networks` names the algorithm's own settings of networks. Convolutions may be set only if `observation_space`
+    /// has images. Recurrent layers are left to `OffPolicy::validate` of pavlov's trainer, which refuses them.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting other than `fused` differs from its default.
-    pub fn refuse_all_but_fused(&self, who: &str, networks: &str) -> Result<()> {
-        if *self == (Self { fused: self.fused, ..Self::default() }) || self.is_recurrent() {
+    /// Returns [`Error::Config`] if a setting that the algorithm does not read differs from its default.
+    pub fn refuse_all_but_convolutions(
+        &self,
+        who: &str,
+        networks: &str,
+        observation_space: &Space,
+    ) -> Result<()> {
+        let mut read = Self { fused: self.fused, ..Self::default() };
+        if image(observation_space).is_some() {
+            read = Self { conv_filters: self.conv_filters.clone(), conv_activation: self.conv_activation, ..read };
+        }
+        if *self == read || self.is_recurrent() {
             return Ok(());
         }
-        let rule = format!("{who} reads nothing of it but `fused`; its networks are {networks}");
+        let rule = format!(
+            "{who} reads nothing of it but `fused` and, for images, `conv_filters` and `conv_activation`; its networks are {networks}"
+        );
         Err(Error::config("model", serde_json::to_string(self).unwrap_or_default(), rule))
     }
 }

@@ -41,6 +41,19 @@ impl NetBuilder<'_> {
 }
 
 impl NetBuilder<'_> {
+    /// Lays out what a network with hidden layers of its own reads: the convolutions of the `model` settings if observations are
+    /// images, or nothing, and then it reads the numbers of the observation. The first convolution's weights are named
+    /// `name.conv0.weight`, and so on.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if `model.conv_filters` do not fit the image.
+    pub fn features(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
+        Ok(match model.filters(&self.spec().spaces.observation_space) {
+            Some(filters) => Box::new(ConvTower::new(self, name, filters, model)?),
+            None => Box::new(Tower { layers: Vec::new(), width: self.obs_width(), own: None }),
+        })
+    }
+
     /// Lays out the torso of an actor as [`torso`](Self::torso) does. If observations contain the environment's
     /// state, the actor does not see that state.
     ///

@@ -2,7 +2,7 @@
 
 use crate::settings::{Common, DurationUnit, EvaluationDuration, OffPolicy, ReplayKind};
 use pavlov_learn::base::{Error, Result, Spaces};
-use pavlov_learn::layers::HiddenLayers;
+use pavlov_learn::layers::{HiddenLayers, ModelConfig};
 use serde_json::json;
 
 /// Bytes per learned weight: the weight, its gradient and Adam's two moments.
@@ -105,6 +105,16 @@ impl Memory {
         }
     }
 
+    /// Adds convolutions of the `model` settings, with gradients and optimizer state, and returns the number of their outputs; `None`
+    /// if observations pass through none.
+    pub fn add_convolutions(&mut self, model: &ModelConfig, spaces: &Spaces) -> Option<usize> {
+        let (weights, outputs) = model.convolutions(&spaces.observation_space)?;
+        let shown = json!(model.conv_filters).to_string();
+        let bytes = weights.saturating_mul(LEARNED).saturating_add(4 * outputs as u128);
+        self.add_one("the network", "model.conv_filters", shown, bytes);
+        Some(outputs)
+    }
+
     /// Adds the replay buffer of these settings.
     pub fn add_off_policy(&mut self, off_policy: &OffPolicy, spaces: &Spaces) {
         let config = &off_policy.replay_buffer_config;
@@ -145,13 +155,8 @@ impl Memory {
 
     fn add_model(&mut self, common: &Common, spaces: &Spaces) {
         let model = &common.model;
-        let before = match model.convolutions(&spaces.observation_space) {
-            Some((weights, outputs)) => {
-                let shown = json!(model.conv_filters).to_string();
-                let bytes = weights.saturating_mul(LEARNED).saturating_add(4 * outputs as u128);
-                self.add_one("the network", "model.conv_filters", shown, bytes);
-                outputs
-            }
+        let before = match self.add_convolutions(model, spaces) {
+            Some(outputs) => outputs,
             None => {
                 let inputs = spaces.obs_width();
                 self.add_layers("the network", "model.fcnet_hiddens", inputs, &model.fcnet_hiddens);
