@@ -12,7 +12,8 @@ use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::workers::Code;
 use pavlov_trainer::{
     Algorithm, Common, Result, Session, Trainer, TrainerExt, load_session_with, notices, overlay_what_fits,
-    policies_of, refuse_illegal_moves, resolve, settings::rules, to_config, validate,
+    policies_of, refuse_illegal_moves, refuse_large_image_in_parts, resolve, settings::rules, to_config,
+    validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{self as tune, Config, Driver, RunOptions, TrainableFactory};
@@ -142,6 +143,7 @@ impl AlgorithmEntry {
                 let mut settings: T = decode(config)?;
                 let rules = validate(&mut settings, &env.agents[0].spaces);
                 rules::all([rules, refuse_illegal_moves(settings.common(), env)])?;
+                refuse_large_image_in_parts(&settings, env)?;
                 let policies = policies_of(&settings, &env.agents)?;
                 policies.check(&env.agents)?;
                 let notices = notices(&settings, env, false);

@@ -152,6 +152,11 @@ fn images_get_rays_convolutions_natures_or_those_of_the_settings() {
     assert_eq!(features(&[10, 10, 4], json!({})).expect("Ray's"), 32);
     assert_eq!(features(&[240, 320, 3], json!({})).expect("Ray's"), 256);
     assert_eq!(features(&[4, 84, 84], json!({"conv_filters": "nature"})).expect("Nature's"), 512);
+    // 20 x 30: 10 x 15 with zeros around, then 4 x 7 of 64.
+    assert_eq!(features(&[20, 30, 3], json!({})).expect("two small ones"), 4 * 7 * 64);
+    assert_eq!(features(&[40, 40, 3], json!({})).expect("Nature's"), 512);
+    // A board goes as numbers into the fully connected layers.
+    assert_eq!(features(&[4, 4, 16], json!({"fcnet_hiddens": [9, 8]})).expect("a vector"), 8);
     // 7 x 9, same padding: 4 x 3 of 5; then 3 x 2 without zeros: 2 x 2 of 6.
     let own = json!({"conv_filters": [[5, 3, [2, 3]], [6, [3, 2], 1]]});
     assert_eq!(features(&[7, 9, 2], own.clone()).expect("one's own"), 24);
@@ -166,11 +171,7 @@ fn images_get_rays_convolutions_natures_or_those_of_the_settings() {
 }
 
 #[test]
-fn images_without_convolutions_that_fit_are_refused_with_the_way_out() {
-    let refused = features(&[20, 30, 3], json!({})).expect_err("no default").to_string();
-    assert!(
-        refused.contains("20 x 30") && refused.contains("nature") && refused.contains("FlattenObservation")
-    );
+fn convolutions_that_do_not_fit_are_refused_with_the_way_out() {
     let refused =
         features(&[4, 4, 1], json!({"conv_filters": [[2, 9, 1]]})).expect_err("too large").to_string();
     assert!(refused.contains("does not fit") && refused.contains("model.conv_filters"), "{refused}");

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, remote = "Self")]
 pub struct Ddpg {
-    /// Settings that all algorithms share. `model.fused` is all that DDPG reads of `model`.
+    /// Settings that all algorithms share. Of `model` DDPG reads `fused` and, for images, `conv_filters` and `conv_activation`.
     #[serde(flatten)]
     pub common: Common,
     /// Settings of the replay buffer and of learning from it.
@@ -60,6 +60,9 @@ pub struct Ddpg {
     pub critic_hiddens: Vec<usize>,
     /// Activation after each hidden layer of a critic.
     pub critic_hidden_activation: Activation,
+    /// Whether the critics read images through the actor's convolutions, which then learn from the actor's loss alone, as in
+    /// Stable-Baselines3; otherwise the critics together have convolutions of their own.
+    pub share_features_extractor: bool,
     /// Step size of Adam for the actor.
     pub actor_lr: f64,
     /// Step size of Adam for the critics.
@@ -122,6 +125,7 @@ impl Default for Ddpg {
             actor_hidden_activation: Activation::Relu,
             critic_hiddens: vec![400, 300],
             critic_hidden_activation: Activation::Relu,
+            share_features_extractor: false,
             actor_lr: 1e-3,
             critic_lr: 1e-3,
             adam_epsilon: 1e-7,
@@ -156,7 +160,7 @@ impl Ddpg {
         rules::all([
             rules::bounded_actions(name, &spaces.action_space).map(|_| ()),
             self.off_policy.validate(&self.common),
-            self.common.model.refuse_all_but_fused(name, networks),
+            self.common.refuse_unread_model(name, networks, self.share_features_extractor, spaces),
             empty("actor_hiddens", &self.actor_hiddens),
             empty("critic_hiddens", &self.critic_hiddens),
             rules::at_least_one([("policy_delay", self.policy_delay)]),
@@ -203,10 +207,11 @@ impl Trainer for Ddpg {
 
     fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
         memory.add_off_policy(&self.off_policy, spaces);
+        let inputs = memory.add_convolutions(&self.common.model, spaces).unwrap_or(spaces.obs_width());
         for (key, hiddens) in
             [("actor_hiddens", &self.actor_hiddens), ("critic_hiddens", &self.critic_hiddens)]
         {
-            memory.add_layers("the networks", key, spaces.obs_width(), hiddens);
+            memory.add_layers("the networks", key, inputs, hiddens);
         }
     }
 
@@ -241,6 +246,8 @@ impl Trainer for Ddpg {
 pub struct DdpgPolicy {
     config: Ddpg,
     actor: Mlp,
+    /// What the actor reads of observations, and the critics if they have no convolutions of their own.
+    features: Box<dyn Torso>,
     q: Critics,
     actor_group: Group,
     action_width: usize,
@@ -258,7 +265,12 @@ impl DdpgPolicy {
 
     /// The actor's actions for the observations `s`, in [-1, 1].
     fn mu<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
-        self.actor.on(net, s.obs()).tanh()
+        self.actor.on(net, self.features.on(net, s)).tanh()
+    }
+
+    /// What the critics read: the observation `s`, followed by the action `a`.
+    fn sa<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Value<'t> {
+        self.q.seen(net, s, &*self.features).cat(a)
     }
 
     /// The target actor's action for the next observation `s2`, with noise if `smooth_target_policy` is set.
@@ -296,7 +308,7 @@ impl DdpgPolicy {
     fn actor_loss<'t>(&self, rows: &Rows<'t>) -> Result<Value<'t>> {
         // The critic's parameters are constant here; the gradient of its value reaches the actor through the action.
         let s = rows.obs()?;
-        let sa = s.obs().cat(self.mu(rows.online(), s));
+        let sa = self.sa(rows.frozen(), s, self.mu(rows.online(), s));
         Ok(-self.q.first(rows.frozen(), sa).mean())
     }
 
@@ -322,7 +334,6 @@ impl NetPolicy for DdpgPolicy {
         net.refuse_custom_model()?;
         let spec = net.spec();
         let action_width = rules::bounded_actions(Ddpg::NAME, &spec.spaces.action_space)?;
-        let obs = net.obs_width();
         let adam = |lr: f64| Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
         net.target();
         let hidden = HiddenLayers {
@@ -330,8 +341,11 @@ impl NetPolicy for DdpgPolicy {
             fcnet_activation: config.actor_hidden_activation,
             ..HiddenLayers::default()
         };
-        let (actor_group, actor) = net.group("actor", adam(config.actor_lr), |net| {
-            Ok(Mlp::new(net, "actor", obs, &hidden, action_width))
+        let model = &config.common.model;
+        let (actor_group, (features, actor)) = net.group("actor", adam(config.actor_lr), |net| {
+            let features = net.features("actor.features", model)?;
+            let width = features.width();
+            Ok((features, Mlp::new(net, "actor", width, &hidden, action_width)))
         })?;
         let hidden = HiddenLayers {
             fcnet_hiddens: config.critic_hiddens.clone(),
@@ -340,9 +354,12 @@ impl NetPolicy for DdpgPolicy {
         };
         let count = 1 + usize::from(config.twin_q);
         let rule = adam(config.critic_lr);
-        let q = Critics::new(net, count, obs + action_width, 1, &hidden, &rule)?;
+        let mut q = Critics::new(net, count, features.width() + action_width, 1, &hidden, &rule)?;
+        if !config.share_features_extractor {
+            q.add_features(net, model, &rule)?;
+        }
         let worker = (spec.worker_index, spec.num_workers);
-        Ok(Self { config: config.clone(), actor, q, actor_group, action_width, worker })
+        Ok(Self { config: config.clone(), actor, features, q, actor_group, action_width, worker })
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
@@ -381,8 +398,8 @@ impl NetPolicy for DdpgPolicy {
 
         // y = r + gamma min Q'(s', mu'(s') + noise)
         let a2 = self.next_action(rows, s2)?;
-        let y = r + discount * self.q.min(rows.target(), s2.obs().cat(a2));
-        let q = self.q.on(rows.online(), s.obs().cat(a));
+        let y = r + discount * self.q.min(rows.target(), self.sa(rows.target(), s2, a2));
+        let q = self.q.on(rows.online(), self.sa(rows.online(), s, a));
         let weights = rows.weights()?;
         let critic_loss = q.iter().map(|&q| (self.size(q - y) * weights).mean()).sum();
         let loss = Loss::sum([("critic_loss", critic_loss)])

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, remote = "Self")]
 pub struct Sac {
-    /// Settings that all algorithms share. `model.fused` is all that SAC reads of `model`.
+    /// Settings that all algorithms share. Of `model` SAC reads `fused` and, for images, `conv_filters` and `conv_activation`.
     #[serde(flatten)]
     pub common: Common,
     /// Settings of the replay buffer and of learning from it.
@@ -45,6 +45,9 @@ pub struct Sac {
     pub policy_model_config: HiddenLayers,
     /// Hidden layers of each critic.
     pub q_model_config: HiddenLayers,
+    /// Whether the critics read images through the actor's convolutions, which then learn from the actor's loss alone, as in
+    /// Stable-Baselines3; otherwise the critics together have convolutions of their own.
+    pub share_features_extractor: bool,
     /// Step sizes and weight decay of Adam.
     pub optimization: Optimization,
     /// Fraction of the way that the target critics move towards the critics at each update. Typical: 0.005 to 0.02.
@@ -126,6 +129,7 @@ impl Default for Sac {
             quantiles: Quantiles::default(),
             policy_model_config: HiddenLayers::default(),
             q_model_config: HiddenLayers::default(),
+            share_features_extractor: false,
             optimization: Optimization::default(),
             tau: 0.005,
             initial_alpha: 1.0,
@@ -154,7 +158,12 @@ impl Trainer for Sac {
             self.off_policy.validate(&self.common),
             self.policy_model_config.validate("policy_model_config"),
             self.q_model_config.validate("q_model_config"),
-            self.common.model.refuse_all_but_fused(Self::NAME, "`policy_model_config` and `q_model_config`"),
+            self.common.refuse_unread_model(
+                Self::NAME,
+                "`policy_model_config` and `q_model_config`",
+                self.share_features_extractor,
+                spaces,
+            ),
             rules::above_zero([
                 ("optimization.actor_learning_rate", self.optimization.actor_learning_rate),
                 ("optimization.critic_learning_rate", self.optimization.critic_learning_rate),
@@ -202,7 +211,7 @@ impl Trainer for Sac {
 
     fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
         memory.add_off_policy(&self.off_policy, spaces);
-        let inputs = spaces.obs_width();
+        let inputs = memory.add_convolutions(&self.common.model, spaces).unwrap_or(spaces.obs_width());
         memory.add_hidden_layers("policy_model_config.fcnet_hiddens", inputs, &self.policy_model_config);
         memory.add_hidden_layers("q_model_config.fcnet_hiddens", inputs, &self.q_model_config);
         let units = self.q_model_config.fcnet_hiddens.last().map_or(inputs, |units| *units) as u128;
@@ -252,6 +261,8 @@ pub struct SacPolicy {
     config: Sac,
     dist: ActionDist,
     actor: Mlp,
+    /// What the actor reads of observations, and the critics if they have no convolutions of their own.
+    features: Box<dyn Torso>,
     actor_group: Group,
     q: Critics,
     log_alpha: Free,
@@ -304,22 +315,30 @@ impl NetPolicy for SacPolicy {
             }
             discrete => discrete,
         };
-        let obs = net.obs_width();
         let act = dist.action_width();
-        let (inputs, outputs, entropy) = match dist {
-            ActionDist::Categorical { n } => (obs, n, SHARE_OF_ENTROPY * (n as f64).ln()),
-            _ => (obs + act, config.quantiles.n_quantiles, -(act as f64)),
-        };
         let rates = &config.optimization;
         let adam = |lr: f64| Rule::adam(lr, rates.adam_epsilon).clip(config.grad_clip);
         let adamw = |lr: f64| adam(lr).decay(rates.weight_decay);
         net.target();
-        let (actor_group, actor) = net.group("actor", adamw(rates.actor_learning_rate), |net| {
-            Ok(Mlp::new(net, "actor", obs, &config.policy_model_config, dist.num_inputs()))
-        })?;
+        let model = &config.common.model;
+        let (actor_group, (features, actor)) =
+            net.group("actor", adamw(rates.actor_learning_rate), |net| {
+                let features = net.features("actor.features", model)?;
+                let width = features.width();
+                let actor = Mlp::new(net, "actor", width, &config.policy_model_config, dist.num_inputs());
+                Ok((features, actor))
+            })?;
         let critics = adamw(rates.critic_learning_rate);
         let count = config.quantiles.n_critics.unwrap_or(1 + usize::from(config.twin_q));
-        let q = Critics::new(net, count, inputs, outputs, &config.q_model_config, &critics)?;
+        let obs = features.width();
+        let (inputs, outputs, entropy) = match dist {
+            ActionDist::Categorical { n } => (obs, n, SHARE_OF_ENTROPY * (n as f64).ln()),
+            _ => (obs + act, config.quantiles.n_quantiles, -(act as f64)),
+        };
+        let mut q = Critics::new(net, count, inputs, outputs, &config.q_model_config, &critics)?;
+        if !config.share_features_extractor {
+            q.add_features(net, model, &critics)?;
+        }
         let (alpha_group, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
@@ -328,6 +347,7 @@ impl NetPolicy for SacPolicy {
             config: config.clone(),
             dist,
             actor,
+            features,
             actor_group,
             q,
             log_alpha,
@@ -338,7 +358,7 @@ impl NetPolicy for SacPolicy {
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
-        self.actor.on(net, s.obs())
+        self.actor.on(net, self.features.on(net, s))
     }
 
     fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {

@@ -90,5 +90,10 @@ def refuse_other_policy(name: str, space: Space) -> None:
 
 
 def flattens(name: str, space: Space) -> bool:
-    """Whether a policy sees the pixels of images as numbers in 0..=1, one after the other."""
+    """Whether a policy sees the pixels of images as numbers, one after the other."""
     return name.startswith("Mlp") and is_image(space)
+
+
+def scales(name: str, space: Space) -> bool:
+    """Whether a policy that flattens images sees their numbers divided by 255: where their bounds are 0 and 255."""
+    return flattens(name, space) and bool((space.low == 0).all() and (space.high == 255).all())

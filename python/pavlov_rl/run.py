@@ -6,7 +6,7 @@ from typing import Any
 from . import _native
 from .arguments import Arguments
 from .errors import ConfigError
-from .policy import flattens, refuse_other_policy
+from .policy import flattens, refuse_other_policy, scales
 from .saved import Saved
 from .settings import merge
 from .spaces import encode
@@ -155,7 +155,8 @@ class Run:
             translated["min_sample_timesteps_per_reporting"] = reporting(steps, self.asked if span is not None else None)
         merge(translated, env.settings())
         if flattens(arguments.policy, env.observation_space):
-            translated["wrappers"] = ["FlattenObservation", "RescaleObservation(0, 1)"]
+            rescale = ["RescaleObservation(0, 1)"] if scales(arguments.policy, env.observation_space) else []
+            translated["wrappers"] = ["FlattenObservation", *rescale]
         return json.dumps([[f"the arguments of {arguments.who}", translated], ["settings", arguments.own]])
 
 

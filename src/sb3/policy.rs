@@ -41,7 +41,7 @@ pub(super) fn translate(work: &mut Work<'_>, policy: &str) {
         work.to.set("TQC", "critic_loss_scale", 1.0 / critics);
     }
     if policy.starts_with("Cnn") {
-        convolutions(work, policy, given.get("net_arch").is_some_and(|layers| !layers.is_null()));
+        convolutions(work, policy, &given);
     }
 }
 
@@ -88,7 +88,7 @@ fn argument(work: &mut Work<'_>, row: &Argument, value: &Value) {
             let whole = number(value).map(|number| number as u64);
             row.becomes.iter().for_each(|path| work.to.set(&name, path, whole));
         }
-        // The recurrent layer is set as a whole.
+        // The recurrent layer is set as a whole, and so are convolutions.
         _ => {}
     }
 }
@@ -148,23 +148,30 @@ fn optimizer(work: &mut Work<'_>, name: &str, value: &Value) {
     }
 }
 
-/// Sets three convolutions and a layer of 512 units, which actor and critic share, and the hidden layers behind them.
-fn convolutions(work: &mut Work<'_>, policy: &str, has_layers: bool) {
+/// Sets three convolutions and a layer of 512 units, and the hidden layers behind them. Actor and critic of on-policy classes share
+/// them unless `share_features_extractor` is False, those of off-policy classes only if it is True.
+fn convolutions(work: &mut Work<'_>, policy: &str, given: &Map<String, Value>) {
+    let has_layers = given.get("net_arch").is_some_and(|layers| !layers.is_null());
+    let shares = given.get("share_features_extractor").and_then(Value::as_bool);
+    let label = if shares.is_some() { "policy_kwargs.share_features_extractor" } else { policy };
+    work.to.set(policy, "model.conv_filters", "nature");
     if work.is_one_of(&["SAC", "TQC", "TD3", "DDPG"]) {
-        let why = "there are no convolutions here; take MlpPolicy, which flattens images, or PPO, A2C or DQN";
-        return work.refuse_value("policy", &policy.into(), why);
+        work.to.set(label, "share_features_extractor", shares.unwrap_or(false));
+        // These classes have other hidden layers behind convolutions than for vectors.
+        if work.is_one_of(&["TD3", "DDPG"]) && !has_layers {
+            for path in ["actor_hiddens", "critic_hiddens"] {
+                work.to.set(policy, path, json!([256, 256]));
+            }
+        }
+        return;
     }
     let model = work.to.config.get("model").cloned().unwrap_or_default();
     let none = json!([]);
     let behind = model.get("fcnet_hiddens").filter(|_| has_layers).unwrap_or(&none).clone();
-    for (path, value) in [
-        ("conv_filters", "nature".into()),
-        ("fcnet_hiddens", none),
-        ("post_fcnet_hiddens", behind),
-        ("vf_share_layers", true.into()),
-    ] {
+    for (path, value) in [("fcnet_hiddens", none), ("post_fcnet_hiddens", behind)] {
         work.to.set(policy, &format!("model.{path}"), value);
     }
+    work.to.set(label, "model.vf_share_layers", shares.unwrap_or(true));
     if let Some(activation) = model.get("fcnet_activation") {
         work.to.set(policy, "model.post_fcnet_activation", activation.clone());
     }

@@ -96,7 +96,7 @@ fn questions() -> Vec<(&'static str, Vec<(EnvCreator, Value)>)> {
             vec![(probe::<f32, i64>(reals(), discrete(), true), json!({"mask_actions": true}))],
         ),
         ("observations of several parts (`Dict`, `Tuple`)", both(parts)),
-        ("images (through convolutions: PPO, DQN, IMPALA)", both(picture)),
+        ("images (through convolutions)", both(picture)),
         ("memory (`model.use_gru`, `model.use_lstm`)", vec![(with(reals(), discrete()), memory)]),
         ("several agents", vec![spread(json!({})), spread(continuous)]),
     ]

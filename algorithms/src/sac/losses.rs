@@ -8,8 +8,8 @@ type Named<'t> = (&'static str, Value<'t>);
 
 /// The actor's policy in a batch: one drawn action per row, or the probabilities of all discrete choices.
 struct Pi<'t> {
-    /// Input of the critics: the observation, followed by the drawn action if actions are continuous.
-    sa: Value<'t>,
+    /// The drawn action; `None` for discrete choices.
+    a: Option<Value<'t>>,
     logp: Value<'t>,
     /// Probabilities of all choices; `None` for continuous actions.
     p: Option<Value<'t>>,
@@ -37,7 +37,7 @@ impl SacPolicy {
 
         // y = r + gamma (min Q'(s', a') - alpha log pi(a'|s')),  a' ~ pi(s')
         let pi2 = self.pi(rows.frozen(), s2, rows, NEXT_NOISE)?;
-        let next = quantiles.target(self.q.on(rows.target(), pi2.sa)) - alpha * pi2.logp;
+        let next = quantiles.target(self.said(rows.target(), s2, &pi2)) - alpha * pi2.logp;
         let y = r + discount * pi2.mean(next);
         let q = self.values(rows.online(), s, a);
         let weights = rows.weights()?;
@@ -54,10 +54,16 @@ impl SacPolicy {
         let head = self.action_inputs(net, s);
         if self.dist.is_discrete() {
             let logp = s.masked(head).log_softmax();
-            return Ok(Pi { sa: s.obs(), logp, p: Some(logp.exp()) });
+            return Ok(Pi { a: None, logp, p: Some(logp.exp()) });
         }
         let (a, logp) = self.dist.at(head).rsample_with(rows.get(noise)?, self.config.log_prob_epsilon);
-        Ok(Pi { sa: s.obs().cat(a), logp, p: None })
+        Ok(Pi { a: Some(a), logp, p: None })
+    }
+
+    /// The outputs of all critics for the actor's policy `pi` in `s`: of its drawn action, or of all discrete choices.
+    fn said<'t>(&self, net: Net<'t>, s: Input<'t>, pi: &Pi<'t>) -> Vec<Value<'t>> {
+        let seen = self.q.seen(net, s, &*self.features);
+        self.q.on(net, pi.a.map_or(seen, |a| seen.cat(a)))
     }
 
     /// The target entropy of each row, if it depends on the number of legal choices; else `None`.
@@ -76,7 +82,7 @@ impl SacPolicy {
         // The critics' parameters are constant here; the gradient of their values for a ~ pi(s) reaches the actor
         // through a, or through its probability.
         let pi = self.pi(rows.online(), s, rows, NOISE)?;
-        let worth = self.config.quantiles.worth(self.q.on(rows.frozen(), pi.sa));
+        let worth = self.config.quantiles.worth(self.said(rows.frozen(), s, &pi));
         let actor_loss = pi.mean(alpha * pi.logp - worth).mean();
         let below_target = match self.target_of_rows(rows, s, pi.logp) {
             Some(targets) => pi.mean(pi.logp).detach() + targets,
@@ -87,10 +93,11 @@ impl SacPolicy {
 
     /// Each critic's values of the actions that were taken.
     fn values<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
+        let seen = self.q.seen(net, s, &*self.features);
         if self.dist.is_discrete() {
-            self.q.on(net, s.obs()).into_iter().map(|q| q.gather(a)).collect()
+            self.q.on(net, seen).into_iter().map(|q| q.gather(a)).collect()
         } else {
-            self.q.on(net, s.obs().cat(a))
+            self.q.on(net, seen.cat(a))
         }
     }
 }

@@ -39,8 +39,8 @@ pub use export::{Agreement, Pack, PackFacts, PolicyFormat, Signature};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
     Algorithm, Builder, Ending, Memory, Run, Snapshot, Trainer, TrainerExt, load_session, load_session_with,
-    notices, overlay_known, overlay_what_fits, policies_of, refuse_illegal_moves, resolve, to_config,
-    validate, write_gif,
+    notices, overlay_known, overlay_what_fits, policies_of, refuse_illegal_moves,
+    refuse_large_image_in_parts, resolve, to_config, validate, write_gif,
 };
 pub use sample::{
     Action, Callbacks, Evaluation, Loaded, Observations, RunHandle, Session, StepView, normalize, unsquash,

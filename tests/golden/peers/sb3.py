@@ -20,6 +20,7 @@ from sb3_contrib import TQC
 from sb3_contrib.common.recurrent.type_aliases import RNNStates
 from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
 from stable_baselines3.common.logger import configure
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 HERE = pathlib.Path(__file__).parent / "sb3"
 OBS = 3
@@ -33,16 +34,27 @@ SEVERAL = spaces.MultiDiscrete([2, 3])
 class Stub(gymnasium.Env):
     """The spaces of an environment that is never stepped."""
 
-    observation_space = spaces.Box(-10.0, 10.0, (OBS,), np.float32)
-
-    def __init__(self, action_space):
+    def __init__(self, action_space, shape):
+        self.observation_space = spaces.Box(-10.0, 10.0, shape, np.float32)
         self.action_space = action_space
 
     def reset(self, *, seed=None, options=None):
-        return np.zeros(OBS, np.float32), {}
+        return np.zeros(self.observation_space.shape, np.float32), {}
 
     def action_masks(self):
         return np.ones(self.action_space.n, bool)
+
+
+class SmallCNN(BaseFeaturesExtractor):
+    """One convolution in place of `NatureCNN`, whose weights would be millions of numbers in a fixture."""
+
+    def __init__(self, observation_space):
+        super().__init__(observation_space, 12)
+        convolution = torch.nn.Conv2d(observation_space.shape[0], 3, 3)
+        self.cnn = torch.nn.Sequential(convolution, torch.nn.ReLU(), torch.nn.Flatten())
+
+    def forward(self, observations):
+        return self.cnn(observations)
 
 
 def linear(name, *layers):
@@ -74,6 +86,11 @@ def actor_critic(model):
     return {**named, **linears("critic", extractor.value_net), **linear("critic.out", p.value_net)}
 
 
+def convolutions(name, module):
+    found = [layer for layer in module.modules() if isinstance(layer, torch.nn.Conv2d)]
+    return {k: v for i, layer in enumerate(found) for k, v in linear(f"{name}.conv{i}", layer).items()}
+
+
 def critics(critic):
     return {k: v for i, q in enumerate(critic.q_networks) for k, v in linears(f"q{i + 1}", q, out=True).items()}
 
@@ -82,12 +99,19 @@ def sac(model):
     actor = model.actor
     alpha = model.log_ent_coef if model.log_ent_coef is not None else torch.log(model.ent_coef_tensor).reshape(1)
     named = {**linears("actor", actor.latent_pi), **linear("actor.out", actor.mu, actor.log_std)}
-    return {**named, **critics(model.critic), "log_alpha": array(alpha)}, critics(model.critic_target)
+    of_actor, of_critic = convolutions("actor.features", actor.features_extractor), "q_features"
+    if model.policy.share_features_extractor:
+        of_critic = "actor.features"
+    target = {**critics(model.critic_target), **convolutions(of_critic, model.critic_target.features_extractor)}
+    of_critic = convolutions(of_critic, model.critic.features_extractor)
+    return {**named, **of_actor, **of_critic, **critics(model.critic), "log_alpha": array(alpha)}, target
 
 
 def td3(model):
     def named(actor, critic):
-        return {**linears("actor", actor.mu, out=True), **critics(critic)}
+        of_critic = "actor.features" if model.policy.share_features_extractor else "q_features"
+        of_both = {**convolutions("actor.features", actor.features_extractor), **convolutions(of_critic, critic.features_extractor)}
+        return {**linears("actor", actor.mu, out=True), **of_both, **critics(critic)}
 
     return named(model.actor, model.critic), named(model.actor_target, model.critic_target)
 
@@ -120,7 +144,7 @@ def case(model, argument, trainer, base, settings, before, steps, after, losses,
         "trainer": trainer,
         "base": base,
         "settings": settings,
-        "observation_space": {"shape": [OBS]},
+        "observation_space": {"shape": list(model.observation_space.shape)},
         "action_space": space(model.action_space),
         "before": both[0][0],
         "target": both[0][1],
@@ -139,10 +163,10 @@ def logged(model, names, only_if=True):
     return {here: sign * values[there] for here, (there, sign) in found.items() if there in values and only_if}
 
 
-def make(cls, action_space, arguments, kwargs=None, policy="MlpPolicy"):
+def make(cls, action_space, arguments, kwargs=None, policy="MlpPolicy", shape=(OBS,)):
     torch.manual_seed(7)
     kwargs = {"net_arch": HIDDEN, **(kwargs or {})}
-    model = cls(policy, Stub(action_space), seed=7, device="cpu", policy_kwargs=kwargs, **arguments)
+    model = cls(policy, Stub(action_space, shape), seed=7, device="cpu", policy_kwargs=kwargs, **arguments)
     model.set_logger(configure(None, []))
     with torch.no_grad():
         # Biases are 0 in a fresh network, and a small output layer hides mistakes before it. The actor of SAC is moved less: an
@@ -249,16 +273,16 @@ class Noise:
         assert not self.arrays, "noise is left"
 
 
-def off_policy(cls, argument, arguments, settings, kwargs=None, steps=1, equal=True):
+def off_policy(cls, argument, arguments, settings, kwargs=None, steps=1, equal=True, shape=(OBS,)):
     """Several steps of `train()` of an algorithm with a replay buffer."""
     rng = np.random.default_rng(5)
     action_space = CHOICES if cls is DQN else BOX
-    model = make(cls, action_space, {"buffer_size": 1000, **arguments}, kwargs)
+    model = make(cls, action_space, {"buffer_size": 1000, **arguments}, kwargs, shape=shape)
     read = {DQN: dqn, SAC: sac, TQC: sac, TD3: td3, DDPG: td3}[cls]
     gamma = np.float32(arguments.get("gamma", 0.99))
     listed, noises = [], []
     for _ in range(steps):
-        obs, new_obs = rng.normal(size=(2, ROWS, OBS)).astype(np.float32)
+        obs, new_obs = rng.normal(size=(2, ROWS, *shape)).astype(np.float32)
         rewards = rng.normal(size=ROWS).astype(np.float32) * 2
         dones = (rng.random(ROWS) < 0.2).astype(np.float32)
         actions = rng.integers(3, size=(ROWS, 1)) if cls is DQN else rng.uniform(-1, 1, (ROWS, 2)).astype(np.float32)
@@ -321,7 +345,7 @@ def initial(cls, action_space, read, trainer):
     drawn = {}
     for seed in range(40):
         kwargs = {"net_arch": [32, 24]}
-        model = cls("MlpPolicy", Stub(action_space), seed=seed, device="cpu", policy_kwargs=kwargs, **arguments)
+        model = cls("MlpPolicy", Stub(action_space, (OBS,)), seed=seed, device="cpu", policy_kwargs=kwargs, **arguments)
         found = read(model)
         for name, given in (found[0] if isinstance(found, tuple) else found).items():
             drawn.setdefault(name, []).append(np.reshape(given["data"], given["shape"]))

@@ -1,6 +1,6 @@
 """The cases of `sb3.py`: each algorithm by its constructor's defaults, then with one argument changed at a time."""
 
-from sb3 import CHOICES, SEVERAL, off_policy, on_policy
+from sb3 import CHOICES, SEVERAL, SmallCNN, off_policy, on_policy
 from sb3_contrib import TQC, MaskablePPO, RecurrentPPO
 from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
 
@@ -139,6 +139,20 @@ def ddpg():
     ]
 
 
+def images():
+    """Images of 2 channels and 4 x 4 pixels; one convolution leaves 3 channels of 2 x 2."""
+
+    def made(cls, shares, own=None, kwargs=None):
+        kwargs = {**(kwargs or {}), "features_extractor_class": SmallCNN, "share_features_extractor": shares}
+        settings = {**(own or {}), "model": {"conv_filters": [[3, 3, 1]]}, "share_features_extractor": shares}
+        argument = f"share_features_extractor={shares}, images"
+        return off_policy(cls, argument, {}, settings, kwargs, steps=2, shape=(2, 4, 4))
+
+    own = {"critic_loss": "huber", "critic_loss_scale": 0.5, "n_critics": 2, "n_quantiles": 5, "top_quantiles_to_drop_per_net": 2}
+    of_tqc = own, {"n_quantiles": 5}
+    return [made(cls, shares, *more) for cls, more in ((SAC, ()), (TD3, ()), (TQC, of_tqc)) for shares in (False, True)]
+
+
 def all_cases():
-    made = [ppo, a2c, maskable_ppo, recurrent_ppo, dqn, sac, tqc, td3, ddpg]
+    made = [ppo, a2c, maskable_ppo, recurrent_ppo, dqn, sac, tqc, td3, ddpg, images]
     return {one.__name__: one for one in made}

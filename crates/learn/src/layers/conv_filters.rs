@@ -1,6 +1,5 @@
 //! The setting `model.conv_filters`: the convolutional layers for images.
 
-use crate::base::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
@@ -15,13 +14,18 @@ pub enum ConvFilters {
     Layers(Vec<Filter>),
 }
 
+/// Smallest side of images that the three convolutions of Mnih et al. fit.
+const FOR_NATURE: usize = 36;
+/// Smallest side of images that two convolutions of 3 x 3 pixels fit, each moved by 2 and the first with zero padding.
+const FOR_TWO: usize = 5;
+
 /// The rule of the setting, for error messages.
 const RULE: &str = "it must be \"nature\" or a list of [channels, kernel, stride], where kernel and stride are a number above 0 or [height, width]";
 
 impl TryFrom<Json> for ConvFilters {
     type Error = String;
 
-    fn try_from(value: Json) -> std::result::Result<Self, String> {
+    fn try_from(value: Json) -> Result<Self, String> {
         let sides = |value: &Json| match value {
             Json::Array(both) if both.len() == 2 => Some([number(&both[0])?, number(&both[1])?]),
             one => number(one).map(|n| [n, n]),
@@ -68,12 +72,15 @@ impl ConvFilters {
         Self::Layers(layers.collect())
     }
 
-    /// Ray's default layers for images of this height and width; an error if Ray has none for the size.
-    pub(super) fn of_size(height: usize, width: usize) -> Result<Self> {
+    /// The layers for images `[height, width, channels]` if the setting is null: Ray's where Ray has some for this size, or else
+    /// those of Mnih et al. where they fit, or else two of 3 x 3 pixels. `None` if even these do not fit, or if the channels are
+    /// not fewer than height and width, so that the box is no image: a board, for example.
+    pub(super) fn of_size([height, width, channels]: [usize; 3]) -> Option<Self> {
         let square = |filters: &[(usize, usize, usize)]| {
             Self::layers(&filters.iter().map(|&(n, k, s)| (n, [k, k], [s, s])).collect::<Vec<_>>())
         };
-        Ok(match (height, width) {
+        let side = height.min(width);
+        Some(match (height, width) {
             (84, 84) => square(&[(16, 8, 4), (32, 4, 2), (256, 11, 1)]),
             (42, 42) => square(&[(16, 4, 2), (32, 4, 2), (256, 11, 1)]),
             (96, 96) => square(&[(16, 8, 4), (32, 4, 2), (256, 11, 2)]),
@@ -84,12 +91,10 @@ impl ConvFilters {
             (480, 640) => {
                 Self::layers(&[(16, [24, 32], [14, 18]), (32, [6, 6], [4, 4]), (256, [9, 9], [1, 1])])
             }
-            _ => {
-                let rule = format!(
-                    "there is no default for images of {height} x {width}; {RULE}. Or wrap the environment in `FlattenObservation`"
-                );
-                return Err(Error::config("model.conv_filters", "null", rule));
-            }
+            _ if channels >= side => return None,
+            _ if side >= FOR_NATURE => Self::Nature,
+            _ if side >= FOR_TWO => square(&[(32, 3, 2), (64, 3, 2)]),
+            _ => return None,
         })
     }
 
@@ -181,4 +186,60 @@ pub enum Padding {
     Same,
     /// No padding: the kernel stays within the image.
     Valid,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernels that a size gets: side and stride of each.
+    fn kernels(image: [usize; 3]) -> Vec<(usize, usize)> {
+        let filters = ConvFilters::of_size(image).map(|filters| filters.unfolded().0).unwrap_or_default();
+        filters.iter().map(|filter| (filter.kernel[0], filter.stride[0])).collect()
+    }
+
+    #[test]
+    fn images_without_a_setting_get_rays_layers_or_natures_from_36_pixels_on_or_two_of_3_by_3_or_none() {
+        let nature = [(8, 4), (4, 2), (3, 1)];
+        for image in [[36, 36, 1], [40, 40, 3], [64, 64, 12], [210, 160, 3]] {
+            assert_eq!(kernels(image), nature, "{image:?}");
+        }
+        assert_eq!(kernels([84, 84, 4]), [(8, 4), (4, 2), (11, 1)]);
+        for image in [[35, 36, 3], [16, 16, 3], [7, 7, 3], [5, 5, 3], [6, 7, 2], [19, 19, 17]] {
+            assert_eq!(kernels(image), [(3, 2), (3, 2)], "{image:?}");
+        }
+        // Too small, and boards that have more planes than fields on a side.
+        for board in [[4, 4, 3], [4, 4, 16], [3, 3, 2], [8, 8, 111], [8, 8, 8], [111, 8, 8], [40, 40, 40]] {
+            assert_eq!(ConvFilters::of_size(board), None, "{board:?}");
+        }
+    }
+
+    /// Counts and features of `NatureCNN` in Stable-Baselines3 2.9.2: `sum(p.numel() for p in NatureCNN(space).parameters())`.
+    #[test]
+    fn natures_layers_have_as_many_parameters_as_in_stable_baselines3() {
+        for (image, parameters) in
+            [([36, 36, 3], 109_216), ([40, 40, 3], 109_216), ([210, 160, 3], 11_610_784)]
+        {
+            assert_eq!(
+                ConvFilters::of_size(image).map(|filters| filters.sizes(image)),
+                Some((parameters, 512)),
+                "{image:?}"
+            );
+        }
+    }
+
+    /// By hand: 5 x 5 becomes 3 x 3 with zeros around, then 1 x 1; 16 x 16 becomes 8 x 8, then 3 x 3.
+    #[test]
+    fn two_convolutions_of_3_by_3_leave_at_least_one_pixel_of_64_channels() {
+        for (image, outputs) in
+            [([5, 5, 3], 64), ([7, 7, 3], 64), ([16, 16, 3], 9 * 64), ([35, 35, 1], 64 * 64)]
+        {
+            let weights = 32 * (9 * image[2] as u128 + 1) + 64 * (9 * 32 + 1);
+            assert_eq!(
+                ConvFilters::of_size(image).map(|filters| filters.sizes(image)),
+                Some((weights, outputs)),
+                "{image:?}"
+            );
+        }
+    }
 }

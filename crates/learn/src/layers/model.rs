@@ -2,6 +2,7 @@
 
 use crate::base::{Error, Result, Spaces, image, rules};
 use crate::layers::conv_filters::ConvFilters;
+use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
@@ -13,8 +14,10 @@ pub struct ModelConfig {
     /// Number of units of each hidden layer. Images pass through convolutions instead.
     pub fcnet_hiddens: Vec<usize>,
     /// Convolutions for images, which are boxes of three dimensions with channels last or first:
-    /// `[[channels, kernel, stride], ...]`, `"nature"`, or null for Ray's defaults, which exist for 84x84, 42x42,
-    /// 96x96, 10x10, 240x320 and 480x640. The layers of `post_fcnet_hiddens` follow them.
+    /// `[[channels, kernel, stride], ...]`, or `"nature"`. Null: Ray's for 84x84, 42x42, 96x96, 10x10, 240x320 and 480x640;
+    /// `"nature"` for other images from 36x36 on; `[[32, 3, 2], [64, 3, 2]]` for smaller ones from 5x5 on; none for still smaller
+    /// boxes and for those with as many channels as pixels on a side, which are numbers. The layers of
+    /// `post_fcnet_hiddens` follow them.
     pub conv_filters: Option<ConvFilters>,
     /// Activation of the convolutions.
     pub conv_activation: Activation,
@@ -115,27 +118,23 @@ impl ModelConfig {
         }
     }
 
-    /// The convolutions for images of this height, width and number of channels.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if no convolutions are set and there is no default for images of this size.
-    pub(crate) fn filters(&self, [height, width, _]: [usize; 3]) -> Result<ConvFilters> {
-        match &self.conv_filters {
-            Some(filters) => Ok(filters.clone()),
-            None => ConvFilters::of_size(height, width),
-        }
+    /// Height, width and channels of observations that are images, and their convolutions. `None` if observations go as numbers
+    /// into fully connected layers: those that are no box of three dimensions, and without `conv_filters` also those that are
+    /// too small or have too many channels.
+    pub fn filters(&self, observation_space: &Space) -> Option<([usize; 3], ConvFilters)> {
+        let image = image(observation_space)?;
+        Some((image, self.conv_filters.clone().or_else(|| ConvFilters::of_size(image))?))
     }
 
-    /// Number of parameters of the convolutions for images `[height, width, channels]`, and number of their outputs; 0
-    /// and 0 if there are no convolutions for this size.
-    pub fn convolutions(&self, image: [usize; 3]) -> (u128, usize) {
-        self.filters(image).map_or((0, 0), |filters| filters.sizes(image))
+    /// Number of parameters of the convolutions, and number of their outputs; `None` if there are no convolutions.
+    pub fn convolutions(&self, observation_space: &Space) -> Option<(u128, usize)> {
+        self.filters(observation_space).map(|(image, filters)| filters.sizes(image))
     }
 
     /// Number of outputs of the hidden layers, before a recurrent layer and the output layers.
     pub fn features(&self, spaces: &Spaces) -> usize {
-        let before = match image(&spaces.observation_space) {
-            Some(image) => self.convolutions(image).1,
+        let before = match self.convolutions(&spaces.observation_space) {
+            Some((_, outputs)) => outputs,
             None => self.fcnet_hiddens.last().copied().unwrap_or(spaces.obs_width()),
         };
         self.post_fcnet_hiddens.last().copied().unwrap_or(before)
@@ -186,17 +185,32 @@ impl Default for HiddenLayers {
 }
 
 impl ModelConfig {
-    /// Returns an error for changed settings other than `fused`, for an algorithm named `who` that reads only `fused`;
-    /// `networks` names the algorithm's own settings of networks. Recurrent layers are left to
-    /// `OffPolicy::validate` of pavlov's trainer, which refuses them.
+    /// Returns an error for changed settings other than `fused` and those of convolutions, for an algorithm named `who` that reads
+    /// only these; `networks` names the algorithm's own settings of networks. Convolutions may be set only if `observation_space`
+    /// has images. Recurrent layers are left to `OffPolicy::validate` of pavlov's trainer, which refuses them.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting other than `fused` differs from its default.
-    pub fn refuse_all_but_fused(&self, who: &str, networks: &str) -> Result<()> {
-        if *self == (Self { fused: self.fused, ..Self::default() }) || self.is_recurrent() {
+    /// Returns [`Error::Config`] if a setting that the algorithm does not read differs from its default.
+    pub fn refuse_all_but_convolutions(
+        &self,
+        who: &str,
+        networks: &str,
+        observation_space: &Space,
+    ) -> Result<()> {
+        let mut read = Self { fused: self.fused, ..Self::default() };
+        if image(observation_space).is_some() {
+            read = Self {
+                conv_filters: self.conv_filters.clone(),
+                conv_activation: self.conv_activation,
+                ..read
+            };
+        }
+        if *self == read || self.is_recurrent() {
             return Ok(());
         }
-        let rule = format!("{who} reads nothing of it but `fused`; its networks are {networks}");
+        let rule = format!(
+            "{who} reads nothing of it but `fused` and, for images, `conv_filters` and `conv_activation`; its networks are {networks}"
+        );
         Err(Error::config("model", serde_json::to_string(self).unwrap_or_default(), rule))
     }
 }

@@ -24,6 +24,12 @@ impl<'t> Net<'t> {
         Self { graph, which }
     }
 
+    /// The same parameters, without gradient.
+    pub(crate) fn frozen(self) -> Self {
+        let which = if self.which == ParamSet::Online { ParamSet::Frozen } else { self.which };
+        Self { which, ..self }
+    }
+
     #[inline]
     pub(crate) fn apply(self, layer: Layer, operands: &[usize]) -> Value<'t> {
         Value::new(self.graph, self.graph.layer(layer, self.which, operands))

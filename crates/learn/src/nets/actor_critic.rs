@@ -33,7 +33,7 @@ impl ActorCritic {
         let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
         let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
         let outputs = if free { dist.num_inputs() / 2 } else { dist.num_inputs() };
-        let last = model.last_activation(net.spec().image().is_ok());
+        let last = model.last_activation(model.filters(&net.spec().spaces.observation_space).is_some());
         let behind = if model.no_final_linear { last } else { Activation::Linear };
         let init = model.fcnet_initializer.scaled(0.01);
 

@@ -1,7 +1,7 @@
 //! Convolutional networks for images, by the `model` settings.
 
 use crate::base::Result;
-use crate::layers::{Activation, ModelConfig};
+use crate::layers::{Activation, ConvFilters, ModelConfig};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
 use crate::nets::init::Init;
@@ -16,15 +16,15 @@ pub(crate) struct ConvTower {
 }
 
 impl ConvTower {
-    /// Lays out the layers for images of the size `image`: height, width, channels. Parameters of convolutions are
+    /// Lays out `filters` for images of the size `image`: height, width, channels. Parameters of convolutions are
     /// named `name.conv0.weight` and so on, those of fully connected layers `name.0.weight` and so on.
     pub(super) fn new(
         net: &mut NetBuilder<'_>,
         name: &str,
-        image: [usize; 3],
+        (image, filters): ([usize; 3], ConvFilters),
         model: &ModelConfig,
     ) -> Result<Self> {
-        let (filters, units) = model.filters(image)?.unfolded();
+        let (filters, units) = filters.unfolded();
         let [height, width, channels] = image;
         let mut convolutions = Vec::new();
         let mut image = [channels, height, width];

@@ -1,9 +1,9 @@
 //! Critics: values of observations and actions, each on its own network and in its own parameter group.
 
 use crate::base::Result;
-use crate::layers::HiddenLayers;
-use crate::loss::{Net, Value, value};
-use crate::nets::builder::NetBuilder;
+use crate::layers::{HiddenLayers, ModelConfig};
+use crate::loss::{Input, Net, Value, value};
+use crate::nets::builder::{NetBuilder, Torso};
 use crate::nets::mlp::Mlp;
 use crate::params::{Group, Rule};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,9 @@ pub enum UpdateOrder {
 #[derive(Debug)]
 pub struct Critics {
     nets: Vec<Mlp>,
-    /// The parameter group of each network.
+    /// The convolutions that all networks read images through; `None` if they have none of their own.
+    features: Option<Box<dyn Torso>>,
+    /// The parameter group of each network, and last that of their own convolutions, if they have some.
     pub groups: Vec<Group>,
 }
 
@@ -49,7 +51,31 @@ impl Critics {
             nets.push(q);
             groups.push(group);
         }
-        Ok(Self { nets, groups })
+        Ok(Self { nets, features: None, groups })
+    }
+
+    /// Lays out convolutions of the critics' own, which all of them share, if observations are images; see
+    /// [`NetBuilder::features`]. They learn from the critics' losses by `rule`.
+    ///
+    /// # Errors
+    /// Fails if [`NetBuilder::features`] does.
+    pub fn add_features(&mut self, net: &mut NetBuilder<'_>, model: &ModelConfig, rule: &Rule) -> Result<()> {
+        if model.filters(&net.spec().spaces.observation_space).is_some() {
+            let (group, features) =
+                net.group("q_features", rule.clone(), |net| net.features("q_features", model))?;
+            self.features = Some(features);
+            self.groups.push(group);
+        }
+        Ok(())
+    }
+
+    /// What the critics read of an observation: the output of convolutions of their own, or else of `actor`, whose parameters then
+    /// get no gradient.
+    pub fn seen<'t>(&self, net: Net<'t>, x: Input<'t>, actor: &dyn Torso) -> Value<'t> {
+        match &self.features {
+            Some(own) => own.on(net, x),
+            None => actor.on(net.frozen(), x),
+        }
     }
 
     /// The output of each network, `[rows, outputs]`.

@@ -1,6 +1,6 @@
 //! Torsos: the layers from the observation to the heads.
 
-use crate::base::{Error, Result, image};
+use crate::base::{Error, Result};
 use crate::layers::{Activation, Initializer, ModelConfig};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
@@ -13,15 +13,14 @@ impl NetBuilder<'_> {
     /// user's own network. The first hidden layer's weights are named `name.0.weight`, and so on.
     ///
     /// # Errors
-    /// Fails if a custom model does. Returns [`Error::Config`] if `model.conv_filters` do not fit
-    /// the image, or are null where images of this size have no default.
+    /// Fails if a custom model does. Returns [`Error::Config`] if `model.conv_filters` do not fit the image.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         self.max_seq_len = model.max_seq_len;
         if let Some(custom) = &self.spec().custom_model {
             return custom.make(self, name);
         }
-        let tower: Box<dyn Torso> = match image(&self.spec().spaces.observation_space) {
-            Some(image) => Box::new(ConvTower::new(self, name, image, model)?),
+        let tower: Box<dyn Torso> = match model.filters(&self.spec().spaces.observation_space) {
+            Some(filters) => Box::new(ConvTower::new(self, name, filters, model)?),
             None => {
                 let width = self.obs_width();
                 Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer))
@@ -42,6 +41,19 @@ impl NetBuilder<'_> {
 }
 
 impl NetBuilder<'_> {
+    /// Lays out what a network with hidden layers of its own reads: the convolutions of the `model` settings if observations are
+    /// images, or nothing, and then it reads the numbers of the observation. The first convolution's weights are named
+    /// `name.conv0.weight`, and so on.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if `model.conv_filters` do not fit the image.
+    pub fn features(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
+        Ok(match model.filters(&self.spec().spaces.observation_space) {
+            Some(filters) => Box::new(ConvTower::new(self, name, filters, model)?),
+            None => Box::new(Tower { layers: Vec::new(), width: self.obs_width(), own: None }),
+        })
+    }
+
     /// Lays out the torso of an actor as [`torso`](Self::torso) does. If observations contain the environment's
     /// state, the actor does not see that state.
     ///

@@ -7,8 +7,8 @@ use pavlov_envs::{DType, Element, Layout, Space};
 /// encodes rows when it reads them.
 ///
 /// The numbers are those of [`Space::flatten_into`]: boxes and bits unchanged, each integer of a discrete space
-/// one-hot. Images (boxes of three dimensions) get the channels first, and bytes become 0 to 1. Their channels are
-/// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
+/// one-hot. Boxes of three dimensions get the channels first, and bytes from 0 to 255 become 0 to 1, as in Stable-Baselines3;
+/// bytes with other bounds stay as they are. The channels are the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     pub(super) parts: Vec<Part>,
@@ -51,7 +51,7 @@ pub enum Part {
         pixels: usize,
         /// Number of channels, which the raw row has last; 1 if it has them first, so that nothing moves.
         channels: usize,
-        /// Factor of every number: 1/255 for bytes, else 1.
+        /// Factor of every number: 1/255 for bytes from 0 to 255, else 1.
         scale: f32,
     },
 }
@@ -79,7 +79,7 @@ impl Encoding {
             width: space.flat_width(),
         };
         if let Some([_, _, channels]) = image(space) {
-            let scale = if encoding.kind == Kind::U8 { 1.0 / 255.0 } else { 1.0 };
+            let scale = if has_all_bytes(space) { 1.0 / 255.0 } else { 1.0 };
             // An image with the channels first counts as one channel of more pixels.
             let channels = if channels_first(&space.shape()) { 1 } else { channels };
             encoding.parts.push(Part::Image { pixels: encoding.width / channels, channels, scale });
@@ -198,6 +198,12 @@ impl Encoding {
     }
 }
 
+/// Whether a box has all bytes from 0 to 255 as its bounds.
+fn has_all_bytes(space: &Space) -> bool {
+    let Space::Box { low, high, dtype: DType::U8, .. } = space else { return false };
+    low.iter().all(|&low| low == 0.0) && high.iter().all(|&high| high == 255.0)
+}
+
 /// The type in which numbers of `dtype` are stored: integers keep their type, floats become f32.
 fn stored_kind(dtype: DType) -> Kind {
     match dtype {
@@ -232,4 +238,29 @@ pub(crate) fn readable<'a>(array: ArrayRef<'a>, own: &'a mut Option<Array>) -> A
         return array;
     }
     own.insert(array.copied().to_kind(Kind::F32)).lend()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `preprocess_obs` of Stable-Baselines3, which asks `is_image_space` for the bounds.
+    #[test]
+    fn bytes_of_three_dimensions_are_divided_by_255_only_where_their_bounds_are_0_and_255() {
+        let read = |highest: f64| {
+            let space = Space::Box {
+                low: vec![0.0; 8],
+                high: vec![highest; 8],
+                shape: vec![2, 2, 2],
+                dtype: DType::U8,
+            };
+            let mut row = [0.0; 8];
+            Encoding::of(&space).row(&[1, 0, 1, 0, 0, 1, 0, 1], &mut row);
+            row
+        };
+        // Fields of the first plane, then those of the second.
+        let planes = [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
+        assert_eq!(read(1.0), planes);
+        assert_eq!(read(255.0), planes.map(|field: f32| field * (1.0 / 255.0)));
+    }
 }

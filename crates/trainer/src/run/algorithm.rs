@@ -6,7 +6,7 @@ use crate::export::PolicyFormat;
 use crate::export::encoded;
 use crate::policy::Policy;
 use crate::run::gif::write_gif;
-use crate::run::notices::{Ending, notices, refuse_illegal_moves};
+use crate::run::notices::{Ending, notices, refuse_illegal_moves, refuse_large_image_in_parts};
 use crate::run::resolve::{resolve, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
@@ -161,7 +161,11 @@ impl<T: Trainer> Algorithm<T> {
             validate(&mut settings, &env_info.agents[0].spaces),
             refuse_illegal_moves(settings.common(), &env_info),
         ])?;
-        self.unsaid = notices(&settings, &env_info, self.code.custom_model.is_some());
+        let has_own_network = self.code.custom_model.is_some();
+        if !has_own_network {
+            refuse_large_image_in_parts(&settings, &env_info)?;
+        }
+        self.unsaid = notices(&settings, &env_info, has_own_network);
         self.ending = Ending::of(&to_config(&settings)?);
         let run = self.make_run(&settings, &env, env_info)?;
         run.on_trainer_init()?;

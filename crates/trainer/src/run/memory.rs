@@ -1,8 +1,8 @@
 //! The memory that a run needs, computed from its settings before anything large is made.
 
 use crate::settings::{Common, DurationUnit, EvaluationDuration, OffPolicy, ReplayKind};
-use pavlov_learn::base::{Error, Result, Spaces, image};
-use pavlov_learn::layers::HiddenLayers;
+use pavlov_learn::base::{Error, Result, Spaces};
+use pavlov_learn::layers::{HiddenLayers, ModelConfig};
 use serde_json::json;
 
 /// Bytes per learned weight: the weight, its gradient and Adam's two moments.
@@ -29,6 +29,8 @@ struct Part {
     /// Index of the setting with the largest value among `settings`.
     largest: usize,
     bytes: u128,
+    /// Numbers of inputs and of units of the first of fully connected layers.
+    first_layer: Option<[usize; 2]>,
 }
 
 impl Memory {
@@ -55,25 +57,43 @@ impl Memory {
         let shown = |&(key, n): &(&str, usize)| (key.into(), n.to_string());
         let settings = settings.iter().map(shown).collect();
         let per = per.as_ref().map(shown);
-        self.parts.push(Part { what: what.into(), settings, per, largest, bytes });
+        self.parts.push(Part { what: what.into(), settings, per, largest, bytes, first_layer: None });
     }
 
     /// Adds a part of `bytes` bytes that depends on one setting.
     fn add_one(&mut self, what: &str, key: &str, value: String, bytes: u128) {
         let settings = vec![(key.into(), value)];
-        self.parts.push(Part { what: what.into(), settings, per: None, largest: 0, bytes });
+        let what = what.into();
+        self.parts.push(Part { what, settings, per: None, largest: 0, bytes, first_layer: None });
     }
 
     /// Adds fully connected layers of these widths after `inputs` inputs, with gradients and optimizer state.
     pub fn add_layers(&mut self, what: &str, key: &str, inputs: usize, widths: &[usize]) {
         let mut weights = 0_u128;
-        let mut inputs = inputs as u128;
+        let mut width_before = inputs as u128;
         for &width in widths {
-            let layer = (width as u128).saturating_mul(inputs + 1);
+            let layer = (width as u128).saturating_mul(width_before + 1);
             weights = weights.saturating_add(layer);
-            inputs = width as u128;
+            width_before = width as u128;
         }
         self.add_one(what, key, format!("{widths:?}"), weights.saturating_mul(LEARNED));
+        if let (Some(part), Some(&units)) = (self.parts.last_mut(), widths.first()) {
+            part.first_layer = Some([inputs, units]);
+        }
+    }
+
+    /// The largest number of units of a layer that reads observations of `inputs` numbers, with key and value of its setting.
+    /// Layers of `model` count only if the algorithm has no networks of other settings.
+    pub(crate) fn layer_on_observations(&self, inputs: usize) -> Option<(usize, &str, &str)> {
+        let is_own = |part: &&Part| part.what == "the networks";
+        let has_own = self.parts.iter().any(|part| is_own(&part));
+        let parts = self.parts.iter().filter(|part| !has_own || is_own(part));
+        let reads = parts.filter_map(|part| {
+            let [of, units] = part.first_layer?;
+            let (key, value) = part.settings.first().filter(|_| of == inputs)?;
+            Some((units, key.as_str(), value.as_str()))
+        });
+        reads.max_by_key(|(units, ..)| *units)
     }
 
     /// Adds the hidden layers of one of an algorithm's networks; `key` is the setting that contains its
@@ -83,6 +103,16 @@ impl Memory {
         if let Some(part) = self.parts.last_mut() {
             part.settings = vec![(key.into(), format!("{:?}", layers.fcnet_hiddens))];
         }
+    }
+
+    /// Adds convolutions of the `model` settings, with gradients and optimizer state, and returns the number of their outputs; `None`
+    /// if observations pass through none.
+    pub fn add_convolutions(&mut self, model: &ModelConfig, spaces: &Spaces) -> Option<usize> {
+        let (weights, outputs) = model.convolutions(&spaces.observation_space)?;
+        let shown = json!(model.conv_filters).to_string();
+        let bytes = weights.saturating_mul(LEARNED).saturating_add(4 * outputs as u128);
+        self.add_one("the network", "model.conv_filters", shown, bytes);
+        Some(outputs)
     }
 
     /// Adds the replay buffer of these settings.
@@ -125,14 +155,8 @@ impl Memory {
 
     fn add_model(&mut self, common: &Common, spaces: &Spaces) {
         let model = &common.model;
-        let before = match image(&spaces.observation_space) {
-            Some(image) => {
-                let (weights, outputs) = model.convolutions(image);
-                let shown = json!(model.conv_filters).to_string();
-                let bytes = weights.saturating_mul(LEARNED).saturating_add(4 * outputs as u128);
-                self.add_one("the network", "model.conv_filters", shown, bytes);
-                outputs
-            }
+        let before = match self.add_convolutions(model, spaces) {
+            Some(outputs) => outputs,
             None => {
                 let inputs = spaces.obs_width();
                 self.add_layers("the network", "model.fcnet_hiddens", inputs, &model.fcnet_hiddens);

@@ -28,7 +28,7 @@ pub use builder::{Builder, TrainerExt};
 pub use gif::write_gif;
 pub use loading::{load_session, load_session_with};
 pub use memory::Memory;
-pub use notices::{Ending, notices, refuse_illegal_moves};
+pub use notices::{Ending, notices, refuse_illegal_moves, refuse_large_image_in_parts};
 pub use policies::policies_of;
 pub use resolve::{overlay_known, overlay_what_fits, resolve, to_config, validate};
 pub use trainer::Trainer;

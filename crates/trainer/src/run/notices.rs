@@ -1,9 +1,11 @@
 //! What a user should know before a run trains although nothing is wrong: one line each, with the setting to change.
 
-use crate::agents::{EnvInfo, flat_image};
+use crate::agents::{Agent, EnvInfo, flat_image};
+use crate::run::memory::Memory;
+use crate::run::resolve::memory_of;
 use crate::run::trainer::Trainer;
 use crate::settings::Common;
-use pavlov_learn::base::{Result, rules};
+use pavlov_learn::base::{Result, image, rules};
 use pavlov_processes::WorkerTransport;
 use pavlov_tune::Config;
 use serde_json::Value;
@@ -13,7 +15,11 @@ use serde_json::Value;
 pub fn notices<T: Trainer>(settings: &T, env: &EnvInfo, has_own_network: bool) -> Vec<String> {
     let common = settings.common();
     let cores = std::thread::available_parallelism().map_or(usize::MAX, Into::into);
-    let image = if has_own_network { None } else { image_in_parts(common, env) };
+    let image = if has_own_network {
+        None
+    } else {
+        image_in_parts(common, env).or_else(|| box_by_default(common, env))
+    };
     [crowded(common, cores), unread_masks(common, env), image]
         .into_iter()
         .flatten()
@@ -62,6 +68,33 @@ pub fn refuse_illegal_moves(common: &Common, env: &EnvInfo) -> Result<()> {
     rules::refuse_if(broken, "mask_actions", false, rule)
 }
 
+/// Largest number of weights of a layer on observations with an image among their parts: 0.5 GB with gradients and moments.
+const MOST_WEIGHTS: usize = 1 << 25;
+
+/// Refuses observations of several parts with an image so large that the fully connected layer on all their numbers has more than
+/// 2^25 weights.
+///
+/// # Errors
+/// Returns [`Error::Config`](crate::Error::Config) for the setting of this layer.
+pub fn refuse_large_image_in_parts<T: Trainer>(settings: &T, env: &EnvInfo) -> Result<()> {
+    let of_agent =
+        |agent| large_image_in_parts(settings.common(), agent, &memory_of(settings, &agent.spaces));
+    rules::all(env.agents.iter().map(of_agent))
+}
+
+fn large_image_in_parts(common: &Common, agent: &Agent, memory: &Memory) -> Result<()> {
+    let Some((name, shape)) = flat_image(&agent.spaces.observation_space, "") else { return Ok(()) };
+    let inputs = common.policy_spaces(&agent.spaces).obs_width();
+    let Some((units, key, value)) = memory.layer_on_observations(inputs) else { return Ok(()) };
+    let weights = inputs.saturating_mul(units);
+    let rule = format!(
+        "the image `{name}` of shape {shape} is a part of the observation, whose {inputs} numbers would go flat into a layer with \
+         {weights} weights; more than {MOST_WEIGHTS} are refused. Make the image smaller in a wrapper of the environment, or the \
+         only observation, which goes through convolutions"
+    );
+    rules::refuse_if(weights > MOST_WEIGHTS, key, value, rule)
+}
+
 /// The notice about an image inside a Dict or a Tuple.
 fn image_in_parts(common: &Common, env: &EnvInfo) -> Option<String> {
     env.agents.iter().find_map(|agent| {
@@ -74,6 +107,34 @@ fn image_in_parts(common: &Common, env: &EnvInfo) -> Option<String> {
              network. Convolutions (`model.conv_filters`) take an observation that is an image alone: a wrapper, an \
              environment of your own or `Builder::custom_model` can make it so"
         ))
+    })
+}
+
+/// The notice about observations that are a box of three dimensions, for which `model.conv_filters` has no value: what reads
+/// them, and how to choose.
+fn box_by_default(common: &Common, env: &EnvInfo) -> Option<String> {
+    let of_policies = common.multiagent.policies.values();
+    let is_chosen =
+        common.model.conv_filters.is_some() || of_policies.into_iter().any(|own| own.contains_key("model"));
+    if is_chosen {
+        return None;
+    }
+    env.agents.iter().find_map(|agent| {
+        let space = common.policy_spaces(&agent.spaces).observation_space;
+        image(&space)?;
+        let shape = space.shape();
+        Some(match common.model.filters(&space) {
+            Some((_, filters)) => format!(
+                "observations of shape {shape:?} go through convolutions, `model.conv_filters = {}`: set this for others, or wrap the \
+                 environment in `FlattenObservation` for fully connected layers",
+                Value::from(filters)
+            ),
+            None => format!(
+                "observations of shape {shape:?} are too small for convolutions, or have too many channels for an image: they go as \
+                 {} numbers into fully connected layers. Set `model.conv_filters`, such as [[16, 2, 1]], for convolutions",
+                space.flat_width()
+            ),
+        })
     })
 }
 
@@ -118,7 +179,6 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::Agent;
     use pavlov_envs::{DType, Space};
     use pavlov_learn::base::Spaces;
     use serde_json::json;
@@ -170,6 +230,66 @@ mod tests {
         assert!(text.starts_with("the image `camera` of shape [32, 32, 3]"), "{text}");
         assert_eq!(image_in_parts(&common, &env(dict(Space::image(&[7, 7, 3])), 1, false)), None);
         assert_eq!(image_in_parts(&common, &env(Space::image(&[32, 32, 3]), 1, false)), None);
+    }
+
+    #[test]
+    fn an_image_inside_a_dict_that_needs_a_layer_of_more_than_2_to_the_25_weights_is_refused() {
+        let refused = |shape: &[usize], units: usize| {
+            let dict = Space::Dict(vec![
+                ("camera".into(), Space::image(shape)),
+                ("speed".into(), Space::real(&[1])),
+            ]);
+            let (agent, common) = (env(dict, 1, false).agents.remove(0), Common::default());
+            let mut memory = Memory::of(&common, &agent.spaces);
+            // An algorithm whose networks are not those of `model`, which has 256 units.
+            memory.add_layers("the networks", "actor_hiddens", agent.spaces.obs_width(), &[units, 4]);
+            large_image_in_parts(&common, &agent, &memory).map_err(|error| error.to_string())
+        };
+        // 921,601 numbers by 37 units are 34,099,237 weights, by 36 they are 33,177,636; the limit is 33,554,432.
+        let text = refused(&[480, 640, 3], 37).unwrap_err();
+        assert!(
+            text.starts_with("`actor_hiddens` is [37, 4], but the image `camera` of shape [480, 640, 3]"),
+            "{text}"
+        );
+        assert!(text.contains("921601 numbers") && text.contains("34099237 weights"), "{text}");
+        assert_eq!(refused(&[480, 640, 3], 36), Ok(()));
+        assert_eq!(refused(&[84, 84, 4], 256), Ok(()));
+    }
+
+    #[test]
+    fn a_box_of_three_dimensions_without_a_setting_is_told_what_reads_it_and_what_to_set() {
+        let mut common = Common::default();
+        let told =
+            |common: &Common, shape: &[usize]| box_by_default(common, &env(Space::image(shape), 1, false));
+        for (shape, parts) in [
+            (
+                &[40, 40, 3],
+                [
+                    "[40, 40, 3] go through convolutions, `model.conv_filters = \"nature\"`",
+                    "FlattenObservation",
+                ],
+            ),
+            (
+                &[16, 16, 3],
+                [
+                    "[16, 16, 3] go through convolutions, `model.conv_filters = [[32,[3,3],[2,2]],",
+                    "FlattenObservation",
+                ],
+            ),
+            (
+                &[4, 4, 16],
+                [
+                    "[4, 4, 16] are too small for convolutions",
+                    "256 numbers into fully connected layers. Set `model.conv_filters`",
+                ],
+            ),
+        ] {
+            let text = told(&common, shape).unwrap_or_default();
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        }
+        assert_eq!(box_by_default(&common, &env(Space::real(&[4]), 1, false)), None);
+        common.model.conv_filters = serde_json::from_value(json!("nature")).ok();
+        assert_eq!(told(&common, &[40, 40, 3]), None);
     }
 
     #[test]

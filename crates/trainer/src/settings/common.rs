@@ -273,7 +273,7 @@ pub const OPEN_KEYS: &[&str] = &[
 impl Common {
     /// The spaces of policies: converted to the form in which rows are stored, and flattened if there is an observation
     /// filter.
-    pub(crate) fn policy_spaces(&self, spaces: &Spaces) -> Spaces {
+    pub fn policy_spaces(&self, spaces: &Spaces) -> Spaces {
         spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
     }
 
@@ -285,6 +285,27 @@ impl Common {
         let rule =
             format!("{who} acts in [-1, 1]; leave it true, so that actions are stretched to the bounds");
         rules::refuse_if(!self.normalize_actions, "normalize_actions", false, rule)
+    }
+
+    /// Returns an error for settings of `model` that an algorithm named `who` does not read, whose networks have settings of their
+    /// own, `networks`; and for `share_features_extractor` where observations pass through no convolutions.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`](crate::Error::Config) for a setting that has no effect.
+    pub fn refuse_unread_model(
+        &self,
+        who: &str,
+        networks: &str,
+        shares: bool,
+        spaces: &Spaces,
+    ) -> Result<()> {
+        let seen = self.policy_spaces(spaces).observation_space;
+        let rule = "observations pass through no convolutions, so there are none to share; leave it out";
+        let has_none = self.model.filters(&seen).is_none();
+        rules::all([
+            self.model.refuse_all_but_convolutions(who, networks, &seen),
+            rules::refuse_if(shares && has_none, "share_features_extractor", true, rule),
+        ])
     }
 
     /// Wraps the environment in the wrappers, the `observation_fn` and the agent groups of these settings.
