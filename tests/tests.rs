@@ -10,6 +10,7 @@ mod datasets;
 mod export;
 #[cfg(feature = "serve")]
 mod external;
+mod goals;
 mod golden;
 mod images;
 mod layers;

@@ -151,7 +151,7 @@ impl Trainer for Sac {
         let exploration = &self.common.exploration_config;
         rules::all([
             action_dist(&spaces.action_space).map(|_| ()),
-            self.off_policy.validate(&self.common),
+            self.off_policy.validate(&self.common, spaces),
             self.policy_model_config.validate("policy_model_config"),
             self.q_model_config.validate("q_model_config"),
             self.common.model.refuse_all_but_fused(Self::NAME, "`policy_model_config` and `q_model_config`"),
@@ -349,7 +349,7 @@ impl NetPolicy for SacPolicy {
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
-        Ok(f.transitions(self.config.off_policy.n_step, self.config.common.gamma))
+        self.config.off_policy.rows(f, self.config.common.gamma)
     }
 
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
