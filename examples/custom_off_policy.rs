@@ -45,9 +45,9 @@ impl Trainer for Munchausen {
     }
 
     /// Rules between settings. An error names the setting, its value and the rule.
-    fn validate_config(&mut self, _: &Spaces) -> Result<()> {
+    fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
         rules::all([
-            self.off_policy.validate(&self.common),
+            self.off_policy.validate(&self.common, spaces),
             self.hiddens.validate("hiddens"),
             rules::above_zero([("lr", self.lr), ("temperature", self.temperature)]),
             rules::share([("munchausen_alpha", self.munchausen_alpha)]),
@@ -130,7 +130,7 @@ impl NetPolicy for MunchausenPolicy {
 
     /// A fragment as rows of observation, action, reward and next observation.
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
-        Ok(f.transitions(self.config.off_policy.n_step, self.config.common.gamma))
+        self.config.off_policy.rows(f, self.config.common.gamma)
     }
 
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {

@@ -9,6 +9,7 @@ mod exploration;
 mod filters;
 mod gradients;
 mod groups;
+mod hindsight;
 mod normalised;
 mod optimizers;
 mod peers;

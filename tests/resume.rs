@@ -77,6 +77,12 @@ cases! {
         },
     };
     ppo_in_the_middle_of_board_games: "PPO" on "tictactoe_v3" with { "mask_actions": true };
+    dqn_with_hindsight: "DQN" on "BitFlippingEnv-v0" with {
+        "env_config": { "n_bits": 6 }, "replay_buffer_config": { "type": "HerReplayBuffer" },
+    };
+    sac_with_hindsight: "SAC" on "BitFlippingEnv-v0" with {
+        "env_config": { "n_bits": 6, "continuous": true }, "replay_buffer_config": { "type": "HerReplayBuffer" },
+    };
     dqn_in_the_middle_of_board_games: "DQN" on "tictactoe_v3" with { "mask_actions": true, "n_step": 3 };
     dqn: "DQN" on "CartPole-v1" with {};
     dqn_sampling_ahead: "DQN" on "CartPole-v1" with { "sample_async": true };

@@ -11,6 +11,7 @@ mod errors;
 mod export;
 #[cfg(feature = "serve")]
 mod external;
+mod goals;
 mod golden;
 mod images;
 mod layers;

@@ -159,7 +159,7 @@ impl Ddpg {
         };
         rules::all([
             rules::bounded_actions(name, &spaces.action_space).map(|_| ()),
-            self.off_policy.validate(&self.common),
+            self.off_policy.validate(&self.common, spaces),
             self.common.refuse_unread_model(name, networks, self.share_features_extractor, spaces),
             empty("actor_hiddens", &self.actor_hiddens),
             empty("critic_hiddens", &self.critic_hiddens),
@@ -375,7 +375,7 @@ impl NetPolicy for DdpgPolicy {
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
-        Ok(f.transitions(self.config.off_policy.n_step, self.config.common.gamma))
+        self.config.off_policy.rows(f, self.config.common.gamma)
     }
 
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {

@@ -147,7 +147,7 @@ impl Trainer for Dqn {
         let exploration = &self.common.exploration_config;
         rules::all([
             discrete,
-            self.off_policy.validate(&self.common),
+            self.off_policy.validate(&self.common, spaces),
             rules::at_least_one([("num_atoms", self.num_atoms)]),
             rules::refuse_if(
                 self.hiddens.contains(&0),
@@ -327,7 +327,7 @@ impl NetPolicy for DqnPolicy {
     }
 
     fn postprocess(&self, learner: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
-        let batch = f.transitions(self.config.off_policy.n_step, self.config.common.gamma);
+        let batch = self.config.off_policy.rows(f, self.config.common.gamma)?;
         if !self.config.worker_side_prioritization {
             return Ok(batch);
         }

@@ -160,7 +160,7 @@ impl Trainer for Qmix {
         let exploration = &self.common.exploration_config;
         rules::all([
             members_and_actions(spaces).map(drop),
-            self.off_policy.validate(common),
+            self.off_policy.validate(common, spaces),
             rules::at_least_one([("mixing_embed_dim", self.mixing_embed_dim)]),
             rules::above_zero([("lr", self.lr), ("optim_eps", self.optim_eps)]),
             rules::share([("optim_alpha", self.optim_alpha)]),
@@ -361,7 +361,7 @@ impl NetPolicy for QmixPolicy {
     }
 
     fn postprocess(&self, _: &mut Learner, fragment: &Fragment<'_>) -> Result<SampleBatch> {
-        Ok(fragment.transitions(self.config.off_policy.n_step, self.config.common.gamma))
+        self.config.off_policy.rows(fragment, self.config.common.gamma)
     }
 
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {

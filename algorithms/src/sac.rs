@@ -155,7 +155,7 @@ impl Trainer for Sac {
         let exploration = &self.common.exploration_config;
         rules::all([
             action_dist(&spaces.action_space).map(|_| ()),
-            self.off_policy.validate(&self.common),
+            self.off_policy.validate(&self.common, spaces),
             self.policy_model_config.validate("policy_model_config"),
             self.q_model_config.validate("q_model_config"),
             self.common.refuse_unread_model(
@@ -374,7 +374,7 @@ impl NetPolicy for SacPolicy {
     }
 
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
-        Ok(f.transitions(self.config.off_policy.n_step, self.config.common.gamma))
+        self.config.off_policy.rows(f, self.config.common.gamma)
     }
 
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {

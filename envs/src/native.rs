@@ -1,5 +1,6 @@
 //! The native environments, family by family. Those of Gymnasium, PettingZoo and MiniGrid equal the originals.
 
+mod bit_flipping;
 mod board_games;
 mod box2d;
 mod classic_control;
@@ -12,6 +13,7 @@ mod numpy_math;
 mod pixel;
 mod toy_text;
 
+pub use bit_flipping::{BitFlipping, BitFlippingAction, BitFlippingConfig};
 pub use board_games::{BoardGame, Go, GoConfig, TwoStepGame};
 pub use box2d::{
     BipedalWalker, BipedalWalkerConfig, BodyState, LunarLander, LunarLanderAction, LunarLanderConfig,
@@ -47,6 +49,7 @@ pub(crate) fn entries() -> Vec<Entry> {
         mujoco::entries(),
         minigrid::entries(),
         pixel::entries(),
+        bit_flipping::entries(),
     ];
     families.into_iter().flatten().collect()
 }

@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `s`, `S` | steps its rows, ended copies are reset with `seeds` (`S`: without) | `.` |
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
-//! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `limit`, `task`, `replay`, `remarks`, `info`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
+//! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `limit`, `task`, `replay`, `compute_rewards`, `remarks`, `info`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels, `compute_rewards`: then the rewards) |
 //!
 //! Pictures come through the pipe, because the size of a picture is known only after it was drawn.
 //!
@@ -119,6 +119,7 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
         fn action_space(&self) -> &Space;
         fn action_masks(&self, masks: &mut [bool]) -> bool;
         fn final_action_masks(&self, masks: &mut [bool]) -> bool;
+        fn compute_rewards(&mut self, achieved_goals: &[f64], desired_goals: &[f64], rewards: &mut [f64]) -> Result<bool>;
         fn info(&self, key: &str) -> Option<&[f64]>;
         fn info_value(&mut self, copy: usize, key: &str) -> Result<Option<serde_json::Value>>;
         fn remarks(&mut self) -> Result<Vec<String>>;

@@ -29,7 +29,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{Env, Result, contract::state};
 
 /// Implements the named items of [`Env`] by forwarding to the field `env: E`; `info` stands for `info` and
-/// `info_value`, `render` for `render`, `render_fps` and `render_ansi`, `set_task` for `set_task` and `set_reset_options`, and `state` for `save_state` and `load_state`. Wrappers
+/// `info_value`, `render` for `render`, `render_fps` and `render_ansi`, `set_task` for `set_task` and `set_reset_options`, `goals` for
+/// `compute_rewards`, which `no_goals` hides where observations or rewards become others, and `state` for `save_state` and `load_state`. Wrappers
 /// list all items that they do not change: `clippy::missing_trait_methods` refuses one that forgets an item.
 macro_rules! forward {
     (@ Obs) => { type Obs = E::Obs; };
@@ -46,6 +47,17 @@ macro_rules! forward {
             env:
             fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()>;
             fn set_reset_options(&mut self, options: &crate::ResetOptions) -> crate::Result<()>;
+        }
+    };
+    (@ goals) => {
+        crate::contract::forward::forward_to! {
+            env:
+            fn compute_rewards(&mut self, achieved_goals: &[f64], desired_goals: &[f64], rewards: &mut [f64]) -> crate::Result<bool>;
+        }
+    };
+    (@ no_goals) => {
+        fn compute_rewards(&mut self, _: &[f64], _: &[f64], _: &mut [f64]) -> crate::Result<bool> {
+            Ok(false)
         }
     };
     (@ info) => {
@@ -103,6 +115,12 @@ macro_rules! forward_vector {
             env:
             fn action_masks(&self, masks: &mut [bool]) -> bool;
             fn final_action_masks(&self, masks: &mut [bool]) -> bool;
+        }
+    };
+    (@ goals) => {
+        crate::contract::forward::forward_to! {
+            env:
+            fn compute_rewards(&mut self, achieved_goals: &[f64], desired_goals: &[f64], rewards: &mut [f64]) -> crate::Result<bool>;
         }
     };
     (@ info) => {

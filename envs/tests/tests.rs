@@ -4,6 +4,8 @@
 mod agent_groups;
 #[path = "tests/agent_vectors.rs"]
 mod agent_vectors;
+#[path = "tests/bit_flipping.rs"]
+mod bit_flipping;
 #[path = "tests/box2d.rs"]
 mod box2d;
 #[path = "tests/broken.rs"]

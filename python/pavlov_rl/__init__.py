@@ -38,6 +38,7 @@ from .errors import (
     UnknownArgumentError,
     UnsupportedError,
 )
+from .her import GoalSelectionStrategy, HerReplayBuffer
 
 __all__ = [
     "A2C",
@@ -51,6 +52,8 @@ __all__ = [
     "EnvError",
     "FileError",
     "ForkError",
+    "GoalSelectionStrategy",
+    "HerReplayBuffer",
     "IMPALA",
     "InternalError",
     "LoadedPolicy",

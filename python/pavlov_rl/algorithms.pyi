@@ -344,8 +344,8 @@ class DQN(EpsilonGreedyAlgorithm):
         exploration_fraction: Part of the run in which epsilon falls.
         exploration_initial_eps: Epsilon at the start.
         exploration_final_eps: Epsilon after it fell.
-        replay_buffer_class: Only None: other replay buffers are not supported.
-        replay_buffer_kwargs: Only None: other replay buffers are not supported.
+        replay_buffer_class: HerReplayBuffer: hindsight experience replay, for environments with goals. None: rows are drawn with equal probability.
+        replay_buffer_kwargs: Arguments of HerReplayBuffer: n_sampled_goal, 4 unless given, and goal_selection_strategy, 'future' unless given, 'final' or 'episode'.
         optimize_memory_usage: Only False: observations are stored once already.
         stats_window_size: Number of newest episodes that the reported means are computed from.
         tensorboard_log: Directory for TensorBoard.
@@ -374,8 +374,8 @@ class DQN(EpsilonGreedyAlgorithm):
     exploration_fraction: float
     exploration_initial_eps: float
     exploration_final_eps: float
-    replay_buffer_class: None
-    replay_buffer_kwargs: None
+    replay_buffer_class: Any | None
+    replay_buffer_kwargs: dict[str, Any] | None
     optimize_memory_usage: bool
     policy_kwargs: dict[str, Any] | None
     seed: int | None
@@ -392,8 +392,8 @@ class DQN(EpsilonGreedyAlgorithm):
         gamma: float = 0.99,
         train_freq: int | tuple[int, str] = 4,
         gradient_steps: int = 1,
-        replay_buffer_class: None = None,
-        replay_buffer_kwargs: None = None,
+        replay_buffer_class: Any | None = None,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         n_steps: int = 1,
         target_update_interval: int = 10000,
@@ -432,8 +432,8 @@ class SAC(OffPolicyAlgorithm):
         use_sde: Only False: state-dependent exploration is not supported.
         sde_sample_freq: Only -1: state-dependent exploration is not supported.
         use_sde_at_warmup: Only False: state-dependent exploration is not supported.
-        replay_buffer_class: Only None: other replay buffers are not supported.
-        replay_buffer_kwargs: Only None: other replay buffers are not supported.
+        replay_buffer_class: HerReplayBuffer: hindsight experience replay, for environments with goals. None: rows are drawn with equal probability.
+        replay_buffer_kwargs: Arguments of HerReplayBuffer: n_sampled_goal, 4 unless given, and goal_selection_strategy, 'future' unless given, 'final' or 'episode'.
         optimize_memory_usage: Only False: observations are stored once already.
         stats_window_size: Number of newest episodes that the reported means are computed from.
         tensorboard_log: Directory for TensorBoard.
@@ -464,8 +464,8 @@ class SAC(OffPolicyAlgorithm):
     use_sde: bool
     sde_sample_freq: int
     use_sde_at_warmup: bool
-    replay_buffer_class: None
-    replay_buffer_kwargs: None
+    replay_buffer_class: Any | None
+    replay_buffer_kwargs: dict[str, Any] | None
     optimize_memory_usage: bool
     policy_kwargs: dict[str, Any] | None
     seed: int | None
@@ -483,8 +483,8 @@ class SAC(OffPolicyAlgorithm):
         train_freq: int | tuple[int, str] = 1,
         gradient_steps: int = 1,
         action_noise: None = None,
-        replay_buffer_class: None = None,
-        replay_buffer_kwargs: None = None,
+        replay_buffer_class: Any | None = None,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         n_steps: int = 1,
         ent_coef: str | float = "auto",
@@ -525,8 +525,8 @@ class TQC(SAC):
         use_sde: Only False: state-dependent exploration is not supported.
         sde_sample_freq: Only -1: state-dependent exploration is not supported.
         use_sde_at_warmup: Only False: state-dependent exploration is not supported.
-        replay_buffer_class: Only None: other replay buffers are not supported.
-        replay_buffer_kwargs: Only None: other replay buffers are not supported.
+        replay_buffer_class: HerReplayBuffer: hindsight experience replay, for environments with goals. None: rows are drawn with equal probability.
+        replay_buffer_kwargs: Arguments of HerReplayBuffer: n_sampled_goal, 4 unless given, and goal_selection_strategy, 'future' unless given, 'final' or 'episode'.
         optimize_memory_usage: Only False: observations are stored once already.
         stats_window_size: Number of newest episodes that the reported means are computed from.
         tensorboard_log: Directory for TensorBoard.
@@ -557,8 +557,8 @@ class TQC(SAC):
         train_freq: int | tuple[int, str] = 1,
         gradient_steps: int = 1,
         action_noise: None = None,
-        replay_buffer_class: None = None,
-        replay_buffer_kwargs: None = None,
+        replay_buffer_class: Any | None = None,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         n_steps: int = 1,
         ent_coef: str | float = "auto",
@@ -596,8 +596,8 @@ class TD3(NoisyAlgorithm):
         policy_delay: Updates of the critics for one of the actor.
         target_policy_noise: Standard deviation of the noise on the target's actions.
         target_noise_clip: Maximum size of the noise on the target's actions.
-        replay_buffer_class: Only None: other replay buffers are not supported.
-        replay_buffer_kwargs: Only None: other replay buffers are not supported.
+        replay_buffer_class: HerReplayBuffer: hindsight experience replay, for environments with goals. None: rows are drawn with equal probability.
+        replay_buffer_kwargs: Arguments of HerReplayBuffer: n_sampled_goal, 4 unless given, and goal_selection_strategy, 'future' unless given, 'final' or 'episode'.
         optimize_memory_usage: Only False: observations are stored once already.
         stats_window_size: Number of newest episodes that the reported means are computed from.
         tensorboard_log: Directory for TensorBoard.
@@ -624,8 +624,8 @@ class TD3(NoisyAlgorithm):
     policy_delay: int
     target_policy_noise: float
     target_noise_clip: float
-    replay_buffer_class: None
-    replay_buffer_kwargs: None
+    replay_buffer_class: Any | None
+    replay_buffer_kwargs: dict[str, Any] | None
     optimize_memory_usage: bool
     policy_kwargs: dict[str, Any] | None
     seed: int | None
@@ -643,8 +643,8 @@ class TD3(NoisyAlgorithm):
         train_freq: int | tuple[int, str] = 1,
         gradient_steps: int = 1,
         action_noise: ActionNoise | None = None,
-        replay_buffer_class: None = None,
-        replay_buffer_kwargs: None = None,
+        replay_buffer_class: Any | None = None,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         n_steps: int = 1,
         policy_delay: int = 2,
@@ -675,8 +675,8 @@ class DDPG(TD3):
         train_freq: Steps of each environment between two times of learning.
         gradient_steps: Updates at each time of learning; -1: as many as there were steps.
         action_noise: Noise that is added to actions.
-        replay_buffer_class: Only None: other replay buffers are not supported.
-        replay_buffer_kwargs: Only None: other replay buffers are not supported.
+        replay_buffer_class: HerReplayBuffer: hindsight experience replay, for environments with goals. None: rows are drawn with equal probability.
+        replay_buffer_kwargs: Arguments of HerReplayBuffer: n_sampled_goal, 4 unless given, and goal_selection_strategy, 'future' unless given, 'final' or 'episode'.
         optimize_memory_usage: Only False: observations are stored once already.
         stats_window_size: Number of newest episodes that the reported means are computed from.
         tensorboard_log: Directory for TensorBoard.
@@ -705,8 +705,8 @@ class DDPG(TD3):
         train_freq: int | tuple[int, str] = 1,
         gradient_steps: int = 1,
         action_noise: ActionNoise | None = None,
-        replay_buffer_class: None = None,
-        replay_buffer_kwargs: None = None,
+        replay_buffer_class: Any | None = None,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         n_steps: int = 1,
         tensorboard_log: str | os.PathLike[str] | None = None,

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from . import _native
@@ -52,6 +53,8 @@ def encode(value: Any) -> Any:
         return {"noise": value.parameters()}
     if isinstance(value, type):
         return value.__name__
+    if isinstance(value, Enum):
+        return value.name.lower()
     if is_schedule(value):
         return {"schedule": values(value)}
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:

@@ -47,8 +47,10 @@ class OffPolicyAlgorithm(BaseAlgorithm):
         saved.save_buffer(self.native, self._of_rows(), path)
 
     def load_replay_buffer(self, path: Any, truncate_last_traj: bool = True) -> None:
-        """Takes the replay buffer of a file that `save_replay_buffer` wrote, in place of the model's own."""
-        buffer = saved.SavedBuffer(path)
+        """Takes the replay buffer of a file that `save_replay_buffer` wrote, in place of the model's own. With `HerReplayBuffer`,
+        `truncate_last_traj` ends the episodes that were running when it was saved, so that goals are chosen from them too;
+        without it, they are dropped unless they go on."""
+        buffer = saved.SavedBuffer(path, truncate_last_traj)
         if self._run.exists:
             buffer.put_into(self.native, self._of_rows())
             self._run.is_changed = True

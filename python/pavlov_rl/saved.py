@@ -199,7 +199,8 @@ _OF_BUFFER = "replay_buffer.json"
 class SavedBuffer:
     """A replay buffer that was read from a file."""
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Any, truncate_last_traj: bool = True) -> None:
+        self._truncates = truncate_last_traj
         name = "the file" if hasattr(path, "read") else _buffer_path(path)
         if hasattr(path, "read"):
             content = path.read()
@@ -221,7 +222,7 @@ class SavedBuffer:
                 raise ConfigError(f"{problem}, but this model has {own[name]}; make the model with the former")
         names = sorted(os.listdir(self._folder.name))
         ids = [name.removesuffix(".json") for name in names if name.endswith(".json")]
-        native.load_replay_buffers(self._folder.name, ids)
+        native.load_replay_buffers(self._folder.name, ids, self._truncates)
 
 
 def save_buffer(native: _native.NativeAlgorithm, own: About, path: Any) -> None:

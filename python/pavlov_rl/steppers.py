@@ -4,7 +4,7 @@ Copies are reset in the step that ends their episode, with a seed that the run g
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import gymnasium
@@ -95,6 +95,27 @@ class Stepper:
         """Moves every copy; gives observations, last observations, rewards and the two flags."""
         raise NotImplementedError
 
+    def compute_rewards(self, achieved: Array, desired: Array, rows: int) -> Array | None:
+        """The rewards of achieved and desired goals, by the `compute_reward` of the first environment; None if it has none. It
+        gets the goals of all rows together, and an empty `info` for each row: infos are not stored with transitions."""
+        compute_reward = self._compute_reward()
+        space = self.observation_space
+        if compute_reward is None or not isinstance(space, gymnasium.spaces.Dict) or not rows:
+            return None if compute_reward is None else np.zeros(0)
+        goals = []
+        for name, flat in (("achieved_goal", achieved), ("desired_goal", desired)):
+            shape = space[name].shape or ()
+            goals.append(flat.astype(space[name].dtype).reshape((rows, *shape)))
+        rewards = np.asarray(compute_reward(*goals, [{} for _ in range(rows)]), np.float64)
+        if rewards.size != rows:
+            problem = f"`compute_reward` gave {rewards.size} rewards for {rows} rows of goals"
+            raise ConfigError(f"{problem}; it must take goals of shape {goals[0].shape} and give one reward for each row")
+        return rewards.ravel()
+
+    def _compute_reward(self) -> Callable[..., Any] | None:
+        """The method of the environment that computes rewards from goals; None if there is none."""
+        return None
+
     def step_aside(self, actions: Array) -> tuple[Array, Array, Array, Array, Array]:
         """A step that is not the model's, and that no callback is told of."""
         steps, ended = self._steps, self._ended
@@ -157,6 +178,9 @@ class EnvStepper(Stepper):
     def masks(self) -> list[bool]:
         return [bool(flag) for env in self.envs for flag in np.ravel(env.get_wrapper_attr("action_masks")())]
 
+    def _compute_reward(self) -> Callable[..., Any] | None:
+        return reward_of_goals(self.envs[0])
+
     def reset(self, seeds: Sequence[int] | None) -> Array:
         for copy, (env, options) in enumerate(zip(self.envs, self.vector.take_options(), strict=True)):
             obs, _ = env.reset(seed=self._seed(seeds, copy), **options)
@@ -208,6 +232,11 @@ class VectorStepper(Stepper):
 
     def _methods(self) -> Iterator[tuple[Any, str]]:
         return ((self.vector.unwrapped, name) for name in ("reset", "step"))
+
+    def _compute_reward(self) -> Callable[..., Any] | None:
+        # Wrappers of the vector may have changed observations and rewards.
+        envs = getattr(self.vector, "envs", None) if self.vector is self.vector.unwrapped else None
+        return reward_of_goals(envs[0]) if envs else None
 
     def reset(self, seeds: Sequence[int] | None) -> Array:
         # Vectors take a list of seeds, one for each copy, though the base class names a number.
@@ -297,6 +326,18 @@ class VecEnvStepper(Stepper):
     def changes_rewards(self) -> bool:
         return hasattr(self.vector, "venv")
 
+    def _compute_reward(self) -> Callable[..., Any] | None:
+        layer = self.vector
+        while hasattr(layer, "venv"):
+            # Others may change observations and rewards.
+            if type(layer).__name__ not in ("VecMonitor", "VecCheckNan"):
+                return None
+            layer = layer.venv
+        has_attr = getattr(layer, "has_attr", None)
+        if has_attr is None or not has_attr("compute_reward"):
+            return None
+        return lambda *goals: layer.env_method("compute_reward", *goals, indices=[0])[0]
+
     def _batched(self, rows: Array) -> NDArray[Any]:
         return np.array([self._action(row) for row in rows])
 
@@ -321,3 +362,15 @@ def _of_copy(infos: dict[str, Any], copy: int) -> dict[str, Any]:
 def has_action_masks(env: gymnasium.Env[Any, Any]) -> bool:
     """Whether an environment has the method `action_masks`."""
     return bool(env.has_wrapper_attr("action_masks"))
+
+
+def reward_of_goals(env: gymnasium.Env[Any, Any]) -> Callable[..., Any] | None:
+    """The method `compute_reward` of an environment; None if it has none, or if a wrapper around it changes what it computes
+    rewards of."""
+    layer: Any = env
+    while isinstance(layer, gymnasium.Wrapper) and not hasattr(type(layer), "compute_reward"):
+        if isinstance(layer, (gymnasium.ObservationWrapper, gymnasium.RewardWrapper)):
+            return None
+        layer = layer.env
+    found = getattr(layer, "compute_reward", None)
+    return found if callable(found) else None

@@ -1,5 +1,6 @@
 //! A run of an algorithm, as a Python class.
 
+use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -330,10 +331,20 @@ impl NativeAlgorithm {
     }
 
     /// Takes the replay buffers of the policies `ids` from files in the directory `source`. The rest of the run goes on.
-    fn load_replay_buffers(&self, py: Python<'_>, source: PathBuf, ids: Vec<String>) -> PyResult<()> {
+    /// `truncate_last_traj` ends the episodes that were running when they were saved.
+    fn load_replay_buffers(
+        &self,
+        py: Python<'_>,
+        source: PathBuf,
+        ids: Vec<String>,
+        truncate_last_traj: bool,
+    ) -> PyResult<()> {
         self.with(py, Work::Reads, |state| {
             let read = ids.into_iter().map(|id| Saved::read(&source, &id).map(|buffer| (id, buffer)));
-            let buffers = read.collect::<Result<_, _>>()?;
+            let mut buffers = read.collect::<Result<BTreeMap<_, _>, _>>()?;
+            for buffer in buffers.values_mut() {
+                buffer.set("end_episodes", &truncate_last_traj)?;
+            }
             Ok(state.run.set_replay_buffers(&buffers)?)
         })
     }

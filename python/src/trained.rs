@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use numpy::PyArrayMethods;
+use numpy::{PyArray1, PyArrayMethods};
 use pavlov_envs::{AnyVectorEnv, DType, EnvCreator, Error, Frame, ResetOptions, Result, Space, StepOut};
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -74,6 +74,15 @@ impl AnyVectorEnv for Told {
 
     fn final_action_masks(&self, masks: &mut [bool]) -> bool {
         self.inner.final_action_masks(masks)
+    }
+
+    fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        self.inner.compute_rewards(achieved_goals, desired_goals, rewards)
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {
@@ -178,6 +187,14 @@ struct PythonCopies {
 }
 
 impl PythonCopies {
+    /// Works with the stepper while the interpreter's lock is held, whatever the number of copies.
+    fn attached<T>(&self, work: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
+        Python::attach(|py| {
+            let stepper = self.told.stepper.lock().unwrap_or_else(PoisonError::into_inner).clone_ref(py);
+            work(py, stepper.bind(py)).map_err(|raised| self.between.keep(raised))
+        })
+    }
+
     /// Calls a method of the stepper while the interpreter's lock is held.
     fn call<T>(&self, work: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
         if self.num_envs != self.told.num_envs {
@@ -190,10 +207,7 @@ impl PythonCopies {
                 ),
             });
         }
-        Python::attach(|py| {
-            let stepper = self.told.stepper.lock().unwrap_or_else(PoisonError::into_inner).clone_ref(py);
-            work(py, stepper.bind(py)).map_err(|raised| self.between.keep(raised))
-        })
+        self.attached(work)
     }
 
     fn keep_masks(&self, stepper: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -271,6 +285,23 @@ impl AnyVectorEnv for PythonCopies {
 
     fn final_action_masks(&self, _masks: &mut [bool]) -> bool {
         false
+    }
+
+    fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        self.attached(|py, stepper| {
+            let [achieved, desired] = [achieved_goals, desired_goals].map(|goals| PyArray1::from_slice(py, goals));
+            let told = stepper.call_method1("compute_rewards", (achieved, desired, rewards.len()))?;
+            if told.is_none() {
+                return Ok(false);
+            }
+            copy_to(&told, DType::F64, bytemuck::cast_slice_mut(rewards), "the rewards of goals")?;
+            Ok(true)
+        })
     }
 
     fn info(&self, _key: &str) -> Option<&[f64]> {

@@ -2,6 +2,7 @@
 //! the Python package and a page are read from.
 
 mod policy;
+mod replay_buffer;
 mod table;
 mod translate;
 mod values;

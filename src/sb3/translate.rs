@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::policy;
+use super::replay_buffer;
 use super::table::{Class, Kind, Refused};
 use super::values::{number, schedule, temperature};
 use super::work::{ANY_SPAN, Span, Translated, Work};
@@ -108,7 +109,8 @@ impl Work<'_> {
             }
             "use_rms_prop" if value == true => self.to.set(name, "opt_type", "rmsprop"),
             "rms_prop_eps" if self.all["use_rms_prop"] == false => {}
-            "use_rms_prop" | "policy_kwargs" => {}
+            "use_rms_prop" | "policy_kwargs" | "replay_buffer_kwargs" => {}
+            "replay_buffer_class" => replay_buffer::translate(self),
             "learning_starts" => {
                 let starts = self.whole_number(name);
                 self.to.set(name, "replay_buffer_config.learning_starts", starts.max(1));

@@ -138,6 +138,7 @@ fn postprocess(change: impl FnOnce(&mut Ppo)) -> (Vec<f64>, Vec<f64>) {
             masks: None,
             memory: None,
             abandoned: &[],
+            episodes: None,
             waiting: None,
         })
         .expect("a batch");
@@ -198,6 +199,7 @@ fn three_step(terminated: [bool; 5], truncated: [bool; 5]) -> NStep {
         masks: None,
         memory: None,
         abandoned: &[],
+        episodes: None,
         waiting: None,
     };
     let batch = fragment.transitions(3, 0.9);
@@ -297,6 +299,7 @@ fn n_step_rows_are_those_of_one_long_fragment_however_it_is_cut() {
             masks: Some(FragmentMasks { rows: masks.lend(), behind: behind.lend() }),
             memory: None,
             abandoned: &[],
+            episodes: None,
             waiting,
         };
         fragment.transitions(3, 0.9)
@@ -396,6 +399,7 @@ fn n_step_rows_of_several_copies_stay_apart() {
         masks: None,
         memory: None,
         abandoned: &[],
+        episodes: None,
         waiting: None,
     };
     let batch = fragment.transitions(2, 0.5);

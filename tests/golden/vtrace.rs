@@ -158,6 +158,7 @@ fn a_fragment_knows_what_is_behind_each_of_its_cuts() {
         masks: Some(FragmentMasks { rows: masks.lend(), behind: behind.lend() }),
         memory: None,
         abandoned: &[],
+        episodes: None,
         waiting: None,
     };
     let batch = fragment.rows_with_trajectories();

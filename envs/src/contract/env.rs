@@ -118,6 +118,24 @@ pub trait Env: Send + 'static {
         refuse_options(&short_type_name::<Self>(), options)
     }
 
+    /// Computes the rewards of transitions from their goals, Gymnasium-Robotics' `compute_reward` for a whole batch: row `i` of
+    /// `achieved_goals` is the goal that was achieved after transition `i`, row `i` of `desired_goals` the goal that was
+    /// wanted, and its reward goes to `rewards[i]`. Hindsight experience replay computes the rewards of other goals by it.
+    /// Returns `false`, and writes nothing, if the rewards do not follow from goals, as by default. The observations of an
+    /// environment with goals are a Dict with the parts `achieved_goal` and `desired_goal`.
+    ///
+    /// # Errors
+    /// Returns any error of the environment.
+    fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        let _ = (achieved_goals, desired_goals, rewards);
+        Ok(false)
+    }
+
     /// Number stored under `key` in Gymnasium's `info` after the last `reset` or `step`; `None` if there is none.
     fn info(&self, key: &str) -> Option<f64> {
         let _ = key;

@@ -49,6 +49,7 @@ macro_rules! vector_methods {
             fn action_space(&self) -> &crate::Space;
             fn action_masks(&self, masks: &mut [bool]) -> bool;
             fn final_action_masks(&self, masks: &mut [bool]) -> bool;
+            fn compute_rewards(&mut self, achieved_goals: &[f64], desired_goals: &[f64], rewards: &mut [f64]) -> crate::Result<bool>;
             fn info(&self, key: &str) -> Option<&[f64]>;
             fn info_value(&mut self, copy: usize, key: &str) -> crate::Result<Option<serde_json::Value>>;
             fn remarks(&mut self) -> crate::Result<Vec<String>>;

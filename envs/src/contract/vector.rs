@@ -72,6 +72,22 @@ pub trait VectorEnv: Send {
         false
     }
 
+    /// Computes the rewards of transitions from their goals, one row for each transition, whatever the number of copies; see
+    /// [`Env::compute_rewards`](crate::Env::compute_rewards). Returns `false`, and writes nothing, if the rewards do not
+    /// follow from goals.
+    ///
+    /// # Errors
+    /// Whatever the environment reports.
+    fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        let _ = (achieved_goals, desired_goals, rewards);
+        Ok(false)
+    }
+
     /// Values of Gymnasium's `info` for `key` after the last `reset` or `step`, `[num_envs]`, with NaN for copies without a
     /// value; `None` if no copy has one.
     fn info(&self, key: &str) -> Option<&[f64]> {

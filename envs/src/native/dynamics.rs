@@ -60,6 +60,12 @@ pub trait Dynamics: Clone + Debug + Send + 'static {
         refuse_options(self.name(), options)
     }
 
+    /// As [`Env::compute_rewards`].
+    fn compute_rewards(&self, achieved_goals: &[f64], desired_goals: &[f64], rewards: &mut [f64]) -> bool {
+        let _ = (achieved_goals, desired_goals, rewards);
+        false
+    }
+
     /// As [`Env::info`].
     fn info(&self, key: &str) -> Option<f64> {
         let _ = key;
@@ -185,6 +191,15 @@ impl<D: Dynamics> Env for NativeEnv<D> {
 
     fn set_reset_options(&mut self, options: &ResetOptions) -> Result<()> {
         self.dynamics.set_reset_options(options)
+    }
+
+    fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        Ok(self.dynamics.compute_rewards(achieved_goals, desired_goals, rewards))
     }
 
     fn info(&self, key: &str) -> Option<f64> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     episode::{CopyPosition, Episode},
     slabs::{Memory, Offsets, RowLayout},
-    talk::{Failure, draw, draw_ansi, info_value, remarks},
+    talk::{Failure, draw, draw_ansi, info_value, remarks, rewards_of},
     turns::Turns,
     worker::{Answer, Worker},
 };
@@ -114,6 +114,18 @@ impl Bridge {
         self.order("set the options", &json!({"do": "reset_options", "options": options}))?;
         self.options = (!options.is_empty()).then(|| Arc::new(options.clone()));
         Ok(())
+    }
+
+    /// Asks the first worker for the rewards of goals; returns false if the environment has no `compute_reward`.
+    pub(super) fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        self.healthy()?;
+        let answer = rewards_of(&mut self.workers[0], [achieved_goals, desired_goals], rewards);
+        self.check(0, answer)
     }
 
     /// Sends a request to every worker, and waits until all are done.

@@ -96,6 +96,20 @@ pub(super) fn info_value(worker: &mut Worker, row: usize, key: &str) -> Answer<O
     Ok(Some(answer["value"].take()).filter(|value| !value.is_null()))
 }
 
+/// Asks for the rewards of rows of goals, achieved and desired; returns false if the environment does not compute any.
+pub(super) fn rewards_of(worker: &mut Worker, goals: [&[f64]; 2], rewards: &mut [f64]) -> Answer<bool> {
+    let size = goals.iter().map(|goals| size_of_val(*goals)).sum::<usize>();
+    worker.request(&json!({"do": "compute_rewards", "rows": rewards.len(), "size": size}))?;
+    for goals in goals {
+        worker.write(bytemuck::cast_slice(goals))?;
+    }
+    let has_goals = worker.line("compute_rewards")?["has_goals"] == true;
+    if has_goals {
+        worker.read_exact(bytemuck::cast_slice_mut(rewards), "compute_rewards")?;
+    }
+    Ok(has_goals)
+}
+
 /// Asks what was said of observations, rewards and flags so far.
 pub(super) fn remarks(worker: &mut Worker) -> Answer<Vec<String>> {
     worker.request(&json!({"do": "remarks"}))?;

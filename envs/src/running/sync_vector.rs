@@ -243,6 +243,15 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         true
     }
 
+    fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        self.copy(0)?.compute_rewards(achieved_goals, desired_goals, rewards)
+    }
+
     fn info(&self, key: &str) -> Option<&[f64]> {
         self.info.get(key, self.copies.len(), |key, row| fill_info(&self.copies, key, row))
     }

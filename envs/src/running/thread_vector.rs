@@ -170,6 +170,15 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.masks(masks, |block, rows| block.final_action_masks(rows))
     }
 
+    fn compute_rewards(
+        &mut self,
+        achieved_goals: &[f64],
+        desired_goals: &[f64],
+        rewards: &mut [f64],
+    ) -> Result<bool> {
+        self.in_block(0, |block, _| block.compute_rewards(achieved_goals, desired_goals, rewards))
+    }
+
     fn info(&self, key: &str) -> Option<&[f64]> {
         self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks, key, row))
     }

@@ -43,7 +43,7 @@ impl<E: Env> ActionMask<E> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for ActionMask<E> {
-    forward!(Obs, Act, action_space, max_episode_steps, action_mask, set_task, info, render, state);
+    forward!(Obs, Act, action_space, max_episode_steps, action_mask, set_task, no_goals, info, render, state);
 
     fn observation_space(&self) -> Space {
         Space::dict([

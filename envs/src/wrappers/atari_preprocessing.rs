@@ -184,7 +184,7 @@ impl<E: Env<Obs = u8, Act = i64>, O: Element> AtariPreprocessing<E, O> {
 impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
     type Obs = O;
 
-    forward!(Act, action_space, action_mask, set_task, info, render);
+    forward!(Act, action_space, action_mask, set_task, no_goals, info, render);
 
     fn observation_space(&self) -> Space {
         let size = self.config.screen_size;

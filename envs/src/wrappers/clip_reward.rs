@@ -45,6 +45,7 @@ impl<E: Env> Env for ClipReward<E> {
         max_episode_steps,
         action_mask,
         set_task,
+        no_goals,
         info,
         render
     );

@@ -50,7 +50,7 @@ impl<E: Env> MaxAndSkipObservation<E> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for MaxAndSkipObservation<E> {
-    forward!(Obs, Act, observation_space, action_space, action_mask, set_task, info, render);
+    forward!(Obs, Act, observation_space, action_space, action_mask, set_task, no_goals, info, render);
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
         self.last.fill(E::Obs::default());

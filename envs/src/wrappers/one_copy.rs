@@ -81,6 +81,7 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         fn max_episode_steps(&self) -> Option<usize>;
         fn set_task(&mut self, task: &serde_json::Value) -> Result<()>;
         fn set_reset_options(&mut self, options: &crate::ResetOptions) -> Result<()>;
+        fn compute_rewards(&mut self, achieved_goals: &[f64], desired_goals: &[f64], rewards: &mut [f64]) -> Result<bool>;
         fn render_fps(&self) -> Option<f64>;
     }
 

@@ -198,6 +198,7 @@ impl<E: Env> Env for RecordVideo<E> {
         max_episode_steps,
         action_mask,
         set_task,
+        goals,
         info,
         render
     );

@@ -28,7 +28,7 @@ impl<E: Env> TimeLimit<E> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for TimeLimit<E> {
-    forward!(Obs, Act, observation_space, action_space, action_mask, set_task, info, render);
+    forward!(Obs, Act, observation_space, action_space, action_mask, set_task, goals, info, render);
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
         self.step = 0;

@@ -49,7 +49,7 @@ impl<E: Env, O: Element, F: Fn(&[E::Obs], &mut [O])> TransformObservation<E, O, 
 impl<E: Env, O: Element, F: Fn(&[E::Obs], &mut [O]) + Send + 'static> Env for TransformObservation<E, O, F> {
     type Obs = O;
 
-    forward!(Act, action_space, max_episode_steps, action_mask, set_task, info, render, state);
+    forward!(Act, action_space, max_episode_steps, action_mask, set_task, no_goals, info, render, state);
 
     fn observation_space(&self) -> Space {
         self.observation_space.clone()

@@ -49,6 +49,7 @@ impl<E: Env, F: Fn(f64) -> f64 + Send + 'static> Env for TransformReward<E, F> {
         max_episode_steps,
         action_mask,
         set_task,
+        no_goals,
         info,
         render
     );

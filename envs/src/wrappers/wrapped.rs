@@ -50,7 +50,7 @@ impl<E: Env, W: Wrapper<E::Obs, E::Act>> Env for Wrapped<E, W> {
     type Obs = W::Obs;
     type Act = W::Act;
 
-    forward!(max_episode_steps, action_mask, set_task, info, render);
+    forward!(max_episode_steps, action_mask, set_task, no_goals, info, render);
 
     fn observation_space(&self) -> Space {
         self.observation_space.clone()

@@ -79,13 +79,19 @@ fn translate(class: &Class, settings: &Map<String, Value>, to: &mut Translation)
                 to.stop.insert("timesteps_total".into(), json!(steps as u64));
             }
             ("n_envs", Some(copies)) => to.takes(key, "num_envs_per_worker", copies as u64),
-            ("policy", _) if *value == "MlpPolicy" => {
+            ("policy", _) if *value == "MlpPolicy" || *value == "MultiInputPolicy" => {
                 to.became.push(format!("{key} -> fully connected layers"));
             }
             ("policy", _) if *value == "CnnPolicy" => policy = "CnnPolicy",
-            ("policy", _) => to.leaves(key, value, "MlpPolicy and CnnPolicy are translated"),
+            ("policy", _) => to.leaves(key, value, "MlpPolicy, MultiInputPolicy and CnnPolicy are translated"),
             ("normalize", _) if *value == false => to.became.push(format!("{key}: false -> nothing")),
             ("normalize", _) => normalize(key, value, to),
+            ("replay_buffer_kwargs", _) => match value.as_str().and_then(python::value) {
+                Some(Value::Object(parts)) => {
+                    arguments.insert(key.clone(), parts.into());
+                }
+                _ => to.leaves(key, value, "it is read as `dict(n_sampled_goal=.., goal_selection_strategy=..)`"),
+            },
             ("policy_kwargs", _) => match value.as_str().and_then(python::value) {
                 Some(Value::Object(parts)) => {
                     arguments.insert(key.clone(), parts.into());
@@ -136,7 +142,7 @@ fn translate(class: &Class, settings: &Map<String, Value>, to: &mut Translation)
     }
     let is_given = |label: &str| {
         let names = label.split(", ").flat_map(|part| part.split(" * "));
-        names.map(|name| name.strip_prefix("policy_kwargs.").map_or(name, |_| "policy_kwargs")).any(|name| {
+        names.map(|name| name.split_once('.').map_or(name, |(dictionary, _)| dictionary)).any(|name| {
             match name.strip_suffix('*') {
                 Some(start) => arguments.keys().any(|key| key.starts_with(start)),
                 None => name == "n_envs" || name == "CnnPolicy" || arguments.contains_key(name),

@@ -33,6 +33,13 @@ impl Column {
     pub const PRIORITIES: Self = Self("priorities");
     /// Index of each replayed row in the buffer.
     pub const BATCH_INDEXES: Self = Self("batch_indexes");
+    /// Number of the environment copy among all copies of the run, i64; only rows for hindsight experience replay have it.
+    pub const ENV_ID: Self = Self("env_id");
+    /// Number of steps that the episode had before the row, i64; only rows for hindsight experience replay have it.
+    pub const T: Self = Self("t");
+    /// Whether the episode terminated or was truncated with the step, f32 0 or 1; only rows for hindsight experience replay
+    /// have it.
+    pub const ENDED: Self = Self("ended");
     /// The discount of the value of [`NEW_OBS`](Self::NEW_OBS): gamma to the power of the number of steps until then.
     pub const DISCOUNTS: Self = Self("discounts");
 

@@ -1,10 +1,17 @@
-//! The replay buffer: a ring of rows, drawn uniformly or by priority.
+//! The replay buffer: a ring of rows, drawn uniformly, by priority, or with other goals.
 
+use crate::base::notice_once;
 use crate::replay::frames::{Frames, Rows, Saved};
+use crate::replay::goals::Goals;
+use crate::replay::hindsight::{EPISODE_COLUMNS, Hindsight};
+use crate::replay::kept::Kept;
 use crate::replay::sum_tree::SumTree;
 use crate::settings::{ReplayBufferConfig, ReplayKind};
-use pavlov_learn::base::{Array, Error, Kind, Result, State, Stream, StreamState};
+use pavlov_learn::base::{Array, Error, Result, State, Stream, StreamState};
 use pavlov_learn::experience::{Column, SampleBatch};
+
+/// Name of the flag in a state of a buffer with hindsight that its running episodes will not go on.
+const END_EPISODES: &str = "end_episodes";
 
 /// The newest `capacity` rows of experience.
 ///
@@ -22,73 +29,9 @@ pub struct ReplayBuffer {
     added: u64,
     priorities: Option<SumTree>,
     max_priority: f64,
+    /// Episodes and goals; only of a buffer with hindsight.
+    hindsight: Option<Hindsight>,
     rng: Stream,
-}
-
-/// How the buffer stores one column.
-#[derive(Debug)]
-enum Kept {
-    /// Array `[capacity, ...]` of rows.
-    Plain(Array),
-    Frames(Rows),
-}
-
-impl Kept {
-    /// Allocates a column for rows like those of `data`.
-    fn new(data: &Array, capacity: usize, frames: &mut Vec<Frames>) -> Self {
-        Rows::new(data, capacity, frames).map_or_else(
-            || {
-                let shape = [&[capacity as i64], &data.shape()[1..]].concat();
-                Self::Plain(Array::zeros(data.kind(), &shape))
-            },
-            Self::Frames,
-        )
-    }
-
-    /// Shape and kind of an array of `rows` rows.
-    fn of(&self, rows: usize) -> (Vec<i64>, Kind) {
-        match self {
-            Self::Plain(storage) => {
-                let mut shape = storage.size();
-                shape[0] = rows as i64;
-                (shape, storage.kind())
-            }
-            Self::Frames(kept) => kept.of(rows),
-        }
-    }
-
-    /// Writes the rows of `data` to places `first`, `first + 1`, ... of the ring, where place 0 follows the last.
-    fn write(&mut self, data: &Array, first: usize, capacity: usize, frames: &mut [Frames]) {
-        let rows = data.len();
-        let from = data.bytes();
-        let width = from.len() / rows.max(1);
-        let rows = from.chunks_exact(width.max(1)).enumerate().take(rows);
-        let rows = rows.map(|(i, row)| ((first + i) % capacity, row));
-        match self {
-            Self::Plain(storage) => {
-                let to = storage.bytes_mut();
-                rows.for_each(|(slot, row)| to[slot * width..][..width].copy_from_slice(row));
-            }
-            Self::Frames(kept) => rows.for_each(|(slot, row)| kept.write(slot, row, frames)),
-        }
-    }
-
-    /// Copies the rows at the places `index` of the ring to an array.
-    fn read(&self, index: &[usize], frames: &[Frames]) -> Array {
-        let kept = match self {
-            Self::Plain(storage) => {
-                return storage.lend().picked(index.len(), index.iter().copied(), &storage.shape()[1..]);
-            }
-            Self::Frames(kept) => kept,
-        };
-        let (shape, kind) = self.of(index.len());
-        let mut drawn = Array::zeros(kind, &shape);
-        let to = drawn.bytes_mut();
-        let width = to.len() / index.len().max(1);
-        let rows = to.chunks_exact_mut(width.max(1)).zip(index);
-        rows.for_each(|(to, &slot)| kept.read(slot, frames, to));
-        drawn
-    }
 }
 
 impl ReplayBuffer {
@@ -104,8 +47,16 @@ impl ReplayBuffer {
             next: 0,
             added: 0,
             max_priority: 1.0,
+            hindsight: None,
             rng,
         }
+    }
+
+    /// Gives the buffer the goals that hindsight experience replay needs, and the random stream that chooses them.
+    #[must_use]
+    pub fn with_goals(mut self, goals: Goals, rng: Stream) -> Self {
+        self.hindsight = Some(Hindsight::new(&self.config, goals, rng));
+        self
     }
 
     /// Number of rows in the buffer.
@@ -128,9 +79,11 @@ impl ReplayBuffer {
         self.config.learning_starts
     }
 
-    /// Whether enough rows were added to draw from: at least one, and `learning_starts`.
+    /// Whether enough rows were added to draw from: at least one, and `learning_starts`. With hindsight an episode must
+    /// have ended too.
     pub fn ready(&self) -> bool {
-        self.len > 0 && self.added >= self.config.learning_starts as u64
+        let has_rows = self.hindsight.as_ref().map_or(self.len > 0, |all| !all.valid().is_empty());
+        has_rows && self.added >= self.config.learning_starts as u64
     }
 
     /// Number of bytes of memory that the rows take.
@@ -139,7 +92,8 @@ impl ReplayBuffer {
             Kept::Plain(storage) => storage.bytes().len(),
             Kept::Frames(rows) => rows.held(),
         });
-        columns.sum::<usize>() + self.frames.iter().map(Frames::held).sum::<usize>()
+        let episodes = self.hindsight.as_ref().map_or(0, Hindsight::bytes);
+        episodes + columns.sum::<usize>() + self.frames.iter().map(Frames::held).sum::<usize>()
     }
 
     /// The way of drawing rows: uniformly or by priority.
@@ -155,8 +109,10 @@ impl ReplayBuffer {
     /// have another shape, [`Error::NotFinite`] if a first priority is not finite.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
+        self.check_goals(batch)?;
         if self.columns.is_empty() {
-            for (column, data) in batch.columns().filter(|(c, _)| *c != Column::PRIORITIES) {
+            let is_stored = |c: Column| c != Column::PRIORITIES && !EPISODE_COLUMNS.contains(&c);
+            for (column, data) in batch.columns().filter(|(c, _)| is_stored(*c)) {
                 self.columns.push((column, Kept::new(data, capacity, &mut self.frames)));
             }
         }
@@ -201,10 +157,13 @@ impl ReplayBuffer {
                 );
             }
         }
+        if let Some(hindsight) = &mut self.hindsight {
+            hindsight.add(batch, self.next, capacity)?;
+        }
         self.next = (self.next + rows) % self.config.capacity;
         self.len = (self.len + rows).min(self.config.capacity);
         self.added += rows as u64;
-        Ok(())
+        self.check_episodes()
     }
 
     /// Draws `rows` rows with replacement; `None` before `learning_starts` rows were added.
@@ -213,23 +172,35 @@ impl ReplayBuffer {
     /// `p` is the probability of the row and `p_min` the smallest in the buffer. `batch_indexes` is for
     /// [`update_priorities`](Self::update_priorities).
     ///
+    /// A buffer with hindsight draws rows of episodes that have ended, and gives the last rows of the batch goals that
+    /// their episodes achieved, with the rewards of these goals.
+    ///
     /// # Errors
-    /// Never fails today.
+    /// Returns the environment's error if it cannot compute the rewards of other goals.
     pub fn sample(&mut self, rows: usize) -> Result<Option<SampleBatch>> {
         if !self.ready() {
             return Ok(None);
         }
         let len = self.len as u64;
-        let index: Vec<usize> = match &self.priorities {
-            None => (0..rows).map(|_| self.rng.below(len) as usize).collect(),
-            Some(tree) => (0..rows)
+        let index: Vec<usize> = match (&self.priorities, &self.hindsight) {
+            (_, Some(hindsight)) => {
+                let valid = hindsight.valid();
+                (0..rows).map(|_| valid[self.rng.below(valid.len() as u64) as usize] as usize).collect()
+            }
+            (None, None) => (0..rows).map(|_| self.rng.below(len) as usize).collect(),
+            (Some(tree), None) => (0..rows)
                 .map(|_| tree.find(self.rng.uniform_f64() * tree.total()).min(self.len - 1))
                 .collect(),
         };
-        let mut batch = SampleBatch::default();
-        for (column, kept) in &self.columns {
-            batch.set(*column, kept.read(&index, &self.frames));
+        let read = |(column, kept): &(Column, Kept)| (*column, kept.read(&index, &self.frames));
+        let mut drawn: Vec<(Column, Array)> = self.columns.iter().map(read).collect();
+        if let Some(hindsight) = &mut self.hindsight {
+            let (_, kept) = self.columns.iter().find(|(c, _)| *c == Column::NEW_OBS).expect("checked");
+            let sources = kept.read(hindsight.choose(&index), &self.frames);
+            hindsight.relabel(&sources, &mut drawn)?;
         }
+        let mut batch = SampleBatch::default();
+        drawn.into_iter().for_each(|(column, rows)| batch.set(column, rows));
         if let Some(tree) = &self.priorities {
             let beta = self.config.prioritized_replay_beta;
             let min = tree.min();
@@ -240,6 +211,32 @@ impl ReplayBuffer {
             batch.set(Column::BATCH_INDEXES, index);
         }
         Ok(Some(batch))
+    }
+
+    /// Checks that rows have what hindsight needs, if the settings ask for it.
+    fn check_goals(&mut self, batch: &SampleBatch) -> Result<()> {
+        match &mut self.hindsight {
+            Some(hindsight) => hindsight.check(batch),
+            None if self.config.kind == ReplayKind::HerReplayBuffer => {
+                let reason = "it has no goals; make it with `with_goals`, or by `WorkerSet::replay_buffer`";
+                Err(Error::state("the HerReplayBuffer", reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns an error if no episode fits into the buffer, and says once that learning waits for the end of the first.
+    fn check_episodes(&self) -> Result<()> {
+        let waits = self.hindsight.as_ref().is_some_and(|hindsight| hindsight.valid().is_empty());
+        if waits && self.len == self.config.capacity {
+            let rule = "the buffer is full, and it holds no whole episode to learn from: it must hold one of every \
+                        environment copy, better many";
+            return Err(Error::config("replay_buffer_config.capacity", self.config.capacity, rule));
+        }
+        if waits && self.added >= self.config.learning_starts as u64 {
+            notice_once("hindsight experience replay learns from episodes that have ended: learning waits for the first");
+        }
+        Ok(())
     }
 
     /// Makes `|td error| + eps` the priority of each drawn row; a uniform buffer does nothing.
@@ -282,6 +279,9 @@ impl ReplayBuffer {
         state.set("added", &self.added)?;
         state.set("max_priority", &self.max_priority)?;
         state.set("rng", &self.rng.state())?;
+        if let Some(hindsight) = &self.hindsight {
+            state.nest("hindsight", hindsight.state()?);
+        }
         for (column, kept) in &self.columns {
             match kept {
                 Kept::Plain(data) => state.set_array(column.name(), data.lend().rows(0..self.len)),
@@ -312,7 +312,8 @@ impl ReplayBuffer {
         Ok(state)
     }
 
-    /// Continues from a state that [`state`](Self::state) saved.
+    /// Continues from a state that [`state`](Self::state) saved. If the value `end_episodes` was added to the state as true, a
+    /// buffer with hindsight draws rows of the episodes that were running, which will not go on.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the state is of a buffer of another type or capacity, or is incomplete.
@@ -347,6 +348,10 @@ impl ReplayBuffer {
                 _ => kept.write(rows, 0, capacity, &mut self.frames),
             }
             self.columns.push((Column::named(name), kept));
+        }
+        if let Some(hindsight) = &mut self.hindsight {
+            let ends = state.has(END_EPISODES) && state.get(END_EPISODES)?;
+            hindsight.set_state(&state.nested("hindsight")?, capacity, ends)?;
         }
         if self.priorities.is_some() {
             let mut tree = SumTree::new(capacity);

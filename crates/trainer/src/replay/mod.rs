@@ -1,19 +1,24 @@
-//! Experience replay: a ring of rows, drawn uniformly or by priority.
+//! Experience replay: a ring of rows, drawn uniformly, by priority, or with the goals that their episodes achieved.
 
 mod buffer;
+mod episodes;
 mod fragments;
 mod frames;
+mod goals;
+mod hindsight;
+mod kept;
 mod minibatch_buffer;
 mod sum_tree;
 
 pub use buffer::ReplayBuffer;
 pub(crate) use fragments::Fragments;
+pub use goals::{Goals, RewardOfGoals};
 pub(crate) use minibatch_buffer::MinibatchBuffer;
 pub use sum_tree::SumTree;
 
 use crate::base::PolicyId;
 use crate::experience::TrainBatch;
-pub use crate::settings::{OffPolicy, ReplayBufferConfig, ReplayKind};
+pub use crate::settings::{GoalColumns, GoalSelectionStrategy, OffPolicy, ReplayBufferConfig, ReplayKind};
 use pavlov_learn::base::{Error, Result, lock};
 use pavlov_learn::experience::SampleBatch;
 use std::collections::BTreeMap;

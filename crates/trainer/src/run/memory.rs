@@ -123,6 +123,10 @@ impl Memory {
             // The sum tree has a sum and a minimum per node, and twice as many nodes as rows.
             row += 32;
         }
+        if config.kind == ReplayKind::HerReplayBuffer {
+            // Five numbers of 32 bits tell the episode of a row and its place among the rows to draw.
+            row += 20;
+        }
         self.add("the replay buffer", &[("replay_buffer_config.capacity", config.capacity)], row);
     }
 

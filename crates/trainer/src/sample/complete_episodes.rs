@@ -3,7 +3,7 @@
 use crate::policy::Policy;
 use crate::sample::callbacks::Callbacks;
 use pavlov_learn::base::{Array, ArrayRef, Error, Result, State};
-use pavlov_learn::experience::{Column, Fragment, FragmentMasks, SampleBatch};
+use pavlov_learn::experience::{Column, EpisodeStart, Fragment, FragmentMasks, SampleBatch};
 use serde::{Deserialize, Serialize};
 
 /// Rows of one copy's episode: arrays `[rows, 1, ...]` in the order of the steps.
@@ -142,6 +142,8 @@ impl EpisodeCollector {
                 gamma: self.gamma,
                 memory: None,
                 abandoned: &[],
+                // The episode is whole, so the number of its copy does not matter.
+                episodes: Some(&[EpisodeStart { env_id: 0, steps: 0 }]),
                 waiting: None,
             })?;
             if let Some(callbacks) = &mut callbacks {

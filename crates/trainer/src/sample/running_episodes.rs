@@ -4,6 +4,7 @@ use crate::agents::PolicyAssignment;
 use crate::base::Episode;
 use crate::sample::callbacks::{Callbacks, StepView};
 use pavlov_learn::base::{Error, Result, State, episode_seed};
+use pavlov_learn::experience::EpisodeStart;
 
 /// The running episode of each copy, the seed of its next episode, and the episodes that ended.
 #[derive(Debug)]
@@ -86,6 +87,11 @@ impl RunningEpisodes {
     /// For each copy, whether its running episode has no steps yet.
     pub(crate) fn beginnings(&self) -> impl Iterator<Item = bool> {
         self.running.iter().map(|e| e.length == 0)
+    }
+
+    /// For each copy, its number and the number of steps of its running episode.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = EpisodeStart> {
+        self.running.iter().map(|e| EpisodeStart { env_id: e.env_index, steps: e.length })
     }
 
     /// Calls `on_episode_start` for every running episode.

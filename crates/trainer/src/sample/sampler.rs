@@ -16,6 +16,7 @@ use crate::sample::source::{FragmentSource, TakeRows, came_back};
 use crate::settings::{ClipRewards, Common};
 use pavlov_envs::AnyVectorEnv;
 use pavlov_learn::base::{Error, Kind, Result, Spaces, State, Stream};
+use pavlov_learn::experience::{EpisodeStart, Fragment};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,8 @@ pub(crate) struct Sampler {
     out_of_bounds: OutOfBounds,
     /// Whether everything that an environment may not do is an error.
     is_strict: bool,
+    /// Where the episodes stood before the first row of the fragment.
+    starts: Vec<EpisodeStart>,
     /// Number of environment copies in the whole run.
     total_envs: u64,
     /// Number of steps per copy in a fragment.
@@ -72,6 +75,7 @@ impl Sampler {
                 common.strict_env_checking,
             ),
             is_strict: common.strict_env_checking,
+            starts: Vec::with_capacity(n),
             total_envs: common.total_envs() as u64,
             steps: t,
             carry: false,
@@ -178,6 +182,8 @@ impl FragmentSource for Sampler {
         }
         self.carry = false;
         self.storage.endings.clear();
+        self.starts.clear();
+        self.starts.extend(self.running_episodes.starts());
         let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;
@@ -216,7 +222,8 @@ impl FragmentSource for Sampler {
     }
 
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
-        f(&self.policy, self.connector.lend(&self.storage, self.steps, None))
+        let fragment = self.connector.lend(&self.storage, self.steps, None);
+        f(&self.policy, Fragment { episodes: Some(&self.starts), ..fragment })
     }
 
     fn take_episodes(&mut self) -> Vec<Episode> {

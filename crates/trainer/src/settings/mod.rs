@@ -5,6 +5,7 @@ mod cluster;
 mod common;
 mod evaluation;
 mod exploration;
+mod goals;
 mod input;
 mod mapping;
 mod multi_agent;
@@ -28,7 +29,8 @@ pub use own_defaults::OverDefaults;
 pub use pavlov_learn::layers::{
     Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
 };
-pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
+pub use goals::GoalColumns;
+pub use replay::{GoalSelectionStrategy, OffPolicy, ReplayBufferConfig, ReplayKind};
 
 pub use pavlov_learn::base::{Piecewise, Schedule, exponential, polynomial, rules};
 pub use pavlov_processes::{PlacementStrategy, WorkerTransport, Workers};

@@ -4,7 +4,7 @@
 use crate::base::{PolicyId, part_of};
 use crate::experience::TrainBatch;
 use crate::policy::{Learned, Policy, PolicyMap};
-use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
+use crate::replay::{Fragments, GoalColumns, Goals, MinibatchBuffer, ReplayBuffer};
 use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
 use crate::settings::{ReplayBufferConfig, ReplayKind, ReplayMode};
 use crate::workers::batch_log::BatchLog;
@@ -33,6 +33,8 @@ pub struct Learners {
     seed: u64,
     /// How rows of several policies are drawn from their replay buffers.
     replay_mode: ReplayMode,
+    /// What the workers are made from, of which the goals of replay buffers are made.
+    spec: Arc<WorkerSpec>,
 }
 
 /// The policies that learn, with everything else that learning steps change.
@@ -112,6 +114,7 @@ impl Learners {
             to_train: spec.policies.to_train().cloned().collect(),
             seed: spec.seed(),
             replay_mode: spec.names.common.multiagent.replay_mode,
+            spec: Arc::new(spec.clone()),
         })
     }
 
@@ -323,10 +326,25 @@ impl Learners {
                 ReplayMode::Lockstep => "replay".to_owned(),
             };
             let rng = Stream::new(self.seed, &role, 0);
-            let buffer = Arc::new(Mutex::new(ReplayBuffer::new(config.clone(), rng)));
-            Replay { buffer, store_in_checkpoints }
+            let mut buffer = ReplayBuffer::new(config.clone(), rng);
+            if config.kind == ReplayKind::HerReplayBuffer
+                && let Some(goals) = self.goals(id)
+            {
+                let rng = Stream::new(self.seed, &part_of("hindsight", id), 0);
+                buffer = buffer.with_goals(goals, rng);
+            }
+            Replay { buffer: Arc::new(Mutex::new(buffer)), store_in_checkpoints }
         };
         lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
+    }
+
+    /// The goals of the environment for the policy `id`; `None` if its observations have none, which the settings' check
+    /// has refused.
+    fn goals(&self, id: &str) -> Option<Goals> {
+        let WorkerSpec { names, policies, env, .. } = &*self.spec;
+        let spaces = policies.spaces(id, &names.env_info.agents).ok()?;
+        let columns = GoalColumns::of(&names.common, spaces).ok()?;
+        Some(Goals::of_env(columns, env, &names.common))
     }
 
     /// Returns an error for the replay mode `lockstep` if it would have no effect, or if rows are drawn by priorities.

@@ -3,7 +3,7 @@
 mod parts;
 mod sequences;
 
-pub use parts::{FragmentMasks, FragmentMemory, Values};
+pub use parts::{EpisodeStart, FragmentMasks, FragmentMemory, Values};
 
 use crate::base::{Array, ArrayRef, Result, Scalar};
 use crate::experience::batch::SampleBatch;
@@ -50,6 +50,8 @@ pub struct Fragment<'a> {
     pub memory: Option<FragmentMemory<'a>>,
     /// Copies whose running episode was given up before the first row of this fragment: what waits of it is dropped.
     pub abandoned: &'a [usize],
+    /// Where each copy's episode stood before the first row; `None` if agents take turns or other programs play.
+    pub episodes: Option<&'a [EpisodeStart]>,
     /// Steps of earlier fragments whose n-step rows are not complete; `None` if nothing is kept from one fragment to the
     /// next.
     pub waiting: Option<&'a RefCell<WaitingRows>>,

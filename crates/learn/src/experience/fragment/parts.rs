@@ -2,6 +2,15 @@
 
 use crate::base::ArrayRef;
 
+/// An environment copy before the first row of a [`Fragment`](crate::experience::fragment::Fragment).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpisodeStart {
+    /// Number of the copy among all copies of the run.
+    pub env_id: u64,
+    /// Number of steps of its running episode so far.
+    pub steps: u64,
+}
+
 /// Recurrent states in a [`Fragment`](crate::experience::fragment::Fragment).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMemory<'a> {

@@ -44,6 +44,7 @@ impl Connector {
                 next: &memories.next,
             }),
             abandoned: &[],
+            episodes: None,
             waiting: None,
         }
     }
