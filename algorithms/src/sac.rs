@@ -17,8 +17,9 @@ mod losses;
 use pavlov_envs::Space;
 pub use pavlov_trainer::models::{CriticLoss, UpdateOrder};
 use pavlov_trainer::{
-    models::Quantiles,
+    models::{Quantiles, Sde, SdeNoise},
     notice, own_defaults,
+    policy::SdeShape,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
@@ -41,6 +42,9 @@ pub struct Sac {
     /// The number of critics, and the number of quantiles that each learns.
     #[serde(flatten)]
     pub quantiles: Quantiles,
+    /// State-dependent exploration of continuous actions.
+    #[serde(flatten)]
+    pub sde: Sde,
     /// Hidden layers of the actor.
     pub policy_model_config: HiddenLayers,
     /// Hidden layers of each critic.
@@ -124,6 +128,7 @@ impl Default for Sac {
             },
             twin_q: true,
             quantiles: Quantiles::default(),
+            sde: Sde::default(),
             policy_model_config: HiddenLayers::default(),
             q_model_config: HiddenLayers::default(),
             optimization: Optimization::default(),
@@ -182,6 +187,13 @@ impl Trainer for Sac {
                 "it must be from -1000 to below 2, which is the upper bound",
             ),
             self.quantiles.validate(&spaces.action_space, self.critic_loss),
+            self.sde.validate(&spaces.action_space, false),
+            rules::refuse_if(
+                self.sde.use_sde && exploration.is_noise(),
+                "exploration_config.type",
+                format_args!("{:?}", exploration.name()),
+                "gSDE (`use_sde`) is noise already: use StochasticSampling",
+            ),
             rules::refuse_if(
                 !matches!(exploration, ExplorationConfig::StochasticSampling { .. })
                     && !exploration.is_noise(),
@@ -252,6 +264,8 @@ struct SacPolicy {
     config: Sac,
     dist: ActionDist,
     actor: Mlp,
+    /// The state-dependent noise of the actions; `None` without gSDE.
+    sde: Option<SdeNoise>,
     actor_group: Group,
     q: Critics,
     log_alpha: Free,
@@ -272,8 +286,18 @@ const STEPS_BETWEEN_LOOKS: u64 = 50;
 const NOISE: Column = Column::new("noise");
 /// Column of standard normal numbers, from which the loss draws actions for the next observations.
 const NEXT_NOISE: Column = Column::new("next_noise");
+/// Bound of the actions' means before they are squashed, with gSDE; it is that of Stable-Baselines3.
+const LARGEST_MEAN: f64 = 2.0;
+/// Initial log standard deviation of gSDE; it is that of Stable-Baselines3.
+const LOG_STD_INIT: f64 = -3.0;
 
 impl SacPolicy {
+    /// The features of the observations and the bounded means of the actions, with gSDE.
+    fn mean<'t>(&self, net: Net<'t>, s: Input<'t>) -> (Value<'t>, Value<'t>) {
+        let (features, mean) = self.actor.features_and_output(net, s.obs());
+        (features, mean.clamp(-LARGEST_MEAN, LARGEST_MEAN))
+    }
+
     /// Warns once if the temperature has grown far beyond its initial value.
     fn warn_of_runaway(&mut self, alpha: Option<f64>) {
         let initial = self.config.initial_alpha;
@@ -309,8 +333,15 @@ impl NetPolicy for SacPolicy {
         let adam = |lr: f64| Rule::adam(lr, rates.adam_epsilon).clip(config.grad_clip);
         let adamw = |lr: f64| adam(lr).decay(rates.weight_decay);
         net.target();
-        let (actor_group, actor) = net.group("actor", adamw(rates.actor_learning_rate), |net| {
-            Ok(Mlp::new(net, "actor", obs, &config.policy_model_config, dist.num_inputs()))
+        let hidden = &config.policy_model_config;
+        let (actor_group, (actor, sde)) = net.group("actor", adamw(rates.actor_learning_rate), |net| {
+            if !config.sde.use_sde {
+                return Ok((Mlp::new(net, "actor", obs, hidden, dist.num_inputs()), None));
+            }
+            let actor = Mlp::new(net, "actor", obs, hidden, act);
+            let sizes = (hidden.fcnet_hiddens.last().copied().unwrap_or(obs), act);
+            let sde = SdeNoise::new(net, "actor.log_std", &config.sde, sizes, LOG_STD_INIT, true);
+            Ok((actor, Some(sde)))
         })?;
         let critics = adamw(rates.critic_learning_rate);
         let count = config.quantiles.n_critics.unwrap_or(1 + usize::from(config.twin_q));
@@ -323,6 +354,7 @@ impl NetPolicy for SacPolicy {
             config: config.clone(),
             dist,
             actor,
+            sde,
             actor_group,
             q,
             log_alpha,
@@ -333,7 +365,9 @@ impl NetPolicy for SacPolicy {
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
-        self.actor.on(net, s.obs())
+        let Some(sde) = &self.sde else { return self.actor.on(net, s.obs()) };
+        let (features, mean) = self.mean(net, s);
+        sde.dist_inputs(net, mean, features)
     }
 
     fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
@@ -342,6 +376,16 @@ impl NetPolicy for SacPolicy {
 
     fn distribution(&self) -> Option<&ActionDist> {
         Some(&self.dist)
+    }
+
+    fn sde(&self) -> Option<SdeShape> {
+        self.sde.map(|sde| sde.shape)
+    }
+
+    fn sde_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
+        let Some(sde) = &self.sde else { return self.actor.on(net, s.obs()) };
+        let (features, mean) = self.mean(net, s);
+        sde.outputs(net, mean, features)
     }
 
     fn best_actions<'t>(&self, inputs: Value<'t>) -> Option<Value<'t>> {
@@ -353,7 +397,10 @@ impl NetPolicy for SacPolicy {
     }
 
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
-        if !self.dist.is_discrete() {
+        if let Some(SdeNoise { shape, .. }) = self.sde {
+            // As in Stable-Baselines3, one matrix serves all rows of a step, and both observations.
+            batch.set_shared_noise(NOISE, shape.numbers(), learner.rng());
+        } else if !self.dist.is_discrete() {
             batch.set_noise(NOISE, self.dist.action_width(), learner.rng());
             batch.set_noise(NEXT_NOISE, self.dist.action_width(), learner.rng());
         }

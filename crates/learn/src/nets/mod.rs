@@ -8,6 +8,7 @@ mod init;
 mod layers;
 mod mlp;
 mod quantiles;
+mod sde;
 mod torso;
 
 pub use actor_critic::ActorCritic;
@@ -18,6 +19,7 @@ pub use init::Init;
 pub use layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 pub use mlp::Mlp;
 pub use quantiles::{CriticLoss, Quantiles};
+pub use sde::{Sde, SdeNoise};
 
 pub use crate::base::Spaces;
 pub use crate::layers::{

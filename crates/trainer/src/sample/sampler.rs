@@ -178,6 +178,7 @@ impl FragmentSource for Sampler {
         }
         self.carry = false;
         self.storage.endings.clear();
+        self.connector.begin_fragment();
         let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;
