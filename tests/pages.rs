@@ -13,7 +13,7 @@ use serde_json::Value;
 type Meanings = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Owner, source file, type, and what stands before its keys.
-const SOURCES: [(&str, &str, &str, &str); 17] = [
+const SOURCES: [(&str, &str, &str, &str); 19] = [
     ("Common", "crates/trainer/src/settings/common.rs", "Common", ""),
     ("Common", "crates/learn/src/layers/model.rs", "ModelConfig", "model."),
     ("Common", "crates/trainer/src/settings/evaluation.rs", "EvaluationConfig", "evaluation_config."),
@@ -25,10 +25,12 @@ const SOURCES: [(&str, &str, &str, &str); 17] = [
     ("DQN", "algorithms/src/dqn.rs", "Dqn", ""),
     ("IMPALA", "algorithms/src/impala.rs", "Impala", ""),
     ("PPO", "algorithms/src/ppo.rs", "Ppo", ""),
+    ("PPO", "crates/learn/src/nets/sde.rs", "Sde", ""),
     ("QMIX", "algorithms/src/qmix.rs", "Qmix", ""),
     ("SAC", "algorithms/src/sac.rs", "Sac", ""),
     ("SAC", "algorithms/src/sac.rs", "Optimization", "optimization."),
     ("SAC", "crates/learn/src/nets/quantiles.rs", "Quantiles", ""),
+    ("SAC", "crates/learn/src/nets/sde.rs", "Sde", ""),
     ("SAC", "crates/learn/src/layers/model.rs", "HiddenLayers", "policy_model_config."),
     ("SAC", "crates/learn/src/layers/model.rs", "HiddenLayers", "q_model_config."),
 ];

@@ -53,6 +53,10 @@ cases! {
     ppo_with_filters_of_their_own: "PPO" on "Pendulum-v1" with {
         "observation_filter": "MeanStdFilter", "synchronize_filters": false,
     };
+    ppo_by_noise_that_depends_on_the_state: "PPO" on "Pendulum-v1" with { "use_sde": true, "sde_sample_freq": 3 };
+    ppo_of_complete_episodes_by_noise_that_depends_on_the_state: "PPO" on "Pendulum-v1" with {
+        "use_sde": true, "full_std": false, "use_expln": true, "batch_mode": "complete_episodes",
+    };
     ppo_complete_episodes: "PPO" on "CartPole-v1" with { "batch_mode": "complete_episodes" };
     ppo_with_evaluation: "PPO" on "CartPole-v1" with {
         "evaluation_interval": 3, "evaluation_duration": 3, "always_attach_evaluation_results": true,
@@ -112,6 +116,10 @@ cases! {
     sac_with_priorities_n_steps_and_several_updates_per_step: "SAC" on "Pendulum-v1" with {
         "replay_buffer_config": { "type": "PrioritizedReplayBuffer" }, "n_step": 3, "training_intensity": 16,
         "exploration_config": { "type": "StochasticSampling", "random_timesteps": 250 },
+    };
+    sac_by_noise_that_depends_on_the_state: "SAC" on "Pendulum-v1" with {
+        "use_sde": true, "sde_sample_freq": 4, "rollout_fragment_length": 6, "evaluation_interval": 2,
+        "evaluation_duration": 2, "evaluation_config": { "explore": true },
     };
     sac_on_libtorch: "SAC" on "Pendulum-v1" with { "model": { "fused": false } };
     sac_of_choices: "SAC" on "CartPole-v1" with { "evaluation_interval": 2, "evaluation_duration": 2 };

@@ -7,8 +7,11 @@
 //!    loss, an entropy bonus and a KL penalty (equation 8) whose coefficient adapts.
 //! 4. The workers get the new weights.
 
+use pavlov_envs::Space;
 use pavlov_trainer::{
+    models::Sde,
     notice, own_defaults,
+    policy::SdeShape,
     prelude::*,
     settings::{ExplorationConfig, rules},
 };
@@ -29,6 +32,9 @@ pub struct Ppo {
     /// Settings that all algorithms share.
     #[serde(flatten)]
     pub common: Common,
+    /// State-dependent exploration of continuous actions.
+    #[serde(flatten)]
+    pub sde: Sde,
     /// Step size of Adam: higher learns faster and less steadily. Typical: 1e-5 to 1e-3.
     pub lr: f64,
     /// Schedule of the step size, which replaces `lr`: `[[step, value], ...]`.
@@ -125,6 +131,7 @@ impl Default for Ppo {
         let model = ModelConfig { vf_share_layers: false, ..ModelConfig::default() };
         Self {
             common: Common { train_batch_size: 4000, model, ..Common::default() },
+            sde: Sde::default(),
             lr: 5e-5,
             lr_schedule: None,
             adam_epsilon: 1e-8,
@@ -185,6 +192,10 @@ impl Trainer for Ppo {
         let own = "PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so";
         rules::all([
             ActionDist::for_space(&spaces.action_space).map(|_| ()),
+            self.sde.validate(
+                &spaces.action_space,
+                self.common.model.free_log_std && matches!(spaces.action_space, Space::Box { .. }),
+            ),
             fitted,
             rules::refuse_if(
                 // A batch of 0 rows is refused by a rule of its own.
@@ -290,7 +301,8 @@ impl NetPolicy for PpoPolicy {
             OptType::Rmsprop => OptimizerConfig::Rmsprop { alpha: 0.99, eps, momentum: 0.0, centered: false },
         };
         let rule = Rule { optimizer, lr, grad_clip: config.grad_clip };
-        let (_, nets) = net.group("all", rule, |net| ActorCritic::new(net, &config.common.model))?;
+        let (_, nets) =
+            net.group("all", rule, |net| ActorCritic::exploring(net, &config.common.model, &config.sde))?;
         Ok(Self {
             nets,
             clip: Schedule::of(config.clip_param, config.clip_param_schedule.as_ref()),
@@ -311,6 +323,14 @@ impl NetPolicy for PpoPolicy {
 
     fn distribution(&self) -> Option<&ActionDist> {
         Some(&self.nets.dist)
+    }
+
+    fn sde(&self) -> Option<SdeShape> {
+        self.nets.sde()
+    }
+
+    fn sde_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.nets.sde_inputs(net, x)
     }
 
     /// The columns that are stored when acting: the action's log-probability for the clipped surrogate and, for the KL

@@ -17,9 +17,10 @@ mod losses;
 use pavlov_envs::Space;
 pub use pavlov_trainer::models::{CriticLoss, UpdateOrder};
 use pavlov_trainer::{
-    models::Quantiles,
+    models::{Quantiles, Sde, SdeNoise},
     notice, own_defaults,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
+    policy::SdeShape,
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
     settings::{ExplorationConfig, rules},
@@ -41,6 +42,9 @@ pub struct Sac {
     /// The number of critics, and the number of quantiles that each learns.
     #[serde(flatten)]
     pub quantiles: Quantiles,
+    /// State-dependent exploration of continuous actions.
+    #[serde(flatten)]
+    pub sde: Sde,
     /// Hidden layers of the actor.
     pub policy_model_config: HiddenLayers,
     /// Hidden layers of each critic.
@@ -127,6 +131,7 @@ impl Default for Sac {
             },
             twin_q: true,
             quantiles: Quantiles::default(),
+            sde: Sde::default(),
             policy_model_config: HiddenLayers::default(),
             q_model_config: HiddenLayers::default(),
             share_features_extractor: false,
@@ -191,6 +196,13 @@ impl Trainer for Sac {
                 "it must be from -1000 to below 2, which is the upper bound",
             ),
             self.quantiles.validate(&spaces.action_space, self.critic_loss),
+            self.sde.validate(&spaces.action_space, false),
+            rules::refuse_if(
+                self.sde.use_sde && exploration.is_noise(),
+                "exploration_config.type",
+                format_args!("{:?}", exploration.name()),
+                "gSDE (`use_sde`) is noise already: use StochasticSampling",
+            ),
             rules::refuse_if(
                 !matches!(exploration, ExplorationConfig::StochasticSampling { .. })
                     && !exploration.is_noise(),
@@ -263,6 +275,8 @@ pub struct SacPolicy {
     actor: Mlp,
     /// What the actor reads of observations, and the critics if they have no convolutions of their own.
     features: Box<dyn Torso>,
+    /// The state-dependent noise of the actions; `None` without gSDE.
+    sde: Option<SdeNoise>,
     actor_group: Group,
     q: Critics,
     log_alpha: Free,
@@ -283,11 +297,21 @@ const STEPS_BETWEEN_LOOKS: u64 = 50;
 const NOISE: Column = Column::new("noise");
 /// Column of standard normal numbers, from which the loss draws actions for the next observations.
 const NEXT_NOISE: Column = Column::new("next_noise");
+/// Bound of the actions' means before they are squashed, with gSDE; it is that of Stable-Baselines3.
+const LARGEST_MEAN: f64 = 2.0;
+/// Initial log standard deviation of gSDE; it is that of Stable-Baselines3.
+const LOG_STD_INIT: f64 = -3.0;
 
 impl SacPolicy {
     /// The settings that the policy was built with.
     pub fn config(&self) -> &Sac {
         &self.config
+    }
+
+    /// The features of the observations and the bounded means of the actions, with gSDE.
+    fn mean<'t>(&self, net: Net<'t>, s: Input<'t>) -> (Value<'t>, Value<'t>) {
+        let (features, mean) = self.actor.features_and_output(net, self.features.on(net, s));
+        (features, mean.clamp(-LARGEST_MEAN, LARGEST_MEAN))
     }
 
     /// Warns once if the temperature has grown far beyond its initial value.
@@ -321,13 +345,19 @@ impl NetPolicy for SacPolicy {
         let adamw = |lr: f64| adam(lr).decay(rates.weight_decay);
         net.target();
         let model = &config.common.model;
-        let (actor_group, (features, actor)) =
-            net.group("actor", adamw(rates.actor_learning_rate), |net| {
-                let features = net.features("actor.features", model)?;
-                let width = features.width();
-                let actor = Mlp::new(net, "actor", width, &config.policy_model_config, dist.num_inputs());
-                Ok((features, actor))
-            })?;
+        let hidden = &config.policy_model_config;
+        let actor_rule = adamw(rates.actor_learning_rate);
+        let (actor_group, (features, actor, sde)) = net.group("actor", actor_rule, |net| {
+            let features = net.features("actor.features", model)?;
+            let width = features.width();
+            if !config.sde.use_sde {
+                return Ok((features, Mlp::new(net, "actor", width, hidden, dist.num_inputs()), None));
+            }
+            let actor = Mlp::new(net, "actor", width, hidden, act);
+            let sizes = (hidden.fcnet_hiddens.last().copied().unwrap_or(width), act);
+            let sde = SdeNoise::new(net, "actor.log_std", &config.sde, sizes, LOG_STD_INIT, true);
+            Ok((features, actor, Some(sde)))
+        })?;
         let critics = adamw(rates.critic_learning_rate);
         let count = config.quantiles.n_critics.unwrap_or(1 + usize::from(config.twin_q));
         let obs = features.width();
@@ -348,6 +378,7 @@ impl NetPolicy for SacPolicy {
             dist,
             actor,
             features,
+            sde,
             actor_group,
             q,
             log_alpha,
@@ -358,7 +389,9 @@ impl NetPolicy for SacPolicy {
     }
 
     fn action_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
-        self.actor.on(net, self.features.on(net, s))
+        let Some(sde) = &self.sde else { return self.actor.on(net, self.features.on(net, s)) };
+        let (features, mean) = self.mean(net, s);
+        sde.dist_inputs(net, mean, features)
     }
 
     fn act(&self, inputs: &[f32], act: Act<'_>) -> Result<()> {
@@ -367,6 +400,16 @@ impl NetPolicy for SacPolicy {
 
     fn distribution(&self) -> Option<&ActionDist> {
         Some(&self.dist)
+    }
+
+    fn sde(&self) -> Option<SdeShape> {
+        self.sde.map(|sde| sde.shape)
+    }
+
+    fn sde_inputs<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
+        let Some(sde) = &self.sde else { return self.actor.on(net, s.obs()) };
+        let (features, mean) = self.mean(net, s);
+        sde.outputs(net, mean, features)
     }
 
     fn best_actions<'t>(&self, inputs: Value<'t>) -> Option<Value<'t>> {
@@ -378,7 +421,10 @@ impl NetPolicy for SacPolicy {
     }
 
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
-        if !self.dist.is_discrete() {
+        if let Some(SdeNoise { shape, .. }) = self.sde {
+            // As in Stable-Baselines3, one matrix serves all rows of a step, and both observations.
+            batch.set_shared_noise(NOISE, shape.numbers(), learner.rng());
+        } else if !self.dist.is_discrete() {
             batch.set_noise(NOISE, self.dist.action_width(), learner.rng());
             batch.set_noise(NEXT_NOISE, self.dist.action_width(), learner.rng());
         }

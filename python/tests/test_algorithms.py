@@ -151,7 +151,9 @@ def test_the_settings_of_an_object_are_those_of_the_native_environment():
     ("make", "words"),
     [
         (lambda: PPO("MlpPolicy", "CartPole-v1", learning_rat=1e-3), "nearest: `learning_rate`"),
-        (lambda: PPO("MlpPolicy", "CartPole-v1", use_sde=True), "gSDE"),
+        (lambda: PPO("MlpPolicy", "Pendulum-v1", sde_sample_freq=4), "`use_sde=True`"),
+        (lambda: SAC("MlpPolicy", "Pendulum-v1", policy_kwargs={"log_std_init": -2}), "`use_sde=True`"),
+        (lambda: SAC("MlpPolicy", "Pendulum-v1", use_sde_at_warmup=True), "`use_sde=True`"),
         (lambda: PPO("MlpPolicy", "CartPole-v1", policy_kwargs={"net_arc": [8]}), "nearest: `net_arch`"),
         (lambda: PPO("MlpPolicy", "CartPole-v1", policy_kwargs={"features_extractor_class": int}), "Rust"),
         (lambda: SAC("MlpPolicy", "Pendulum-v1", learning_rate=lambda left: left), "schedule"),

@@ -83,6 +83,10 @@ fn argument(work: &mut Work<'_>, row: &Argument, value: &Value) {
             let how = if *value == true { "orthogonal" } else { "uniform" };
             work.to.set(&name, "model.fcnet_initializer", how);
         }
+        Kind::Number => sde_number(work, row, &name, value),
+        Kind::Flag if ["full_std", "use_expln"].contains(&row.name.as_str()) => {
+            sde_flag(work, row, &name, value);
+        }
         Kind::Dictionary => optimizer(work, &name, value),
         Kind::Whole if !row.recurrent => {
             let whole = number(value).map(|number| number as u64);
@@ -91,6 +95,32 @@ fn argument(work: &mut Work<'_>, row: &Argument, value: &Value) {
         // The recurrent layer is set as a whole, and so are convolutions.
         _ => {}
     }
+}
+
+/// The end of a refusal of what gSDE alone has.
+const OF_SDE: &str = "it belongs to gSDE; give `use_sde=True`, or leave it out";
+
+/// Sets the initial logarithm of standard deviations. That of an actor that computes its deviations has no effect there.
+fn sde_number(work: &mut Work<'_>, row: &Argument, name: &str, value: &Value) {
+    let default = if work.is_on_policy() { 0.0 } else { -3.0 };
+    if number(value) == Some(default) {
+        return;
+    }
+    if !work.is_on_policy() && !work.uses_sde() {
+        return work.refuse_value(name, value, OF_SDE);
+    }
+    row.becomes.iter().for_each(|path| work.to.set(name, path, value.clone()));
+}
+
+/// Sets a flag of gSDE.
+fn sde_flag(work: &mut Work<'_>, row: &Argument, name: &str, value: &Value) {
+    if *value == Value::from(row.name == "full_std") {
+        return;
+    }
+    if !work.uses_sde() {
+        return work.refuse_value(name, value, OF_SDE);
+    }
+    row.becomes.iter().for_each(|path| work.to.set(name, path, value.clone()));
 }
 
 /// Sets the hidden layers of two networks: a list for both, or a dictionary with one for each.

@@ -111,10 +111,13 @@ impl Work<'_> {
             "rms_prop_eps" if self.all["use_rms_prop"] == false => {}
             "use_rms_prop" | "policy_kwargs" | "replay_buffer_kwargs" => {}
             "replay_buffer_class" => replay_buffer::translate(self),
+            "use_sde" if value == false => {}
+            "sde_sample_freq" | "use_sde_at_warmup" => self.sde(name, &value),
             "learning_starts" => {
                 let starts = self.whole_number(name);
                 self.to.set(name, "replay_buffer_config.learning_starts", starts.max(1));
-                self.explores(name, starts);
+                let is_random = !(self.uses_sde() && self.all["use_sde_at_warmup"] == true);
+                self.explores(name, if is_random { starts } else { 0 });
             }
             // Other arguments have its settings.
             "action_noise" | "exploration_initial_eps" | "exploration_final_eps" | "gradient_steps" => {}
@@ -131,6 +134,19 @@ impl Work<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// Translates an argument of gSDE beside `use_sde`.
+    fn sde(&mut self, name: &str, value: &Value) {
+        let freq = number(value).filter(|steps| *steps > 0.0);
+        match (self.uses_sde(), freq) {
+            (true, Some(steps)) => self.to.set(name, name, steps as u64),
+            // `learning_starts` sets the random steps.
+            (true, None) if *value == true => self.to.set(name, "exploration_config.random_timesteps", 0),
+            (true, None) => {}
+            (false, None) if *value != true => {}
+            (false, _) => self.refuse(name, "it belongs to gSDE; give `use_sde=True`, or leave it out"),
+        }
     }
 
     /// Sets how the first steps, which are random, and the later ones explore.

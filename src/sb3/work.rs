@@ -82,6 +82,11 @@ impl Work<'_> {
         names.contains(&self.class.name.as_str())
     }
 
+    /// Whether actions explore by gSDE.
+    pub(super) fn uses_sde(&self) -> bool {
+        self.all.get("use_sde") == Some(&true.into())
+    }
+
     pub(super) fn is_on_policy(&self) -> bool {
         !self.class.has("buffer_size")
     }

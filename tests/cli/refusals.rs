@@ -33,14 +33,14 @@ fn names_that_do_not_exist_are_refused_with_the_nearest() {
 #[test]
 fn an_unknown_setting_does_not_hide_the_rules_that_others_break() {
     let env = ["train", "PPO", "--env", "CartPole-v1"];
-    let settings = ["--set", "gama=0.9", "--set", "lr=-1", "--set", "gamma=2", "--set", "use_sde=true"];
+    let settings = ["--set", "gama=0.9", "--set", "lr=-1", "--set", "gamma=2", "--set", "anneal_lr=true"];
     let refused = pavlov(&[env.as_slice(), &settings].concat());
     for rule in [
         "4 settings are refused",
         "unknown setting `gama` (from --set); nearest: `gamma`",
         "`lr` is -1, but it must be above 0",
         "`gamma` is 2, but it must be in 0..=1",
-        "`use_sde` is true, but it has no counterpart here: noise that depends on the state (gSDE) is not there",
+        "`anneal_lr` is true, but it has no counterpart here: give `lr_schedule` = [[0, FIRST], [LAST_STEP, 0.0]] instead",
     ] {
         assert!(refused.stderr.contains(rule), "no {rule:?} in: {}", refused.stderr);
     }

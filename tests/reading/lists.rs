@@ -140,6 +140,9 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("pavlov_learn::layers::conv_filters", "images"),
     ("pavlov_learn::nets::conv_tower", "images"),
     ("settings::noise", "noise that is added to actions"),
+    ("pavlov_learn::nets::sde", "exploration by noise that depends on the state: not without `use_sde`"),
+    ("pavlov_learn::distributions::sde", "exploration by noise that depends on the state"),
+    ("sample::state_noise", "exploration by noise that depends on the state"),
     ("pavlov_learn::experience::gae", "PPO's advantages"),
     ("base::episode::part_of", "names of parts of a checkpoint"),
     (

@@ -1,9 +1,12 @@
 //! Memory, masks, random first steps and noise, on the one way from observations to actions.
 
+use std::collections::BTreeSet;
+
 use pavlov::envs::{Space, Step};
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
+use pavlov::trainer::models::Sde;
 use pavlov::trainer::policy::{Act, ActionDist, Fragment, Policy, PolicyClass, Seen};
 use pavlov::trainer::settings::{BatchMode, ExplorationConfig};
 use serde_json::json;
@@ -373,6 +376,41 @@ fn noise_that_drifts_starts_at_zero_with_every_episode() {
         common.explore = false;
         assert!(actions(&common, env).iter().all(|&x| x == -0.5));
     }
+}
+
+#[test]
+fn state_dependent_noise_stays_for_its_steps_and_is_drawn_anew_with_a_fragment() {
+    // The first observation of an episode is 0, whose features are 0 before anything is learned; all others are 1.
+    let seen = |t, obs: &mut [f32]| {
+        obs[0] = 1.0;
+        Ok(Step { terminated: t % 7 == 0, ..going_on(0.0) })
+    };
+    let env = move || scripted(Space::boxed(-1.0, 1.0, &[2]), move |_, t, _: &[f32], obs| seen(t, obs));
+    // The actions of both copies in two fragments, two components each.
+    let of_copies = |sde_sample_freq| -> Vec<Vec<[f64; 2]>> {
+        let sde = Sde { use_sde: true, sde_sample_freq, ..Sde::default() };
+        let workers = worker_set(&Ppo { common: two_copies(14), sde, ..tiny_ppo() }, env).expect("workers");
+        let all = [sample(&workers), sample(&workers)].map(|batch| numbers(&batch, Column::ACTIONS)).concat();
+        let actions: Vec<[f64; 2]> = all.chunks(2).map(|action| [action[0], action[1]]).collect();
+        actions.chunks(14).map(<[[f64; 2]]>::to_vec).collect()
+    };
+    let mut all = BTreeSet::new();
+    for (freq, runs) in [(4, vec![1..4, 4..7, 8..12, 12..14]), (-1, vec![1..7, 8..14])] {
+        let copies = of_copies(freq);
+        assert_eq!(copies.len(), 4, "two copies in two fragments");
+        for copy in &copies {
+            for run in &runs {
+                let first = &copy[run.start];
+                assert!(copy[run.clone()].iter().all(|action| action == first), "{freq}: {copy:?}");
+            }
+            let firsts: BTreeSet<String> = runs.iter().map(|run| format!("{:?}", copy[run.start])).collect();
+            // With -1 the noise outlives the episode that ends within the fragment.
+            assert_eq!(firsts.len(), if freq == 4 { 4 } else { 1 }, "{freq}: {copy:?}");
+            all.extend(firsts);
+        }
+    }
+    // With -1 the stream of a copy gives in two fragments what it gives with 4 in one.
+    assert_eq!(all.len(), 4 * 4, "every copy and fragment has noise of its own");
 }
 
 /// Gives numbers of a wrong kind or count.

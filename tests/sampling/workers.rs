@@ -2,6 +2,7 @@
 
 use pavlov::prelude::*;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::models::Sde;
 
 use crate::support::{
     assert_close, bytes, numbers, tiny_ddpg, tiny_dqn, tiny_ppo, tiny_sac, tiny_td3, with_off_policy,
@@ -99,6 +100,13 @@ fn rollouts_of_sac_td3_and_ddpg_are_byte_identical_for_any_number_of_workers() {
     let mut ddpg = tiny_ddpg();
     ddpg.off_policy.n_step = 3;
     assert_equal_rollouts_of(&ddpg, "Pendulum-v1", 8, &[]);
+}
+
+#[test]
+fn rollouts_by_state_dependent_noise_are_byte_identical_for_any_number_of_workers() {
+    let sde = Sde { use_sde: true, sde_sample_freq: 5, ..Sde::default() };
+    assert_equal_rollouts_of(&Ppo { sde: sde.clone(), ..tiny_ppo() }, "Pendulum-v1", 8, &[]);
+    assert_equal_rollouts_of(&Sac { sde, ..tiny_sac() }, "Pendulum-v1", 8, &[]);
 }
 
 #[test]

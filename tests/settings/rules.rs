@@ -262,6 +262,15 @@ fn sac_rules_name_field_value_and_rule() {
             json!({"policy_model_config": {"architecture": "simba", "layer_norm": true}}),
             "`policy_model_config.layer_norm` is true, but a `simba` network has its own layer normalisation: leave it out",
         ),
+        (
+            json!({"log_std_init": -2}),
+            "`log_std_init` is -2, but no standard deviation is a parameter, as with `use_sde` or in PPO with \
+             `model.free_log_std`: leave it out",
+        ),
+        (
+            json!({"use_sde": true, "exploration_config": {"type": "GaussianNoise"}}),
+            "`exploration_config.type` is \"GaussianNoise\", but gSDE (`use_sde`) is noise already: use StochasticSampling",
+        ),
         (json!({"n_critics": 0}), "`n_critics` is 0, but it must be at least 1"),
         (json!({"n_quantiles": 0}), "`n_quantiles` is 0, but it must be at least 1"),
         (

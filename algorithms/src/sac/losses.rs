@@ -36,7 +36,8 @@ impl SacPolicy {
         let alpha = self.log_alpha.on(rows.online()).detach().exp();
 
         // y = r + gamma (min Q'(s', a') - alpha log pi(a'|s')),  a' ~ pi(s')
-        let pi2 = self.pi(rows.frozen(), s2, rows, NEXT_NOISE)?;
+        let noise = if self.sde.is_some() { NOISE } else { NEXT_NOISE };
+        let pi2 = self.pi(rows.frozen(), s2, rows, noise)?;
         let next = quantiles.target(self.said(rows.target(), s2, &pi2)) - alpha * pi2.logp;
         let y = r + discount * pi2.mean(next);
         let q = self.values(rows.online(), s, a);
@@ -51,6 +52,15 @@ impl SacPolicy {
     }
 
     fn pi<'t>(&self, net: Net<'t>, s: Input<'t>, rows: &Rows<'t>, noise: Column) -> Result<Pi<'t>> {
+        if let Some(sde) = &self.sde {
+            let (features, mean) = self.mean(net, s);
+            let deviations = sde.deviations(net);
+            let inputs = mean.cat(sde.log_std(features, deviations));
+            let noise = sde.noise(features, deviations, rows.get(noise)?);
+            let pi = self.dist.at_unbounded(inputs);
+            let (a, logp) = pi.rsample_by(noise, self.config.log_prob_epsilon);
+            return Ok(Pi { a: Some(a), logp, p: None });
+        }
         let head = self.action_inputs(net, s);
         if self.dist.is_discrete() {
             let logp = s.masked(head).log_softmax();

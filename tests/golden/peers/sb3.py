@@ -74,12 +74,17 @@ def linears(name, module, *, out=False):
     return {k: v for n, layer in zip(names, found) for k, v in linear(f"{name}.{n}", layer).items()}
 
 
+def deviations(log_std):
+    """The parameters of gSDE: here those of the first component of an action for all features come first."""
+    return array(log_std.T.flatten() if log_std.ndim == 2 else log_std)
+
+
 def actor_critic(model):
     p = model.policy
     extractor = p.mlp_extractor
     named = {**linears("actor", extractor.policy_net), **linear("actor.out", p.action_net)}
     if hasattr(p, "log_std"):
-        named["actor.log_std"] = array(p.log_std)
+        named["actor.log_std"] = deviations(p.log_std)
     if hasattr(p, "lstm_actor"):
         names = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
         named |= {f"actor.lstm.{name}": array(getattr(p.lstm_actor, f"{name}_l0")) for name in names}
@@ -98,7 +103,11 @@ def critics(critic):
 def sac(model):
     actor = model.actor
     alpha = model.log_ent_coef if model.log_ent_coef is not None else torch.log(model.ent_coef_tensor).reshape(1)
-    named = {**linears("actor", actor.latent_pi), **linear("actor.out", actor.mu, actor.log_std)}
+    named = linears("actor", actor.latent_pi)
+    if actor.use_sde:
+        named |= {**linear("actor.out", actor.mu[0]), "actor.log_std": deviations(actor.log_std)}
+    else:
+        named |= linear("actor.out", actor.mu, actor.log_std)
     of_actor, of_critic = convolutions("actor.features", actor.features_extractor), "q_features"
     if model.policy.share_features_extractor:
         of_critic = "actor.features"
@@ -298,7 +307,12 @@ def off_policy(cls, argument, arguments, settings, kwargs=None, steps=1, equal=T
             "terminated": array(dones),
             "discounts": array(np.full(ROWS, gamma)),
         }
-        if cls in (SAC, TQC):
+        if arguments.get("use_sde"):
+            # One matrix serves all rows and both observations; the second that is drawn, for acting in copies, is not used.
+            matrix = rng.normal(size=(HIDDEN[-1], 2)).clip(-1.5, 1.5).astype(np.float32)
+            rows["noise"] = array(np.tile(matrix.T.ravel(), (ROWS, 1)))
+            noises += [matrix, np.zeros_like(matrix)]
+        elif cls in (SAC, TQC):
             rows |= {"noise": array(noise), "next_noise": array(next_noise)}
             noises += [noise, next_noise]
         elif cls is not DQN:

@@ -5,7 +5,25 @@ from sb3_contrib import TQC, MaskablePPO, RecurrentPPO
 from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
 
 
+# gSDE with standard deviations that are far from those at its start.
+SDE = {"use_sde": True}
+SOME = {"log_std_init": -0.5}
+
+
+def sde(made):
+    """The cases of gSDE; `made` makes one of the argument's name, the arguments, the settings and `policy_kwargs`."""
+    return [
+        made("use_sde=True", SDE, SDE, {}),
+        made("use_sde=True, log_std_init=-0.5", SDE, SDE | SOME, SOME),
+        made("use_sde=True, use_expln=True", SDE, SDE | {"use_expln": True}, {"use_expln": True}),
+        made("use_sde=True, use_expln=True, log_std_init=1", SDE, SDE | {"use_expln": True, "log_std_init": 1}, {"use_expln": True, "log_std_init": 1.0}),
+    ]
+
+
 def ppo():
+    def by_sde(argument, arguments, settings, kwargs):
+        return on_policy(PPO, f"{argument}, ent_coef=0.02, n_epochs=4", {"ent_coef": 0.02, "n_epochs": 4, **arguments}, {"entropy_coeff": 0.02, **settings}, kwargs=kwargs)
+
     return [
         on_policy(PPO, "defaults", {}, {}),
         on_policy(PPO, "Discrete", {}, {}, CHOICES),
@@ -25,6 +43,10 @@ def ppo():
         on_policy(PPO, "learning_rate=0.01, n_epochs=4", {"learning_rate": 0.01, "n_epochs": 4}, {"lr": 0.01}),
         on_policy(PPO, "gamma=0.9", {"gamma": 0.9}, {"gamma": 0.9}),
         on_policy(PPO, "gae_lambda=0.5", {"gae_lambda": 0.5}, {"lambda": 0.5}),
+        on_policy(PPO, "use_sde=True", SDE, SDE),
+        on_policy(PPO, "log_std_init=-0.5", {}, SOME, kwargs=SOME),
+        *sde(by_sde),
+        by_sde("use_sde=True, full_std=False", SDE, SDE | SOME | {"full_std": False}, SOME | {"full_std": False}),
     ]
 
 
@@ -40,6 +62,7 @@ def a2c():
         on_policy(A2C, "vf_coef=0.1", {"vf_coef": 0.1}, {**own, "vf_loss_coeff": 0.1}),
         on_policy(A2C, "max_grad_norm=0.01", {"max_grad_norm": 0.01}, {**own, "grad_clip": 0.01}),
         on_policy(A2C, "gae_lambda=0.5", {"gae_lambda": 0.5}, {**own, "lambda": 0.5}),
+        on_policy(A2C, "use_sde=True", SDE, own | SDE),
     ]
 
 
@@ -87,6 +110,9 @@ def sac_cases(cls, own, kwargs=None):
     def made(argument, arguments, settings, steps=1):
         return off_policy(cls, argument, arguments, {**own, **settings}, kwargs, steps)
 
+    def by_sde(argument, arguments, settings, more):
+        return off_policy(cls, f"{argument}, gradient_steps=3", arguments, {**own, **settings}, {**(kwargs or {}), **more}, 3)
+
     return [
         made("defaults", {}, {}),
         made("ent_coef=0.1", {"ent_coef": 0.1}, fixed),
@@ -96,6 +122,8 @@ def sac_cases(cls, own, kwargs=None):
         made("tau=0.5", {"tau": 0.5}, {"tau": 0.5}, steps=2),
         made("gamma=0.5", {"gamma": 0.5}, {"gamma": 0.5}),
         made("learning_rate=0.01", {"learning_rate": 0.01}, {"optimization": rates(0.01)}, steps=2),
+        made("use_sde=True", SDE, SDE),
+        *sde(by_sde),
     ]
 
 

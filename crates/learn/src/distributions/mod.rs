@@ -2,9 +2,11 @@
 //! actions from them.
 
 mod draw;
+mod sde;
 mod squashed;
 
 pub use draw::ActionRows;
+pub use sde::SdeShape;
 
 use crate::base::{Error, Result};
 use crate::loss::Value;
@@ -111,6 +113,17 @@ impl ActionDist {
             }
         };
         Dist { family: self, parts }
+    }
+
+    /// The distributions with the parameters `inputs` as [`at`](Self::at) makes them, for a squashed Gaussian without bounds of
+    /// its log standard deviations.
+    pub fn at_unbounded<'t>(&self, inputs: Value<'t>) -> Dist<'_, 't> {
+        match self {
+            Self::SquashedGaussian { dim, .. } => {
+                Dist { family: self, parts: vec![inputs.narrow(0, *dim), inputs.narrow(*dim, *dim)] }
+            }
+            _ => self.at(inputs),
+        }
     }
 }
 

@@ -50,4 +50,25 @@ impl<'t> Dist<'_, 't> {
         let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - ((1.0 + epsilon) - a.square()).log();
         (a, logp.sum_columns())
     }
+
+    /// Draws squashed actions, differentiably, whose distance from the mean before squashing is `noise` (`[rows, components]`),
+    /// which has the distribution's deviation; returns them and their log-probabilities. `epsilon` is that of
+    /// [`rsample_with`](Self::rsample_with).
+    ///
+    /// # Panics
+    /// Panics if the distribution is not a squashed Gaussian.
+    pub fn rsample_by(&self, noise: Value<'t>, epsilon: f64) -> (Value<'t>, Value<'t>) {
+        assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
+        let log_std = self.parts[1];
+        let u = self.parts[0] + noise;
+        let a = u.tanh();
+        let log_slope = if epsilon == 0.0 {
+            2.0 * (std::f64::consts::LN_2 - u - (u * -2.0).softplus())
+        } else {
+            ((1.0 + epsilon) - a.square()).log()
+        };
+        let z = noise / log_std.exp();
+        let logp = z.square() * -0.5 - log_std - HALF_LN_TAU - log_slope;
+        (a, logp.sum_columns())
+    }
 }

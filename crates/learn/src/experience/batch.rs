@@ -217,6 +217,13 @@ impl SampleBatch {
         self.set(column, Array::from_vec(noise, &[rows as i64, width as i64]));
     }
 
+    /// Sets a column to `width` standard normal numbers that all rows share.
+    pub fn set_shared_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
+        let rows = self.rows();
+        let one: Vec<f32> = (0..width).map(|_| rng.normal()).collect();
+        self.set(column, Array::from_vec(one.repeat(rows), &[rows as i64, width as i64]));
+    }
+
     /// The column's array, `[rows, ...]`.
     ///
     /// # Errors

@@ -1,11 +1,12 @@
 //! The networks of actor-critic algorithms: an actor and a critic, with separate torsos or a shared one.
 
 use crate::base::{Error, Result};
-use crate::distributions::{ActionDist, Dist};
+use crate::distributions::{ActionDist, Dist, SdeShape};
 use crate::layers::{Activation, ModelConfig};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
 use crate::nets::layers::{Dense, Free};
+use crate::nets::sde::{Sde, SdeNoise};
 
 /// An actor and a critic. Each has its own torso (the layers from the observation to the features), or both share
 /// one.
@@ -18,6 +19,8 @@ pub struct ActorCritic {
     /// Log standard deviations that are parameters, equal for all observations; `None` if there are none or the actor
     /// outputs them.
     free_log_std: Option<Free>,
+    /// The state-dependent noise of the actions; `None` without gSDE.
+    sde: Option<SdeNoise>,
     critic_torso: Option<Box<dyn Torso>>,
     critic: Dense,
 }
@@ -30,9 +33,19 @@ impl ActorCritic {
     /// [`NetBuilder::torso`] does. Returns [`Error::Config`] if `model.vf_share_layers` is set where the critic sees
     /// more than the actor.
     pub fn new(net: &mut NetBuilder<'_>, model: &ModelConfig) -> Result<Self> {
+        Self::exploring(net, model, &Sde::default())
+    }
+
+    /// Lays out both networks as [`new`](Self::new) does, with the state-dependent noise that `sde` describes.
+    ///
+    /// # Errors
+    /// Fails whenever [`new`](Self::new) does.
+    pub fn exploring(net: &mut NetBuilder<'_>, model: &ModelConfig, sde: &Sde) -> Result<Self> {
         let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
-        let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
-        let outputs = if free { dist.num_inputs() / 2 } else { dist.num_inputs() };
+        let is_gaussian = matches!(dist, ActionDist::DiagGaussian { .. });
+        let by_sde = sde.use_sde && is_gaussian;
+        let free = model.free_log_std && is_gaussian && !by_sde;
+        let outputs = if free || by_sde { dist.num_inputs() / 2 } else { dist.num_inputs() };
         let last = model.last_activation(model.filters(&net.spec().spaces.observation_space).is_some());
         let behind = if model.no_final_linear { last } else { Activation::Linear };
         let init = model.fcnet_initializer.scaled(0.01);
@@ -44,24 +57,50 @@ impl ActorCritic {
         }
         let torso = net.actor_torso("actor", model)?;
         let actor = net.dense("actor.out", torso.width(), outputs, behind, init);
-        let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
+        let log_std = sde.log_std_init.unwrap_or(0.0) as f32;
+        let free_log_std = free.then(|| net.free("actor.log_std", &vec![log_std; outputs]));
+        let sizes = (torso.width(), outputs);
+        let sde = by_sde.then(|| SdeNoise::new(net, "actor.log_std", sde, sizes, 0.0, false));
         // Acting runs only the actor, so a critic's own recurrent state would never advance.
         let shares = model.vf_share_layers || net.memory_width > 0;
         let critic_torso = if shares { None } else { Some(net.torso("critic", model)?) };
         let width = critic_torso.as_ref().unwrap_or(&torso).width();
         let critic = net.dense("critic.out", width, 1, Activation::Linear, model.value_init());
-        Ok(Self { dist, torso, actor, free_log_std, critic_torso, critic })
+        Ok(Self { dist, torso, actor, free_log_std, sde, critic_torso, critic })
     }
 
     /// Parameters of the action distributions, `[rows, num_inputs]`.
     pub fn dist_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
-        self.inputs_from(net, x, self.actor.on(net, self.torso.on(net, x)))
+        let features = self.torso.on(net, x);
+        self.inputs_from(net, x, (features, self.actor.on(net, features)))
     }
 
-    /// Parameters of the action distributions from the actor's output.
-    fn inputs_from<'t>(&self, net: Net<'t>, x: Input<'t>, out: Value<'t>) -> Value<'t> {
+    /// Parameters of the action distributions from the torso's features and the actor's output.
+    fn inputs_from<'t>(
+        &self,
+        net: Net<'t>,
+        x: Input<'t>,
+        (features, out): (Value<'t>, Value<'t>),
+    ) -> Value<'t> {
         let out = x.masked(out);
-        self.free_log_std.map_or(out, |log_std| out.cat(log_std.on(net)))
+        match (&self.sde, self.free_log_std) {
+            (Some(sde), _) => sde.dist_inputs(net, out, features),
+            (None, Some(log_std)) => out.cat(log_std.on(net)),
+            (None, None) => out,
+        }
+    }
+
+    /// The sizes of the state-dependent noise; `None` without gSDE.
+    pub fn sde(&self) -> Option<SdeShape> {
+        self.sde.map(|sde| sde.shape)
+    }
+
+    /// The outputs that acting with state-dependent noise needs, in the order of [`SdeShape::columns`]; without gSDE the
+    /// parameters of the action distributions.
+    pub fn sde_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        let Some(sde) = &self.sde else { return self.dist_inputs(net, x) };
+        let features = self.torso.on(net, x);
+        sde.outputs(net, self.actor.on(net, features), features)
     }
 
     /// The action distributions, one per row.
@@ -80,6 +119,6 @@ impl ActorCritic {
         let out = self.actor.on(net, features);
         let for_critic = self.critic_torso.as_ref().map_or(features, |own| own.on(net, x));
         let values = self.critic.on(net, for_critic);
-        (self.dist.at(self.inputs_from(net, x, out)), values)
+        (self.dist.at(self.inputs_from(net, x, (features, out))), values)
     }
 }

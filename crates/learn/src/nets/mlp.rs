@@ -26,6 +26,16 @@ enum Part {
     },
 }
 
+impl Part {
+    fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        match self {
+            Self::Dense(layer) => layer.on(net, x),
+            Self::Norm(norm, activation) => norm.on(net, x).activate(*activation),
+            Self::Block { norm, wide, back } => x + back.on(net, wide.on(net, norm.on(net, x))),
+        }
+    }
+}
+
 impl Mlp {
     /// Lays out hidden layers `name.0`, `name.1`, ..., and a linear output `name.out`. Weights and biases start as
     /// [`Init::Uniform`].
@@ -74,10 +84,13 @@ impl Mlp {
 
     /// The network's output, `[rows, out]`.
     pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
-        self.parts.iter().fold(x, |x, part| match part {
-            Part::Dense(layer) => layer.on(net, x),
-            Part::Norm(norm, activation) => norm.on(net, x).activate(*activation),
-            Part::Block { norm, wide, back } => x + back.on(net, wide.on(net, norm.on(net, x))),
-        })
+        self.parts.iter().fold(x, |x, part| part.on(net, x))
+    }
+
+    /// The outputs of the last hidden layer, and the network's output.
+    pub fn features_and_output<'t>(&self, net: Net<'t>, x: Value<'t>) -> (Value<'t>, Value<'t>) {
+        let (last, hidden) = self.parts.split_last().expect("a linear output layer");
+        let features = hidden.iter().fold(x, |x, part| part.on(net, x));
+        (features, last.on(net, features))
     }
 }

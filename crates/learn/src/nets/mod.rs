@@ -8,6 +8,7 @@ mod init;
 mod layers;
 mod mlp;
 mod quantiles;
+mod sde;
 #[cfg(feature = "torch")]
 mod tch_module;
 mod torso;
@@ -20,6 +21,7 @@ pub use init::Init;
 pub use layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 pub use mlp::Mlp;
 pub use quantiles::{CriticLoss, Quantiles};
+pub use sde::{Sde, SdeNoise};
 #[cfg(feature = "torch")]
 pub use tch_module::TchModule;
 

@@ -4,7 +4,7 @@
 
 use crate::settings::{ExplorationConfig, Noise};
 use pavlov_learn::base::{Error, HostRows, Result, Stream};
-use pavlov_learn::distributions::{ActionDist, ActionRows};
+use pavlov_learn::distributions::{ActionDist, ActionRows, SdeShape};
 use pavlov_learn::experience::Column;
 use pavlov_learn::loss::MASKED;
 
@@ -26,7 +26,18 @@ pub struct Act<'a> {
     /// State of correlated exploration noise, `[copies, components]`, for continuous actions; zeros where an episode
     /// begins.
     pub(crate) noise: &'a mut [f32],
+    /// The matrices of state-dependent noise; `None` if the policy has no such noise, or no state is kept between steps.
+    pub(crate) matrices: Option<Matrices<'a>>,
     pub(crate) columns: StepColumns<'a>,
+}
+
+/// The matrices of state-dependent noise (gSDE).
+#[derive(Debug)]
+pub(crate) struct Matrices<'a> {
+    /// Standard normal numbers, `[copies, numbers]`.
+    pub(crate) numbers: &'a mut [f32],
+    /// Number of steps that each copy has taken since its fragment began, `[copies]`.
+    pub(crate) ages: &'a mut [u64],
 }
 
 /// The rows of the current step in the columns that the policy adds.
@@ -84,6 +95,44 @@ impl Act<'_> {
         self.draw(dist, inputs)?;
         if let Some(noise) = exploration.noise() {
             self.add_noise(noise, exploration);
+        }
+        Ok(())
+    }
+
+    /// Acts by state-dependent noise: draws the matrices that are due, and takes each copy's mean plus the noise of its features.
+    /// `outputs` is `[copies, columns]` with [`SdeShape::columns`].
+    pub(crate) fn sample_by_sde(mut self, dist: &ActionDist, shape: SdeShape, outputs: &[f32]) -> Result<()> {
+        let copies = self.rngs.len();
+        let columns = shape.columns();
+        check("outputs for state-dependent noise", outputs.len(), copies * columns)?;
+        self.check_kind(false)?;
+        let Some(Matrices { numbers, ages }) = self.matrices.take() else {
+            return Err(Error::state("the policy", "it has no matrices of state-dependent noise"));
+        };
+        if let Some(column) = self.column(Column::ACTION_DIST_INPUTS) {
+            let width = dist.num_inputs();
+            check("numbers of the column `action_dist_inputs`", column.len(), copies * width)?;
+            for (to, row) in column.chunks_exact_mut(width).zip(outputs.chunks_exact(columns)) {
+                to.copy_from_slice(&row[..width]);
+            }
+        }
+        let at = self.columns.names.iter().position(|name| *name == Column::ACTION_LOGP);
+        let mut logp = at.map(|at| self.columns.row(at));
+        check("numbers of the column `action_logp`", logp.as_ref().map_or(copies, |to| to.len()), copies)?;
+        let ActionRows::Float(actions) = &mut self.actions else { return Ok(()) };
+        let copies = outputs
+            .chunks_exact(columns)
+            .zip(numbers.chunks_exact_mut(shape.numbers()))
+            .zip(actions.chunks_exact_mut(shape.actions))
+            .zip(ages.iter_mut().zip(self.rngs.iter_mut()))
+            .enumerate();
+        for (copy, (((row, matrix), action), (age, rng))) in copies {
+            shape.redraw(*age, matrix, rng);
+            *age += 1;
+            let x = dist.act_by_sde(shape, row, matrix, action);
+            if let Some(to) = &mut logp {
+                to[copy] = x;
+            }
         }
         Ok(())
     }

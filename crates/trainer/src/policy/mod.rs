@@ -8,7 +8,7 @@ mod policy_map;
 mod shared;
 
 pub use act::Act;
-pub(crate) use act::StepColumns;
+pub(crate) use act::{Matrices, StepColumns};
 pub use class::PolicyClass;
 pub use net_policy::NetPolicy;
 pub use over::{LossOf, Over, Overridable};
@@ -20,7 +20,7 @@ use pavlov_learn::Learner;
 pub use pavlov_learn::Recording;
 use pavlov_learn::base::{Array, Error, Result, State, Weights};
 pub use pavlov_learn::base::{Spaces, Stats};
-pub use pavlov_learn::distributions::{ActionDist, ActionRows, Dist};
+pub use pavlov_learn::distributions::{ActionDist, ActionRows, Dist, SdeShape};
 use pavlov_learn::engines::Report;
 use pavlov_learn::experience::{Column, SampleBatch};
 pub use pavlov_learn::experience::{Fragment, FragmentMasks, FragmentMemory, Values, WaitingRows};
@@ -130,6 +130,11 @@ pub trait Policy: Send + std::fmt::Debug {
 
     /// The distribution of actions, whose parameters are the [`outputs`](Self::outputs); `None` if there is none.
     fn distribution(&self) -> Option<&ActionDist> {
+        None
+    }
+
+    /// The sizes of the state-dependent noise (gSDE) by which the policy explores; `None` if it has none.
+    fn sde(&self) -> Option<SdeShape> {
         None
     }
 

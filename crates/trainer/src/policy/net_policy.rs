@@ -5,7 +5,7 @@ use crate::policy::class::PolicyClass;
 use crate::policy::shared::SharedPolicy;
 use crate::policy::{Learned, Policy};
 use pavlov_learn::base::{Error, Result, State, Stream, Weights};
-use pavlov_learn::distributions::ActionDist;
+use pavlov_learn::distributions::{ActionDist, SdeShape};
 use pavlov_learn::experience::{Column, Fragment, SampleBatch};
 use pavlov_learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
 use pavlov_learn::nets::NetBuilder;
@@ -51,6 +51,18 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// [`action_inputs`](Self::action_inputs) as its parameters; `None` if there is none.
     fn distribution(&self) -> Option<&ActionDist> {
         None
+    }
+
+    /// The sizes of the state-dependent noise (gSDE) by which the policy explores, around the means of its
+    /// [`distribution`](Self::distribution); `None` if [`act`](Self::act) draws every action by itself.
+    fn sde(&self) -> Option<SdeShape> {
+        None
+    }
+
+    /// The outputs per row that exploring by [`sde`](Self::sde) needs, in the order of [`SdeShape::columns`]. They begin with
+    /// the [`action_inputs`](Self::action_inputs).
+    fn sde_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.action_inputs(net, x)
     }
 
     /// Columns that the policy stores with every step, each with its number of scalars per row.
@@ -170,10 +182,15 @@ fn inputs<'a, P: NetPolicy>(
     noise: Option<Stream>,
     columns: usize,
 ) -> Result<&'a [f32]> {
+    let observed = observed(learner.memory_width(), seen);
+    learner.evaluate(observed, noise, columns, |net, x| policy.action_inputs(net, x))
+}
+
+/// What a network with `memory_width` scalars of recurrent state gets of what a policy sees.
+fn observed(memory_width: usize, seen: Seen<'_>) -> Observed<'_> {
     let Seen { obs, mask, memory, resets, .. } = seen;
-    let remembered = (learner.memory_width() > 0).then_some(Remembered { memory, resets, lengths: None });
-    learner
-        .evaluate(Observed { obs, mask, remembered }, noise, columns, |net, x| policy.action_inputs(net, x))
+    let remembered = (memory_width > 0).then_some(Remembered { memory, resets, lengths: None });
+    Observed { obs, mask, remembered }
 }
 
 impl<P: NetPolicy> Policy for Networked<P> {
@@ -191,6 +208,17 @@ impl<P: NetPolicy> Policy for Networked<P> {
 
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         let Self { policy, learner, columns, seed } = self;
+        if let (Some(shape), Some(dist), true) =
+            (policy.sde(), policy.distribution(), seen.explore && act.matrices.is_some())
+        {
+            let outputs = learner.evaluate(
+                observed(learner.memory_width(), seen),
+                None,
+                shape.columns(),
+                |net, x| policy.sde_inputs(net, x),
+            )?;
+            return act.sample_by_sde(dist, shape, outputs);
+        }
         // The noise of noisy layers depends on the run's step alone, so workers need no state for it.
         let noise =
             (learner.is_noisy() && seen.explore).then(|| Stream::new(*seed, "noisy acting", seen.timestep));
@@ -219,6 +247,10 @@ impl<P: NetPolicy> Policy for Networked<P> {
 
     fn distribution(&self) -> Option<&ActionDist> {
         self.policy.distribution()
+    }
+
+    fn sde(&self) -> Option<SdeShape> {
+        self.policy.sde()
     }
 
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
@@ -329,9 +361,7 @@ impl<P: NetPolicy> SharedNetworked<P> {
         then: impl FnOnce(&[f32]) -> Result<R>,
     ) -> Result<R> {
         let Self { policy, net, columns, .. } = self;
-        let Seen { obs, mask, memory, resets, .. } = seen;
-        let remembered = (net.memory_width() > 0).then_some(Remembered { memory, resets, lengths: None });
-        let observed = Observed { obs, mask, remembered };
+        let observed = observed(net.memory_width(), seen);
         net.evaluate(observed, noise, *columns, |net, x| policy.action_inputs(net, x), then)
     }
 }

@@ -12,6 +12,7 @@ use std::fmt::Debug;
 /// * A row's action depends on that row's observation, mask, memory and random stream, and on nothing else.
 /// * The policy's actions have the bits of [`Policy::compute_actions`](crate::policy::Policy::compute_actions). The
 ///   columns of [`Policy::step_columns`](crate::policy::Policy::step_columns) are not stored.
+/// * Nothing is kept between calls, so noise that depends on the state (gSDE) is drawn anew for every row.
 pub trait SharedPolicy: Debug + Send + Sync {
     /// Number of scalars of recurrent state per row; 0 if the policy is not recurrent.
     fn memory_width(&self) -> usize {

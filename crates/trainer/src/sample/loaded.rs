@@ -159,6 +159,7 @@ impl Loaded {
                 timestep: *timestep,
                 worker: *worker,
                 noise,
+                matrices: None,
                 columns: StepColumns { names: &[], rows: &mut [], step: 0, acting: (rows, rows) },
             };
             policy.compute_actions(seen, act)

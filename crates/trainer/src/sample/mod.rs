@@ -30,6 +30,7 @@ mod seats_state;
 mod session;
 mod source;
 mod spec;
+mod state_noise;
 mod transforms;
 mod worker;
 

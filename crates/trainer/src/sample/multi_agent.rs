@@ -184,6 +184,7 @@ impl FragmentSource for MultiAgentSampler {
         let steps = self.common.rollout_fragment_length;
         let total_envs = self.common.total_envs() as u64;
         let mut laps = Laps::start();
+        self.teams.iter_mut().for_each(|team| team.seats.begin_fragment());
         for t in 0..steps {
             let now = timestep + t as u64 * total_envs;
             let looks = self.out_of_bounds.looks_at(t, timestep / total_envs, steps).then(|| self.look());

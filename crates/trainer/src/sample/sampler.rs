@@ -184,6 +184,7 @@ impl FragmentSource for Sampler {
         self.storage.endings.clear();
         self.starts.clear();
         self.starts.extend(self.running_episodes.starts());
+        self.connector.begin_fragment();
         let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;

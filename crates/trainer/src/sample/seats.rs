@@ -123,6 +123,11 @@ impl Seats {
         Ok(())
     }
 
+    /// Starts a fragment: state-dependent noise is drawn anew.
+    pub(crate) fn begin_fragment(&mut self) {
+        self.connector.begin_fragment();
+    }
+
     /// Number of slots, one for each agent of each copy.
     pub(crate) fn slots(&self) -> usize {
         self.closed.len()

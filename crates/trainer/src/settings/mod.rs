@@ -19,6 +19,7 @@ pub use common::{BatchMode, ClipRewards, Common, OPEN_KEYS, ObservationFilter};
 pub use evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
 pub(crate) use exploration::any;
 pub use exploration::{ExplorationConfig, per_worker_epsilon};
+pub use goals::GoalColumns;
 pub use input::translate_input;
 pub use mapping::PolicyMapping;
 pub(crate) use mapping::{answer, check};
@@ -29,7 +30,6 @@ pub use own_defaults::OverDefaults;
 pub use pavlov_learn::layers::{
     Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
 };
-pub use goals::GoalColumns;
 pub use replay::{GoalSelectionStrategy, OffPolicy, ReplayBufferConfig, ReplayKind};
 
 pub use pavlov_learn::base::{Piecewise, Schedule, exponential, polynomial, rules};

@@ -224,8 +224,8 @@ mod tests {
         let message = refusal(json!({"use_sde": true}));
         assert_eq!(
             message,
-            "`use_sde` is true, but it has no counterpart here: noise that depends on the state (gSDE) is not there; \
-             leave it out"
+            "`use_sde` is true, but it has no counterpart here: noise that depends on the state (gSDE) is in PPO and \
+             SAC; leave it out"
         );
         let mut values = object(json!({"use_sde": false, "capture_video": false, "gamma": 0.9}));
         translate(&mut values, &defaults, &[]).unwrap();

@@ -1,6 +1,6 @@
 //! Choosing the actions of one step: by the policy, or at random in the first steps of a run.
 
-use crate::policy::{Act, Policy, StepColumns};
+use crate::policy::{Act, Matrices, Policy, StepColumns};
 use crate::sample::transforms::PolicyToEnv;
 use pavlov_learn::base::{ArrayRef, Result, Stream};
 use pavlov_learn::loss::Seen;
@@ -16,6 +16,8 @@ pub(crate) struct Choices<'a> {
     pub(super) rngs: &'a mut [Stream],
     /// Correlated exploration noise, `[acting, components]`.
     pub(super) noise: &'a mut [f32],
+    /// Matrices of state-dependent noise; `None` if the policy has no such noise.
+    pub(super) matrices: Option<Matrices<'a>>,
     /// Buffer for the actions in the policy's form.
     pub(super) actions: &'a mut [u8],
     /// Buffers for the columns that the policy adds.
@@ -33,11 +35,12 @@ pub(crate) struct Choices<'a> {
 impl Choices<'_> {
     /// Lets the policy choose the actions, and replaces them by random ones in the run's first steps.
     pub(super) fn act(self, policy: &mut dyn Policy, obs: ArrayRef<'_>) -> Result<()> {
-        let Self { mask, memory, resets, rngs, noise, actions, columns, .. } = self;
+        let Self { mask, memory, resets, rngs, noise, matrices, actions, columns, .. } = self;
         let Self { to_env, worker, explore, timestep, random_timesteps, .. } = self;
         let to = to_env.rows(&mut *actions);
         let seen = Seen { obs, mask, memory, resets, explore, timestep };
-        let act = Act { rngs: &mut *rngs, actions: to, mask, explore, timestep, worker, noise, columns };
+        let rows = &mut *rngs;
+        let act = Act { rngs: rows, actions: to, mask, explore, timestep, worker, noise, matrices, columns };
         policy.compute_actions(seen, act)?;
         if explore && timestep < random_timesteps {
             to_env.draw(actions, mask, rngs);

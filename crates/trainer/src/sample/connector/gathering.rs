@@ -30,6 +30,9 @@ impl Connector {
             gathered.memory[i * width..][..width].copy_from_slice(&self.memory[copy * width..][..width]);
             let noise = &self.noise[copy * noise_width..][..noise_width];
             gathered.noise[i * noise_width..][..noise_width].copy_from_slice(noise);
+            if let (Some(own), Some(to)) = (&mut self.state_noise, &mut gathered.state_noise) {
+                own.swap(copy, to, i);
+            }
             gathered.resets[i] = std::mem::take(&mut self.resets[copy]);
             steps.lend_seen((at[copy], copy), &mut gathered.rows, i);
             if let Some(memories) = &mut steps.memories {
@@ -38,7 +41,7 @@ impl Connector {
             }
         }
         let acting = gathered.slots.len();
-        let (rows, rngs, memory, noise, resets) = gathered.acting();
+        let (rows, rngs, memory, noise, matrices, resets) = gathered.acting();
         let RolloutBuffer { obs, masks, actions, columns, .. } = rows;
         let actions = actions.bytes_mut(0);
         let bytes = actions.len() / self.copies * acting;
@@ -51,6 +54,7 @@ impl Connector {
             resets,
             rngs,
             noise,
+            matrices,
             actions: &mut actions[..bytes],
             columns: StepColumns {
                 names: &self.names,
@@ -71,6 +75,9 @@ impl Connector {
             self.memory[copy * width..][..width].copy_from_slice(&gathered.memory[i * width..][..width]);
             let noise = &gathered.noise[i * noise_width..][..noise_width];
             self.noise[copy * noise_width..][..noise_width].copy_from_slice(noise);
+            if let (Some(own), Some(from)) = (&mut self.state_noise, &mut gathered.state_noise) {
+                own.swap(copy, from, i);
+            }
             steps.take_choice((at[copy], copy), &mut gathered.rows, i);
         }
         chose
@@ -78,7 +85,8 @@ impl Connector {
 
     /// Makes the buffers for [`act_some`](Self::act_some), with room for all copies.
     pub(crate) fn gathered(&self) -> Result<ActingRows> {
-        Ok(ActingRows::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
+        let rows = ActingRows::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width);
+        Ok(ActingRows { state_noise: self.state_noise.clone(), ..rows })
     }
 
     /// Stores the raw observation of one copy in that copy's part of row `t`; with `learn` the filter counts it, too, but for

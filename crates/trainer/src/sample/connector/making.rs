@@ -5,6 +5,7 @@ use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::memory::Memories;
 use crate::sample::rollout_buffer::RolloutBuffer;
+use crate::sample::state_noise::StateNoise;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use crate::settings::{Common, ObservationFilter};
 use pavlov_envs::{DType, Space};
@@ -69,6 +70,7 @@ impl Connector {
             rngs,
             noise: vec![0.0; copies * noise_width],
             noise_width,
+            state_noise: policy.sde().map(|shape| StateNoise::new(shape, copies)),
             raw: preprocess.buffer(copies),
             raw_final: vec![0; (copies * preprocess.raw_bytes).div_ceil(8)],
             final_row: vec![0; row_bytes(&encoding).div_ceil(8)],

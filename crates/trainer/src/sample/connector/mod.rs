@@ -11,6 +11,7 @@ use crate::policy::{Policy, StepColumns};
 use crate::sample::connector::choosing::Choices;
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::rollout_buffer::RolloutBuffer;
+use crate::sample::state_noise::StateNoise;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use pavlov_envs::StepOut;
 use pavlov_learn::base::{Result, Spaces, Stream};
@@ -58,6 +59,8 @@ pub(crate) struct Connector {
     /// Correlated exploration noise, `[copies, components]`; empty for discrete actions.
     noise: Vec<f32>,
     noise_width: usize,
+    /// State-dependent noise of all copies; `None` if the policy has none.
+    state_noise: Option<StateNoise>,
     /// Raw observations of one step; empty if the environment writes the stored form itself. The words of eight bytes
     /// are aligned for every scalar type.
     raw: Vec<u64>,
@@ -71,14 +74,21 @@ pub(crate) struct Connector {
 
 impl Connector {
     /// Starts an episode of one copy: zeroes its recurrent state and noise, and replaces its random stream by `stream`,
-    /// if given.
+    /// if given. State-dependent noise goes on, unless the stream is a new one.
     pub(crate) fn begin(&mut self, copy: usize, stream: Option<Stream>) {
         self.memory[copy * self.memory_width..][..self.memory_width].fill(0.0);
         self.noise[copy * self.noise_width..][..self.noise_width].fill(0.0);
         self.resets[copy] = true;
         if let Some(stream) = stream {
             self.rngs[copy] = stream;
+            self.state_noise.iter_mut().for_each(|noise| noise.ages[copy] = 0);
         }
+    }
+
+    /// Starts a fragment: state-dependent noise is drawn anew before the next action, so none of it is carried over from the
+    /// fragment before, nor saved.
+    pub(crate) fn begin_fragment(&mut self) {
+        self.state_noise.iter_mut().for_each(|noise| noise.ages.fill(0));
     }
 
     /// Buffer for the first raw observations of all copies; [`observe`](Self::observe) then stores them in row 0.
@@ -147,6 +157,7 @@ impl Connector {
             resets: &self.resets,
             rngs: &mut self.rngs,
             noise: &mut self.noise,
+            matrices: self.state_noise.as_mut().map(StateNoise::all),
             actions: actions.bytes_mut(t),
             columns: StepColumns {
                 names: &self.names,

@@ -235,6 +235,7 @@ impl FragmentSource for ExternalSampler {
         callbacks: Option<&mut Box<dyn Callbacks>>,
     ) -> Result<u64> {
         self.version += 1;
+        self.seats.begin_fragment();
         let policy = policies.get_mut(self.seats.id())?.as_mut();
         let mut acting = Acting { policy, explore, timestep, callbacks };
         let mut laps = Laps::start();
