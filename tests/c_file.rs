@@ -103,6 +103,7 @@ fn acted(session: &mut Session) -> (String, Vec<f64>) {
         match action.expect("an action") {
             Action::Int(choices) => wanted.extend(choices.iter().map(|&choice| choice as f64)),
             Action::Float(numbers) => wanted.extend(numbers.iter().map(|&x| f64::from(x))),
+            other => panic!("{other:?} is another kind of action"),
         }
     }
     (input, wanted)

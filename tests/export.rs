@@ -113,7 +113,7 @@ fn the_best_action_of_sac_is_the_mean_between_the_bounds() {
 fn best_torques<T: Trainer>(trainer: &mut Driver<Algorithm<T>>, rows: &[f32]) -> Vec<f64> {
     let torque = |action: &Action| match action {
         Action::Float(row) => f64::from(row[0]),
-        Action::Int(_) => panic!("a torque is a number"),
+        other => panic!("a torque is a number, not {other:?}"),
     };
     trainer.compute_actions(rows, false).expect("actions").iter().map(torque).collect()
 }

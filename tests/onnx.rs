@@ -55,6 +55,7 @@ fn record(session: &mut Session) -> Vec<Value> {
             .map(|action| match action {
                 Action::Int(choices) => json!(choices),
                 Action::Float(numbers) => json!(numbers),
+                other => panic!("{other:?} is another kind of action"),
             })
             .collect();
         json!({"obs": obs, "mask": mask, "actions": actions})

@@ -116,9 +116,8 @@ fn load_takes_the_code_that_is_no_part_of_a_checkpoint() {
     let home = tempfile::tempdir().expect("a directory");
     let checkpoint = saved(Some(changed("negated", How::Negated)), home.path());
     let obs = [0.02_f32, -0.01, 0.03, 0.04];
-    let mut trainer = tiny_ppo().builder("CartPole-v1").custom_model(changed("negated", How::Negated));
-    trainer = trainer.loggers(LoggerChoice::None);
-    let mut trainer = trainer.build().expect("a trainer");
+    let builder = tiny_ppo().builder("CartPole-v1").custom_model(changed("negated", How::Negated));
+    let mut trainer = builder.loggers(LoggerChoice::None).build().expect("a trainer");
     trainer.restore(&checkpoint).expect("the same network");
     let wanted = trainer.session(1).expect("a session").act(&obs).expect("an action");
     let load = || pavlov::Load::from(&checkpoint).custom_model(changed("negated", How::Negated));

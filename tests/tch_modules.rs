@@ -11,9 +11,9 @@ use pavlov::trainer::models::{
     Activation, CustomModel, Init, Input, Net, NetBuilder, OnLibtorch, Rule, TchModule, Torso,
 };
 use pavlov::trainer::state::Array;
-use pavlov::trainer::{Policy, Result, Trainer};
+use pavlov::trainer::policy::Policy as _;
 
-use crate::support::{discrete_spaces, learner, quiet, refused, spec, tiny_dqn, tiny_ppo};
+use crate::support::{discrete_spaces, learner, refused, spec, tiny_dqn, tiny_ppo};
 
 /// A memory over the numbers of one observation, and a linear layer.
 #[derive(Debug)]
@@ -67,7 +67,8 @@ fn ppo(workers: usize, envs: usize) -> Driver<Algorithm<Ppo>> {
 }
 
 fn weights(trainer: &Driver<Algorithm<Ppo>>, name: &str) -> Vec<f64> {
-    trainer.get_weights().expect("weights").array(name).expect("an array of that name").to_vec()
+    let weights = trainer.get_weights().expect("weights").nested("default_policy").expect("the policy");
+    weights.array(name).expect("an array of that name").to_vec()
 }
 
 const VARIABLES: [&str; 6] = [

@@ -130,6 +130,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("pavlov_learn::nets::init", "parameters start before the plan"),
     ("pavlov_learn::params::initial", "parameters start before the plan"),
     ("policy::class", "policies are made before the plan"),
+    ("policy::over", "policies with single methods replaced; one method of it takes PPO's and SAC's learning step"),
     ("sample::spec", "workers are made before the plan"),
     // Other networks and engines.
     ("pavlov_learn::engines::recurrence", "recurrent networks"),
@@ -137,6 +138,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("pavlov_learn::kernels::rmsprop", "other optimizers than Adam"),
     ("pavlov_learn::params::device", "parameters on a GPU"),
     ("pavlov_learn::loss::on_libtorch", "operations of a user's own on tensors"),
+    ("pavlov_learn::params::modules", "networks in tch"),
     ("pavlov_learn::layers::conv_filters", "images"),
     ("pavlov_learn::nets::conv_tower", "images"),
     ("settings::noise", "noise that is added to actions"),

@@ -46,7 +46,7 @@ fn actions_of_a_box_are_inside_of_it_and_greedy_ones_are_the_stretched_mean() {
     let explored = trainer.compute_actions(&obs, true).expect("actions");
     let torque = |action: &Action| match action {
         Action::Float(row) => row[0],
-        Action::Int(_) => panic!("a torque is a number"),
+        other => panic!("a torque is a number, not {other:?}"),
     };
     let torques: Vec<f32> = explored.iter().map(torque).collect();
     assert!(torques.iter().all(|t| (-2.0..=2.0).contains(t)), "{torques:?}");

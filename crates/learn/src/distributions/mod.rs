@@ -21,6 +21,7 @@ pub const LOG_STD_MAX: f32 = 2.0;
 
 /// A family of distributions over one action space.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ActionDist {
     /// One choice of `n`; parameters are `n` logits.
     Categorical {

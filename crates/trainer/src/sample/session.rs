@@ -11,6 +11,7 @@ use pavlov_learn::base::{Error, Result, Stream};
 
 /// An action in the environment's form.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Action {
     /// The chosen value of each discrete choice.
     Int(Vec<i64>),

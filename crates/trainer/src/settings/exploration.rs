@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The `exploration_config` setting; its key `type` is the name of a strategy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", deny_unknown_fields)]
+#[non_exhaustive]
 pub enum ExplorationConfig {
     /// Actions are sampled from the policy's own distribution.
     StochasticSampling {
