@@ -95,7 +95,10 @@ impl PyConfig {
         }
         if let Some(weights) = &config.reward_weights {
             if weights.is_empty() {
-                return refuse("`reward_weights` is [], but it must have one weight for each number of the reward".into());
+                return refuse(
+                    "`reward_weights` is [], but it must have one weight for each number of the reward"
+                        .into(),
+                );
             }
             if config.vectorization != Vectorization::Loop {
                 return refuse("`reward_weights` is given, which only vectorization \"loop\" uses".into());

@@ -212,7 +212,8 @@ impl Host {
         let name = format!("{}{id}", if hosted_as == "tuple_agents" { TUPLES } else { PETTINGZOO });
         let config = PyConfig::decode(&name, env_config, 1)?;
         if config.vectorization != Vectorization::Loop {
-            let message = "`vectorization` is given, but an environment of several agents has one copy; leave it out";
+            let message =
+                "`vectorization` is given, but an environment of several agents has one copy; leave it out";
             return Err(Error::Config { env: name, message: message.into() });
         }
         if hosted_as == "parallel_env" && !config.wrappers.is_empty() {

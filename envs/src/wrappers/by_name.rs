@@ -202,7 +202,10 @@ fn split_arguments(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Splits a list of wrappers after those at its front that the environment `env` applies by itself.
-pub(crate) fn split_own<'w>(env: &str, wrappers: &'w [WrapperSpec]) -> (&'w [WrapperSpec], &'w [WrapperSpec]) {
+pub(crate) fn split_own<'w>(
+    env: &str,
+    wrappers: &'w [WrapperSpec],
+) -> (&'w [WrapperSpec], &'w [WrapperSpec]) {
     let in_python = env.starts_with(crate::python::PREFIX);
     let own = wrappers.iter().take_while(|wrapper| wrapper.is_own(in_python)).count();
     wrappers.split_at(own)

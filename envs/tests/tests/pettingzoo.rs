@@ -224,7 +224,10 @@ fn environments_that_have_no_fixed_rows_are_refused_with_the_way_out() {
     let expected = ["observations of ann are f32, but those of bob are u8", "cast them by a wrapper"];
     assert_contains(&mixed, &expected);
     assert_contains(&make(PARTY, json!({"kwargs": {"kind": "Nameless"}})), &["has no possible_agents"]);
-    assert_contains(&make("pz:json", json!({})), &["'json' has no function parallel_env() or env()", "after `pz:`"]);
+    assert_contains(
+        &make("pz:json", json!({})),
+        &["'json' has no function parallel_env() or env()", "after `pz:`"],
+    );
     assert_contains(&make("pz:no_such_package.env_v0", json!({})), &["-m pip install no_such_package"]);
     let hosted = make(PARTY, json!({"vectorization": "envpool"}));
     assert!(matches!(hosted, Error::Config { .. }), "{hosted:?}");

@@ -63,7 +63,8 @@ pub(super) fn keep(
     let mut left_out = Vec::new();
     settings.insert("algorithm".into(), algorithm.into());
     let env = config.get("env").and_then(Value::as_str).unwrap_or_default();
-    let is_known = envs::ids().iter().chain(&envs::multi_agent_ids()).any(|id| id == env) && !is_python_id(env);
+    let is_known =
+        envs::ids().iter().chain(&envs::multi_agent_ids()).any(|id| id == env) && !is_python_id(env);
     if is_path(env) || !(is_known || allow_own_names) {
         let way = if is_path(env) { "" } else { " (--allow-env-name keeps it)" };
         left_out.push(format!("the name of the environment{way}"));
