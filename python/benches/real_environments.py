@@ -24,7 +24,7 @@ from pathlib import Path
 from real_environments_list import ROWS
 
 STEPS = 1024
-LIMIT_S = 420
+LIMIT_S = 300
 
 # What Stable-Baselines3 does with an environment, on the object that Gymnasium makes.
 OTHERS = """
@@ -61,6 +61,7 @@ def main():
     parser.add_argument("--pavlov", help="the command")
     parser.add_argument("--results", type=Path, required=True, help="file of JSON lines")
     parser.add_argument("--only", nargs="*", default=[], help="parts of names of packages or ids")
+    parser.add_argument("--venvs", type=Path, help="keeps the venvs here, and uses those that are there")
     parser.add_argument("--again", action="store_true", help="runs what has a result, too")
     parser.add_argument("--ours-only", action="store_true", help="keeps the other library's results")
     parser.add_argument("--write", type=Path, help="writes the page of all results, and runs nothing")
@@ -101,7 +102,7 @@ def read(file):
 def run_group(packages, rows, given, known):
     with tempfile.TemporaryDirectory(prefix="real-environments-") as place:
         place = Path(place)
-        python, failure = venv(place, packages, given.base)
+        python, failure = venv(given.venvs or place, packages, given.base)
         for row in rows:
             result = {"row": row, "versions": versions(python, packages) if failure is None else {}}
             if failure is not None:
@@ -118,17 +119,21 @@ def run_group(packages, rows, given, known):
 
 def venv(place, packages, base):
     """A venv with the packages, which sees those of `base` behind its own; or why it could not be made."""
-    python = place / "venv" / "bin" / "python"
-    subprocess.run([base, "-m", "venv", str(place / "venv")], check=True)
+    folder = place / (re.sub(r"\W+", "-", packages) or "none")
+    python = folder / "bin" / "python"
+    if (folder / "made").exists():
+        return python, None
+    subprocess.run([base, "-m", "venv", str(folder)], check=True)
     shown = "import sys; print([p for p in sys.path if p.endswith('site-packages')])"
     seen = eval(subprocess.run([base, "-c", shown], capture_output=True, text=True, check=True).stdout)
-    (own,) = (place / "venv" / "lib").glob("python*/site-packages")
+    (own,) = (folder / "lib").glob("python*/site-packages")
     (own / "zz_base.pth").write_text("\n".join(seen) + "\n")
     if packages:
         install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages.split()]
-        done = subprocess.run(install, capture_output=True, text=True, timeout=1500)
+        done = subprocess.run(install, capture_output=True, text=True, timeout=600)
         if done.returncode:
             return python, "it cannot be installed: " + last_line(done.stderr)
+    (folder / "made").touch()
     return python, None
 
 

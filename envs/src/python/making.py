@@ -38,11 +38,11 @@ def agents_of(module, kwargs):
 
 def arguments_hint(text):
     """How the arguments of a constructor are given, where it misses some or does not know one."""
-    if "required" in text and "missing" in text:
-        names = text[text.rindex(":") + 1 :].replace(" and ", ", ").replace("'", "").split(",")
-        given = ", ".join(f"{name.strip()} = .." for name in names if name.strip())
+    missing = re.search(r"missing \d+ required [\w -]*arguments?: ('\w+'(?:,? (?:and )?'\w+')*)", text)
+    if missing:
+        given = ", ".join(f"{name} = .." for name in re.findall(r"'(\w+)'", missing[1]))
         return f"give them in the env_config: kwargs = {{ {given} }}"
-    if "unexpected keyword argument" in text:
+    if "unexpected keyword argument" in text or "takes no arguments" in text:
         return "`kwargs` in the env_config are the keyword arguments of its constructor"
     return None
 

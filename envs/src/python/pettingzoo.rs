@@ -13,6 +13,7 @@ use super::{
     worker::{Answer, Worker},
 };
 mod agent;
+mod replay;
 
 use agent::{Agent, agents, common_dtype};
 
@@ -347,48 +348,6 @@ impl Host {
         let at = self.offsets.infos + (column * self.agents.len() + agent) * size_of::<f64>();
         self.memory.read(at, bytemuck::bytes_of_mut(&mut number));
         Some(number).filter(|number| !number.is_nan())
-    }
-
-    fn replay(&mut self, state: &[u8]) -> Result<()> {
-        let act_bytes = self.act_width() * self.rows.act_dtype.size();
-        let (saved, obs): (_, Vec<u8>) = state::load(&self.tag(), state).or_else(|error| {
-            // States of older versions have no observations.
-            state::load(&self.name, state).map(|saved| (saved, vec![])).map_err(|_| error)
-        })?;
-        let saved = Episode::load(saved, act_bytes)?;
-        let options = self.options.clone();
-        let set = |options: &Option<Arc<ResetOptions>>| options.as_deref().cloned().unwrap_or_default();
-        if saved.options() != &options {
-            self.set_reset_options(&set(saved.options()))?;
-        }
-        self.reset(saved.seed())?;
-        if saved.options() != &options {
-            self.set_reset_options(&set(&options))?;
-        }
-        for (step, actions) in saved.actions().chunks_exact(act_bytes).enumerate() {
-            if !self.alive.contains(&true) {
-                let message = format!("the replayed episode ended at step {step} of {}", saved.step());
-                return Err(Error::Replay { env: self.name.clone(), message });
-            }
-            self.step(actions)?;
-        }
-        if obs.is_empty() || obs == self.shown() {
-            return Ok(());
-        }
-        let message = format!("after {} steps the observations are others", saved.step());
-        Err(Error::Replay { env: self.name.clone(), message })
-    }
-
-    /// The tag of saved states with observations. Those of older versions have none, and the name as their tag.
-    fn tag(&self) -> String {
-        format!("{} with observations", self.name)
-    }
-
-    /// The observations of all agents.
-    fn shown(&self) -> Vec<u8> {
-        let mut obs = vec![0; self.agents.len() * self.rows.obs_bytes()];
-        self.memory.read(self.offsets.obs, &mut obs);
-        obs
     }
 
     fn healthy(&self) -> Result<()> {

@@ -13,6 +13,7 @@ import json
 import math
 import mmap
 import os
+import re
 import resource
 import select
 import signal

@@ -71,7 +71,7 @@ fn a_cast_that_changes_an_observation_later_is_refused_at_its_step() {
 #[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn a_reward_that_is_no_number_is_refused_with_what_it_is() {
     for (kind, parts) in [
-        ("two", ["the reward is [1.0, 0.0]", "2 numbers", "add the numbers up"]),
+        ("two", ["the reward is [1.0, 0.0]", "2 numbers", "`reward_weights`"]),
         ("complex", ["the reward has complex numbers", "(1+2j)", "real part"]),
         ("none", ["the reward is None", "must be numbers", "NoneType"]),
         ("text", ["the reward is 'much'", "must be numbers", "str"]),
