@@ -294,7 +294,8 @@ impl AnyVectorEnv for PythonCopies {
         rewards: &mut [f64],
     ) -> Result<bool> {
         self.attached(|py, stepper| {
-            let [achieved, desired] = [achieved_goals, desired_goals].map(|goals| PyArray1::from_slice(py, goals));
+            let [achieved, desired] =
+                [achieved_goals, desired_goals].map(|goals| PyArray1::from_slice(py, goals));
             let told = stepper.call_method1("compute_rewards", (achieved, desired, rewards.len()))?;
             if told.is_none() {
                 return Ok(false);

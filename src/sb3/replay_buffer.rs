@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn her_of_all_five_classes_becomes_settings_of_the_replay_buffer() {
-        let kwargs = json!({"n_sampled_goal": 2, "goal_selection_strategy": "FINAL", "copy_info_dict": false});
+        let kwargs =
+            json!({"n_sampled_goal": 2, "goal_selection_strategy": "FINAL", "copy_info_dict": false});
         for class in ["DQN", "SAC", "TQC", "TD3", "DDPG"] {
             let given = json!({"replay_buffer_class": "HerReplayBuffer", "replay_buffer_kwargs": kwargs});
             let translated = translated(class, &given);
@@ -88,7 +89,10 @@ mod tests {
         let her = |kwargs| json!({"replay_buffer_class": "HerReplayBuffer", "replay_buffer_kwargs": kwargs});
         for (given, why) in [
             (json!({"replay_buffer_class": "Mine"}), "it must be HerReplayBuffer, or None"),
-            (json!({"replay_buffer_kwargs": {"n_sampled_goal": 4}}), "give `replay_buffer_class=HerReplayBuffer`"),
+            (
+                json!({"replay_buffer_kwargs": {"n_sampled_goal": 4}}),
+                "give `replay_buffer_class=HerReplayBuffer`",
+            ),
             (her(json!({"n_sampled_goal": 0})), "1 or more"),
             (her(json!({"goal_selection_strategy": "random"})), "'future', 'final' or 'episode'"),
             (her(json!({"copy_info_dict": true})), "infos are not stored"),

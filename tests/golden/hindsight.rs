@@ -191,6 +191,7 @@ fn a_restored_buffer_draws_the_same_rows_and_goes_on_with_running_episodes() {
 #[test]
 fn rows_without_their_episodes_are_refused() {
     let mut buffer = buffer(GoalSelectionStrategy::Future, 30);
-    let rows = SampleBatch::default().with(Column::OBS, pavlov::torch::Tensor::from_slice(&[0.0_f32; 3]).view([1, 3]));
+    let rows = SampleBatch::default()
+        .with(Column::OBS, pavlov::torch::Tensor::from_slice(&[0.0_f32; 3]).view([1, 3]));
     refused(buffer.add(&rows), &["env_id"]);
 }

@@ -140,7 +140,17 @@ impl<O: Element, A: Element> Env for Boxed<O, A> {
     type Obs = O;
     type Act = A;
 
-    forward!(observation_space, action_space, max_episode_steps, action_mask, set_task, goals, info, render, state);
+    forward!(
+        observation_space,
+        action_space,
+        max_episode_steps,
+        action_mask,
+        set_task,
+        goals,
+        info,
+        render,
+        state
+    );
     forward_to! {
         env:
         fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()>;

@@ -34,7 +34,17 @@ impl<E: Env> OrderEnforcing<E> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for OrderEnforcing<E> {
-    forward!(Obs, Act, observation_space, action_space, max_episode_steps, action_mask, set_task, goals, info);
+    forward!(
+        Obs,
+        Act,
+        observation_space,
+        action_space,
+        max_episode_steps,
+        action_mask,
+        set_task,
+        goals,
+        info
+    );
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
         self.has_reset = true;

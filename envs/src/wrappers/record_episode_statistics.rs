@@ -85,7 +85,17 @@ impl<E: Env> RecordEpisodeStatistics<E> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for RecordEpisodeStatistics<E> {
-    forward!(Obs, Act, observation_space, action_space, max_episode_steps, action_mask, set_task, goals, render);
+    forward!(
+        Obs,
+        Act,
+        observation_space,
+        action_space,
+        max_episode_steps,
+        action_mask,
+        set_task,
+        goals,
+        render
+    );
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
         let limit = self.env.max_episode_steps().map_or(u64::MAX, |limit| limit as u64);

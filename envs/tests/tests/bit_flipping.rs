@@ -54,7 +54,10 @@ fn bit_flipping_equals_stable_baselines3() {
                 let (obs, reward, terminated, truncated) = step(&mut *env, &told["action"], continuous);
                 assert_eq!(obs, bits(&told["obs"]), "{}", row["config"]);
                 assert_eq!(f64::from(reward), told["reward"].as_f64().unwrap());
-                assert_eq!([json!(terminated), json!(truncated)], [told["terminated"].clone(), told["truncated"].clone()]);
+                assert_eq!(
+                    [json!(terminated), json!(truncated)],
+                    [told["terminated"].clone(), told["truncated"].clone()]
+                );
                 let success = f64::from(u8::from(told["is_success"] == true));
                 assert_eq!(env.info("is_success"), Some(&[success][..]));
             }

@@ -83,14 +83,20 @@ fn translate(class: &Class, settings: &Map<String, Value>, to: &mut Translation)
                 to.became.push(format!("{key} -> fully connected layers"));
             }
             ("policy", _) if *value == "CnnPolicy" => policy = "CnnPolicy",
-            ("policy", _) => to.leaves(key, value, "MlpPolicy, MultiInputPolicy and CnnPolicy are translated"),
+            ("policy", _) => {
+                to.leaves(key, value, "MlpPolicy, MultiInputPolicy and CnnPolicy are translated")
+            }
             ("normalize", _) if *value == false => to.became.push(format!("{key}: false -> nothing")),
             ("normalize", _) => normalize(key, value, to),
             ("replay_buffer_kwargs", _) => match value.as_str().and_then(python::value) {
                 Some(Value::Object(parts)) => {
                     arguments.insert(key.clone(), parts.into());
                 }
-                _ => to.leaves(key, value, "it is read as `dict(n_sampled_goal=.., goal_selection_strategy=..)`"),
+                _ => to.leaves(
+                    key,
+                    value,
+                    "it is read as `dict(n_sampled_goal=.., goal_selection_strategy=..)`",
+                ),
             },
             ("policy_kwargs", _) => match value.as_str().and_then(python::value) {
                 Some(Value::Object(parts)) => {

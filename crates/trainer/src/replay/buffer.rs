@@ -234,7 +234,9 @@ impl ReplayBuffer {
             return Err(Error::config("replay_buffer_config.capacity", self.config.capacity, rule));
         }
         if waits && self.added >= self.config.learning_starts as u64 {
-            notice_once("hindsight experience replay learns from episodes that have ended: learning waits for the first");
+            notice_once(
+                "hindsight experience replay learns from episodes that have ended: learning waits for the first",
+            );
         }
         Ok(())
     }

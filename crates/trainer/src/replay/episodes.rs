@@ -141,14 +141,16 @@ impl Episodes {
         state.set_array("episode_envs", all.iter().map(|(env_id, _)| *env_id).collect::<Vec<_>>());
         let lengths = all.iter().map(|(_, episode)| episode.slots.len() as i64).collect::<Vec<_>>();
         state.set_array("episode_lengths", lengths);
-        state.set_array("episode_slots", all.iter().flat_map(|(_, e)| integers(&e.slots)).collect::<Vec<_>>());
+        state
+            .set_array("episode_slots", all.iter().flat_map(|(_, e)| integers(&e.slots)).collect::<Vec<_>>());
         state.set_array("valid_slots", integers(&self.valid));
         Ok(())
     }
 
     /// Restores what [`save`](Self::save) wrote, for a ring of `capacity` rows.
     pub(super) fn restored(state: &State, capacity: usize) -> Result<Self> {
-        let damaged = || Error::state("the episodes of the replay buffer", "they name rows that are not there");
+        let damaged =
+            || Error::state("the episodes of the replay buffer", "they name rows that are not there");
         let mut all = Self::new(capacity);
         let [envs, lengths, slots, valid] =
             ["episode_envs", "episode_lengths", "episode_slots", "valid_slots"].map(|name| state.array(name));

@@ -39,9 +39,12 @@ impl GoalColumns {
                  or composite; use \"ReplayBuffer\""
             ));
         };
-        if achieved.space.shape() != desired.space.shape() || achieved.space.dtype() != desired.space.dtype() {
+        if achieved.space.shape() != desired.space.shape() || achieved.space.dtype() != desired.space.dtype()
+        {
             let (one, other) = (&achieved.space, &desired.space);
-            return refuse(format!("`achieved_goal` is {one}, but `desired_goal` is {other}: they must be alike"));
+            return refuse(format!(
+                "`achieved_goal` is {one}, but `desired_goal` is {other}: they must be alike"
+            ));
         }
         let is_flat = !matches!(common.policy_spaces(spaces).observation_space, Space::Dict(_));
         let is_number = |leaf: &Leaf| matches!(leaf.space, Space::Box { .. } | Space::MultiBinary { .. });

@@ -121,7 +121,8 @@ impl ReplayBufferConfig {
     fn validate_hindsight(&self) -> Result<()> {
         let default = Self::default();
         let is_her = self.kind == ReplayKind::HerReplayBuffer;
-        let for_her = "it has no effect without `replay_buffer_config.type` = \"HerReplayBuffer\"; leave it out";
+        let for_her =
+            "it has no effect without `replay_buffer_config.type` = \"HerReplayBuffer\"; leave it out";
         let for_priorities = "it has no effect with `replay_buffer_config.type` = \"HerReplayBuffer\", which draws rows with \
                               equal probability; leave it out";
         let priorities = [
