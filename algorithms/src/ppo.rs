@@ -291,9 +291,8 @@ impl NetPolicy for PpoPolicy {
             OptType::Rmsprop => OptimizerConfig::Rmsprop { alpha: 0.99, eps, momentum: 0.0, centered: false },
         };
         let rule = Rule { optimizer, lr, grad_clip: config.grad_clip };
-        let (_, nets) = net.group("all", rule, |net| {
-            ActorCritic::exploring(net, &config.common.model, &config.sde)
-        })?;
+        let (_, nets) =
+            net.group("all", rule, |net| ActorCritic::exploring(net, &config.common.model, &config.sde))?;
         Ok(Self {
             nets,
             clip: Schedule::of(config.clip_param, config.clip_param_schedule.as_ref()),

@@ -19,8 +19,8 @@ pub use pavlov_trainer::models::{CriticLoss, UpdateOrder};
 use pavlov_trainer::{
     models::{Quantiles, Sde, SdeNoise},
     notice, own_defaults,
-    policy::SdeShape,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
+    policy::SdeShape,
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
     settings::{ExplorationConfig, rules},

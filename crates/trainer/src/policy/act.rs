@@ -101,12 +101,7 @@ impl Act<'_> {
 
     /// Acts by state-dependent noise: draws the matrices that are due, and takes each copy's mean plus the noise of its features.
     /// `outputs` is `[copies, columns]` with [`SdeShape::columns`].
-    pub(crate) fn sample_by_sde(
-        mut self,
-        dist: &ActionDist,
-        shape: SdeShape,
-        outputs: &[f32],
-    ) -> Result<()> {
+    pub(crate) fn sample_by_sde(mut self, dist: &ActionDist, shape: SdeShape, outputs: &[f32]) -> Result<()> {
         let copies = self.rngs.len();
         let columns = shape.columns();
         check("outputs for state-dependent noise", outputs.len(), copies * columns)?;

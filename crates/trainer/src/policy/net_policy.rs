@@ -211,10 +211,12 @@ impl<P: NetPolicy> Policy for Networked<P> {
         if let (Some(shape), Some(dist), true) =
             (policy.sde(), policy.distribution(), seen.explore && act.matrices.is_some())
         {
-            let outputs = learner
-                .evaluate(observed(learner.memory_width(), seen), None, shape.columns(), |net, x| {
-                    policy.sde_inputs(net, x)
-                })?;
+            let outputs = learner.evaluate(
+                observed(learner.memory_width(), seen),
+                None,
+                shape.columns(),
+                |net, x| policy.sde_inputs(net, x),
+            )?;
             return act.sample_by_sde(dist, shape, outputs);
         }
         // The noise of noisy layers depends on the run's step alone, so workers need no state for it.

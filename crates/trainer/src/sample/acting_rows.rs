@@ -52,6 +52,13 @@ impl ActingRows {
         let memories = of_acting(memory);
         let noises = of_acting(noise);
         let matrices = state_noise.as_mut().map(|noise| noise.first(acting));
-        (rows, &mut rngs[..acting], &mut memory[..memories], &mut noise[..noises], matrices, &resets[..acting])
+        (
+            rows,
+            &mut rngs[..acting],
+            &mut memory[..memories],
+            &mut noise[..noises],
+            matrices,
+            &resets[..acting],
+        )
     }
 }

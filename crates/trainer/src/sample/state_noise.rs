@@ -34,7 +34,6 @@ impl StateNoise {
     pub(crate) fn swap(&mut self, own: usize, other: &mut Self, others: usize) {
         std::mem::swap(&mut self.ages[own], &mut other.ages[others]);
         let width = self.width;
-        self.numbers[own * width..][..width]
-            .swap_with_slice(&mut other.numbers[others * width..][..width]);
+        self.numbers[own * width..][..width].swap_with_slice(&mut other.numbers[others * width..][..width]);
     }
 }

@@ -40,8 +40,7 @@ impl Choices<'_> {
         let to = to_env.rows(&mut *actions);
         let seen = Seen { obs, mask, memory, resets, explore, timestep };
         let rows = &mut *rngs;
-        let act =
-            Act { rngs: rows, actions: to, mask, explore, timestep, worker, noise, matrices, columns };
+        let act = Act { rngs: rows, actions: to, mask, explore, timestep, worker, noise, matrices, columns };
         policy.compute_actions(seen, act)?;
         if explore && timestep < random_timesteps {
             to_env.draw(actions, mask, rngs);
