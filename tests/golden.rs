@@ -19,6 +19,7 @@ mod recurrent;
 mod replay;
 mod returns;
 mod sac;
+mod sde;
 mod seam;
 mod statistics;
 mod values;

@@ -72,7 +72,7 @@ pub struct Sac {
     /// When actor and critics take the steps of one update: `together`, or `critics_first` as in Stable-Baselines3.
     pub update_order: UpdateOrder,
     /// Lower bound of the logarithms of the actor's standard deviations, for continuous actions: -5 as in Ray, or -20 as in
-    /// Stable-Baselines3.
+    /// Stable-Baselines3. The deviations of gSDE have no bound.
     pub log_std_min: f64,
     /// Number that is added to tanh's slope before the logarithm of it is taken in the log-probability of a continuous
     /// action: 0 is exact, Stable-Baselines3 has 1e-6.
@@ -299,6 +299,8 @@ const NOISE: Column = Column::new("noise");
 const NEXT_NOISE: Column = Column::new("next_noise");
 /// Bound of the actions' means before they are squashed, with gSDE; it is that of Stable-Baselines3.
 const LARGEST_MEAN: f64 = 2.0;
+/// Log standard deviation below all that gSDE gives, whose variances are at least 1e-6.
+const UNBOUNDED: f32 = -20.0;
 /// Initial log standard deviation of gSDE; it is that of Stable-Baselines3.
 const LOG_STD_INIT: f64 = -3.0;
 
@@ -335,7 +337,8 @@ impl NetPolicy for SacPolicy {
         net.refuse_custom_model()?;
         let dist = match action_dist(&net.spec().spaces.action_space)? {
             ActionDist::SquashedGaussian { dim, .. } => {
-                ActionDist::SquashedGaussian { dim, log_std_min: config.log_std_min as f32 }
+                let log_std_min = if config.sde.use_sde { UNBOUNDED } else { config.log_std_min as f32 };
+                ActionDist::SquashedGaussian { dim, log_std_min }
             }
             discrete => discrete,
         };

@@ -32,8 +32,8 @@ class PPO(OnPolicyAlgorithm):
         vf_coef: Weight of the value loss.
         max_grad_norm: Maximum norm of the gradient. None: no limit.
         target_kl: Kullback-Leibler divergence that ends the passes over a rollout.
-        use_sde: Only False: state-dependent exploration is not supported.
-        sde_sample_freq: Only -1: state-dependent exploration is not supported.
+        use_sde: Whether actions explore by generalised state-dependent exploration (gSDE).
+        sde_sample_freq: Steps after which gSDE draws its noise anew; -1: only where a rollout begins.
         rollout_buffer_class: Only None: other rollout buffers are not supported.
         rollout_buffer_kwargs: Only None: other rollout buffers are not supported.
         stats_window_size: Number of newest episodes that the reported means are computed from.
@@ -42,6 +42,9 @@ class PPO(OnPolicyAlgorithm):
           net_arch: Units of the hidden layers: a list, or {'pi': [..], 'vf': [..]} with equal lists.
           activation_fn: ReLU, Tanh, ELU or SiLU, as a class of torch or by name.
           ortho_init: Whether the first weights are orthogonal.
+          log_std_init: Logarithm of the first standard deviation.
+          full_std: Whether gSDE has deviations for every component of an action; otherwise all components share theirs.
+          use_expln: Whether deviations of gSDE grow slower than the exponential of their parameters.
           optimizer_kwargs: Only the key `eps`: epsilon of the optimizer.
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
@@ -123,14 +126,17 @@ class RecurrentPPO(PPO):
         vf_coef: Weight of the value loss.
         max_grad_norm: Maximum norm of the gradient. None: no limit.
         target_kl: Kullback-Leibler divergence that ends the passes over a rollout.
-        use_sde: Only False: state-dependent exploration is not supported.
-        sde_sample_freq: Only -1: state-dependent exploration is not supported.
+        use_sde: Whether actions explore by generalised state-dependent exploration (gSDE).
+        sde_sample_freq: Steps after which gSDE draws its noise anew; -1: only where a rollout begins.
         stats_window_size: Number of newest episodes that the reported means are computed from.
         tensorboard_log: Directory for TensorBoard.
         policy_kwargs: Arguments of the network; the keys are listed below.
           net_arch: Units of the hidden layers: a list, or {'pi': [..], 'vf': [..]} with equal lists.
           activation_fn: ReLU, Tanh, ELU or SiLU, as a class of torch or by name.
           ortho_init: Whether the first weights are orthogonal.
+          log_std_init: Logarithm of the first standard deviation.
+          full_std: Whether gSDE has deviations for every component of an action; otherwise all components share theirs.
+          use_expln: Whether deviations of gSDE grow slower than the exponential of their parameters.
           optimizer_kwargs: Only the key `eps`: epsilon of the optimizer.
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
@@ -258,8 +264,8 @@ class A2C(OnPolicyAlgorithm):
         max_grad_norm: Maximum norm of the gradient. None: no limit.
         rms_prop_eps: Epsilon of RMSprop.
         use_rms_prop: Whether the optimizer is RMSprop; otherwise it is Adam.
-        use_sde: Only False: state-dependent exploration is not supported.
-        sde_sample_freq: Only -1: state-dependent exploration is not supported.
+        use_sde: Whether actions explore by generalised state-dependent exploration (gSDE).
+        sde_sample_freq: Steps after which gSDE draws its noise anew; -1: only where a rollout begins.
         rollout_buffer_class: Only None: other rollout buffers are not supported.
         rollout_buffer_kwargs: Only None: other rollout buffers are not supported.
         stats_window_size: Number of newest episodes that the reported means are computed from.
@@ -268,6 +274,9 @@ class A2C(OnPolicyAlgorithm):
           net_arch: Units of the hidden layers: a list, or {'pi': [..], 'vf': [..]} with equal lists.
           activation_fn: ReLU, Tanh, ELU or SiLU, as a class of torch or by name.
           ortho_init: Whether the first weights are orthogonal.
+          log_std_init: Logarithm of the first standard deviation.
+          full_std: Whether gSDE has deviations for every component of an action; otherwise all components share theirs.
+          use_expln: Whether deviations of gSDE grow slower than the exponential of their parameters.
           optimizer_kwargs: Only the key `eps`: epsilon of the optimizer.
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
@@ -429,9 +438,9 @@ class SAC(OffPolicyAlgorithm):
         action_noise: Only None: the policy explores by itself.
         target_update_interval: Only 1: the target networks follow at every step of learning.
         target_entropy: Entropy that the learned weight leads to; 'auto': the number of action components, negated.
-        use_sde: Only False: state-dependent exploration is not supported.
-        sde_sample_freq: Only -1: state-dependent exploration is not supported.
-        use_sde_at_warmup: Only False: state-dependent exploration is not supported.
+        use_sde: Whether actions explore by generalised state-dependent exploration (gSDE).
+        sde_sample_freq: Steps after which gSDE draws its noise anew; -1: only where a rollout begins.
+        use_sde_at_warmup: Whether gSDE chooses the actions of the steps before the first update, too; otherwise they are random.
         replay_buffer_class: HerReplayBuffer: hindsight experience replay, for environments with goals. None: rows are drawn with equal probability.
         replay_buffer_kwargs: Arguments of HerReplayBuffer: n_sampled_goal, 4 unless given, and goal_selection_strategy, 'future' unless given, 'final' or 'episode'.
         optimize_memory_usage: Only False: observations are stored once already.
@@ -440,6 +449,8 @@ class SAC(OffPolicyAlgorithm):
         policy_kwargs: Arguments of the network; the keys are listed below.
           net_arch: Units of the hidden layers: a list, or {'pi': [..], 'qf': [..]}.
           activation_fn: ReLU, Tanh, ELU or SiLU, as a class of torch or by name.
+          log_std_init: Logarithm of the first standard deviation of gSDE.
+          use_expln: Whether deviations of gSDE grow slower than the exponential of their parameters.
           n_critics: Number of critics.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
@@ -522,9 +533,9 @@ class TQC(SAC):
         target_update_interval: Only 1: the target networks follow at every step of learning.
         target_entropy: Entropy that the learned weight leads to; 'auto': the number of action components, negated.
         top_quantiles_to_drop_per_net: Quantiles that each critic leaves out of the target, the highest first.
-        use_sde: Only False: state-dependent exploration is not supported.
-        sde_sample_freq: Only -1: state-dependent exploration is not supported.
-        use_sde_at_warmup: Only False: state-dependent exploration is not supported.
+        use_sde: Whether actions explore by generalised state-dependent exploration (gSDE).
+        sde_sample_freq: Steps after which gSDE draws its noise anew; -1: only where a rollout begins.
+        use_sde_at_warmup: Whether gSDE chooses the actions of the steps before the first update, too; otherwise they are random.
         replay_buffer_class: HerReplayBuffer: hindsight experience replay, for environments with goals. None: rows are drawn with equal probability.
         replay_buffer_kwargs: Arguments of HerReplayBuffer: n_sampled_goal, 4 unless given, and goal_selection_strategy, 'future' unless given, 'final' or 'episode'.
         optimize_memory_usage: Only False: observations are stored once already.
@@ -533,6 +544,8 @@ class TQC(SAC):
         policy_kwargs: Arguments of the network; the keys are listed below.
           net_arch: Units of the hidden layers: a list, or {'pi': [..], 'qf': [..]}.
           activation_fn: ReLU, Tanh, ELU or SiLU, as a class of torch or by name.
+          log_std_init: Logarithm of the first standard deviation of gSDE.
+          use_expln: Whether deviations of gSDE grow slower than the exponential of their parameters.
           n_critics: Number of critics.
           n_quantiles: Quantiles of each critic.
         verbose: 1: a table is printed; 0: nothing.

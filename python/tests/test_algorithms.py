@@ -166,6 +166,18 @@ def test_an_argument_that_is_unknown_or_would_be_ignored_is_a_type_error_with_th
         make()
 
 
+def test_state_dependent_exploration_becomes_settings_and_learns():
+    kwargs = {**SMALL["policy_kwargs"], "log_std_init": -1, "full_std": False}
+    model = PPO("MlpPolicy", "Pendulum-v1", use_sde=True, sde_sample_freq=4, **{**SMALL, "policy_kwargs": kwargs}).learn(64)
+    config = json.loads(model.native.config())
+    assert [config[key] for key in ("use_sde", "sde_sample_freq", "log_std_init", "full_std")] == [True, 4, -1, False]
+    model = SAC("MlpPolicy", "Pendulum-v1", use_sde=True, use_sde_at_warmup=True, **LITTLE).learn(100)
+    config = json.loads(model.native.config())
+    assert config["use_sde"] and config["exploration_config"]["random_timesteps"] == 0
+    with pytest.raises(pavlov_rl.ConfigError, match="continuous actions"):
+        PPO("MlpPolicy", "CartPole-v1", use_sde=True, **SMALL)
+
+
 def test_a_setting_of_ours_overrides_and_an_unknown_one_is_refused_with_the_nearest():
     model = PPO("MlpPolicy", "CartPole-v1", settings={"entropy_coeff": 0.02}, **SMALL)
     assert json.loads(model.native.config())["entropy_coeff"] == 0.02

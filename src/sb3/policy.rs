@@ -103,7 +103,7 @@ const OF_SDE: &str = "it belongs to gSDE; give `use_sde=True`, or leave it out";
 /// Sets the initial logarithm of standard deviations. That of an actor that computes its deviations has no effect there.
 fn sde_number(work: &mut Work<'_>, row: &Argument, name: &str, value: &Value) {
     let default = if work.is_on_policy() { 0.0 } else { -3.0 };
-    if number(value) == Some(default) {
+    if number(value) == Some(default) && !work.uses_sde() {
         return;
     }
     if !work.is_on_policy() && !work.uses_sde() {

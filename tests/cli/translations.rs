@@ -31,7 +31,7 @@ fn a_file_of_rl_baselines3_zoo_is_translated_over_the_defaults_of_stable_baselin
         ("clip_param_schedule", serde_json::json!([[0, 0.2], [100_000, 0.0]])),
         ("use_sde", true.into()),
         ("sde_sample_freq", 4.into()),
-        ("log_std_init", (-2).into()),
+        ("log_std_init", (-2.0).into()),
         // From the defaults of Stable-Baselines3.
         ("grad_clip", 0.5.into()),
         ("normalize_advantages", "minibatch_sample".into()),
