@@ -130,7 +130,10 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("pavlov_learn::nets::init", "parameters start before the plan"),
     ("pavlov_learn::params::initial", "parameters start before the plan"),
     ("policy::class", "policies are made before the plan"),
-    ("policy::over", "policies with single methods replaced; one method of it takes PPO's and SAC's learning step"),
+    (
+        "policy::over",
+        "policies with single methods replaced; one method of it takes PPO's and SAC's learning step",
+    ),
     ("sample::spec", "workers are made before the plan"),
     // Other networks and engines.
     ("pavlov_learn::engines::recurrence", "recurrent networks"),
