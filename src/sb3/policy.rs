@@ -109,7 +109,7 @@ fn sde_number(work: &mut Work<'_>, row: &Argument, name: &str, value: &Value) {
     if !work.is_on_policy() && !work.uses_sde() {
         return work.refuse_value(name, value, OF_SDE);
     }
-    row.becomes.iter().for_each(|path| work.to.set(name, path, value.clone()));
+    row.becomes.iter().for_each(|path| work.to.set(name, path, number(value)));
 }
 
 /// Sets a flag of gSDE.
