@@ -34,6 +34,8 @@ fn solver(kind: ReplayKind) -> Dqn {
         epsilon_timesteps: 2000,
         epsilon_schedule: None,
     };
+    // One update per step.
+    dqn.off_policy.training_intensity = Some(64.0);
     dqn.off_policy.target_network_update_freq = 200;
     dqn.off_policy.replay_buffer_config.kind = kind;
     dqn.off_policy.replay_buffer_config.capacity = 20_000;
