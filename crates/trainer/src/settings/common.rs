@@ -295,7 +295,7 @@ impl Common {
     pub fn refuse_unread_model(&self, who: &str, networks: &str, shares: bool, spaces: &Spaces) -> Result<()> {
         let seen = self.policy_spaces(spaces).observation_space;
         let rule = "observations pass through no convolutions, so there are none to share; leave it out";
-        let has_none = self.model.filters(&seen).is_none();
+        let has_none = self.model.convolutions(&seen).is_none();
         rules::all([
             self.model.refuse_all_but_convolutions(who, networks, &seen),
             rules::refuse_if(shares && has_none, "share_features_extractor", true, rule),
