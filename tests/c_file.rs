@@ -229,7 +229,11 @@ fn recurrent_policies() {
 
 #[test]
 fn convolutions() {
-    acts_alike(tiny_ppo(), crate::images::Catch::new, false);
+    use crate::images::{Catch, Shows, camera, two};
+    acts_alike(tiny_ppo(), Catch::new, false);
+    acts_alike(tiny_ppo(), Shows::<u8, f32>::of(Space::image(&[4, 4, 16]), two()), false);
+    acts_alike(tiny_sac(), Shows::<u8, f32>::of(Space::image(&[8, 9, 3]), two()), false);
+    acts_alike(tiny_td3(), Shows::<f32, f32>::of(camera(&[20, 20, 3]), two()), false);
 }
 
 #[test]

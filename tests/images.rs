@@ -1,7 +1,9 @@
 //! Images: bytes from the environment to the network, convolutions by settings and of a user's own.
 //! Catch is examples/support/catch.rs.
 
-use pavlov::envs::Space;
+use std::marker::PhantomData;
+
+use pavlov::envs::{self, Element, Env, Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::{CModule, Tensor};
 use pavlov::trainer::batch::Column;
@@ -12,11 +14,76 @@ use pavlov::trainer::models::{
 use pavlov::trainer::policy::{DEFAULT_POLICY, PolicySpec, Spaces};
 use serde_json::json;
 
-use crate::support::{assert_close, floats, quiet, refused, spec, tiny_dqn, tiny_ppo, worker_set};
+use crate::support::{
+    assert_close, floats, quiet, refused, spec, tiny_ddpg, tiny_dqn, tiny_ppo, tiny_sac, tiny_td3, worker_set,
+};
 
 #[path = "../examples/support/catch.rs"]
 mod catch;
 pub(crate) use catch::Catch;
+
+/// An environment with these observations, which count through their numbers, and with these actions, which do nothing.
+pub(crate) struct Shows<O, A> {
+    observations: Space,
+    actions: Space,
+    at: u64,
+    scalars: PhantomData<(O, A)>,
+}
+
+impl<O: Element, A: Element> Shows<O, A> {
+    /// A constructor of such environments.
+    pub(crate) fn of(
+        observations: Space,
+        actions: Space,
+    ) -> impl Fn() -> Self + Clone + Send + Sync + 'static {
+        move || Self {
+            observations: observations.clone(),
+            actions: actions.clone(),
+            at: 0,
+            scalars: PhantomData,
+        }
+    }
+
+    fn write(&mut self, obs: &mut [O]) {
+        self.at += 1;
+        let number = |i: usize| O::from_f64((self.at * 7919 + i as u64 * 31) as f64 % 256.0);
+        obs.iter_mut().enumerate().for_each(|(i, x)| *x = number(i));
+    }
+}
+
+impl<O: Element, A: Element> Env for Shows<O, A> {
+    type Obs = O;
+    type Act = A;
+
+    fn observation_space(&self) -> Space {
+        self.observations.clone()
+    }
+
+    fn action_space(&self) -> Space {
+        self.actions.clone()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> envs::Result<()> {
+        self.at = seed.map_or(self.at, |seed| seed % 100);
+        self.write(obs);
+        Ok(())
+    }
+
+    fn step(&mut self, _: &[A], obs: &mut [O]) -> envs::Result<Step> {
+        self.write(obs);
+        Ok(Step { reward: (self.at % 3) as f64, terminated: self.at.is_multiple_of(10), truncated: false })
+    }
+}
+
+/// Two actions of real numbers.
+pub(crate) fn two() -> Space {
+    Space::boxed(-1.0, 1.0, &[2])
+}
+
+/// An image with two numbers.
+pub(crate) fn camera(shape: &[usize]) -> Space {
+    Space::dict([("camera", Space::image(shape)), ("speed", Space::real(&[2]))])
+}
 
 /// PPO that learns to catch in some seconds.
 fn ppo() -> Ppo {
@@ -233,4 +300,106 @@ fn trains_with_own_network<T: Trainer>(settings: T) {
 fn a_network_of_ones_own_serves_any_algorithm_and_is_saved_and_exported() {
     trains_with_own_network(tiny_ppo());
     trains_with_own_network(tiny_dqn());
+}
+
+/// Counts of the network that `CombinedExtractor` of Stable-Baselines3 2.9.2 makes: `NatureCNN` with 256 features, and the other numbers.
+#[test]
+fn an_image_inside_a_dict_has_convolutions_whose_features_stand_beside_the_other_numbers() {
+    let spaces = Spaces { observation_space: camera(&[40, 40, 3]), action_space: Space::discrete(3) };
+    for (hiddens, width) in [(json!([]), 258), (json!([9]), 9)] {
+        let model: ModelConfig = serde_json::from_value(json!({"fcnet_hiddens": hiddens})).expect("settings");
+        let spec = spec(&spaces, false);
+        let torso = NetBuilder::new(&spec).torso("torso", &model).expect("a torso");
+        assert_eq!((model.features(&spaces), torso.width()), (width, width));
+        // 6,176 + 32,832 + 36,928 + 64 * 256 + 256.
+        assert_eq!(model.convolutions(&spaces.observation_space), Some((92_576, 258)));
+    }
+}
+
+/// Bytes of an image have the channels first and are divided by 255; the numbers around it stay.
+#[test]
+fn networks_read_an_image_inside_a_dict_as_one_alone_on_both_engines() {
+    let space = Space::dict([
+        ("a", Space::discrete(2)),
+        ("camera", Space::image(&[20, 25, 2])),
+        ("z", Space::real(&[2])),
+    ]);
+    let spaces = Spaces { observation_space: space, action_space: Space::discrete(3) };
+    let row: Vec<f32> =
+        [1.0].into_iter().chain((0..1000_u16).map(|i| f32::from(i % 251))).chain([-3.0, 7.0]).collect();
+    let pixel = |channel: usize, at: usize| f64::from(row[1 + 2 * at + channel]) / 255.0;
+    let image = (0..2).flat_map(|channel| (0..500).map(move |at| (channel, at)));
+    let image = image.map(|(channel, at)| pixel(channel, at));
+    let wanted: Vec<f64> = [0.0, 1.0].into_iter().chain(image).chain([-3.0, 7.0]).collect();
+    for fused in [false, true] {
+        let spec = spec(&spaces, fused);
+        let mut learner = NetBuilder::new(&spec).finish().expect("a learner");
+        let obs = pavlov::trainer::Array::from_vec(&row, &[1, row.len() as i64]);
+        let found = learner.evaluate(&obs, None, wanted.len(), |_, x| x.obs()).expect("numbers");
+        assert_close(&found.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), &wanted, 1e-6);
+    }
+}
+
+/// The names of the weights after one iteration, which changed the convolutions.
+fn learned_names<T: Trainer>(settings: T, space: Space) -> Vec<String> {
+    let mut trainer = match space {
+        Space::Dict(_) => quiet(settings, Shows::<f32, f32>::of(space, two())),
+        _ => quiet(settings, Shows::<u8, f32>::of(space, two())),
+    };
+    let trainer = trainer.as_mut().expect("a trainer");
+    let before = trainer.get_weights().expect("weights");
+    (0..3).for_each(|_| drop(trainer.train().expect("a result")));
+    let after = trainer.get_weights().expect("weights");
+    let names: Vec<String> = after.array_names().map(str::to_owned).collect();
+    for name in names.iter().filter(|name| name.contains("conv")) {
+        assert_ne!(
+            after.array(name).expect("weights"),
+            before.array(name).expect("weights"),
+            "{name} learns"
+        );
+    }
+    names
+}
+
+/// That an update is the one of Stable-Baselines3 with convolutions of both kinds is tested in `golden/peers`.
+#[test]
+fn sac_td3_and_ddpg_have_convolutions_of_their_own_for_the_critics_or_share_the_actors() {
+    let of_critics = |names: &[String]| names.iter().filter(|name| name.starts_with("q_features")).count();
+    let of_actor = |names: &[String]| names.iter().filter(|name| name.starts_with("actor.features")).count();
+    for shares in [false, true] {
+        let mut sac = tiny_sac();
+        sac.share_features_extractor = shares;
+        let mut td3 = tiny_td3();
+        td3.share_features_extractor = shares;
+        let mut ddpg = tiny_ddpg();
+        ddpg.share_features_extractor = shares;
+        for names in [
+            learned_names(sac, Space::image(&[8, 9, 3])),
+            learned_names(td3.clone(), Space::image(&[8, 9, 3])),
+            learned_names(ddpg, Space::image(&[8, 9, 3])),
+            learned_names(td3, camera(&[20, 20, 3])),
+        ] {
+            // Weight and bias of two convolutions.
+            assert_eq!((of_actor(&names), of_critics(&names)), (4, if shares { 0 } else { 4 }), "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn sharing_where_there_is_no_image_and_settings_of_models_that_are_not_read_are_refused() {
+    let mut sac = tiny_sac();
+    sac.share_features_extractor = true;
+    refused(quiet(sac, "Pendulum-v1"), &["`share_features_extractor` is true", "no convolutions"]);
+    let mut td3 = tiny_td3();
+    td3.common.model.conv_filters = serde_json::from_value(json!("nature")).ok();
+    refused(quiet(td3, "Pendulum-v1"), &["`model`", "conv_filters"]);
+}
+
+#[test]
+fn a_board_learns_without_convolutions() {
+    let mut trainer =
+        quiet(tiny_ppo(), Shows::<u8, f32>::of(Space::image(&[4, 4, 16]), two())).expect("a trainer");
+    trainer.train().expect("a result");
+    let weights = trainer.get_weights().expect("weights");
+    assert!(weights.array_names().all(|name| !name.contains("conv")));
 }

@@ -162,7 +162,12 @@ fn noisy_layers_are_exported_without_noise_and_distributions_by_their_means() {
 
 #[test]
 fn images_and_convolutions() {
-    agrees(tiny_ppo(), crate::images::Catch::new);
+    use crate::images::{Catch, Shows, camera, two};
+    agrees(tiny_ppo(), Catch::new);
+    agrees(tiny_ppo(), Shows::<u8, f32>::of(Space::image(&[4, 4, 16]), two()));
+    agrees(tiny_ppo(), Shows::<f32, f32>::of(camera(&[20, 20, 3]), two()));
+    agrees(tiny_sac(), Shows::<u8, f32>::of(Space::image(&[8, 9, 3]), two()));
+    agrees(tiny_td3(), Shows::<f32, f32>::of(camera(&[20, 20, 3]), two()));
 }
 
 #[test]

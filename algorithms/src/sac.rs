@@ -258,6 +258,14 @@ impl Trainer for Sac {
     }
 }
 
+impl Sac {
+    /// The distribution of actions of `dim` real numbers.
+    fn squashed(&self, dim: usize) -> ActionDist {
+        let log_std_min = if self.sde.use_sde { UNBOUNDED } else { self.log_std_min as f32 };
+        ActionDist::SquashedGaussian { dim, log_std_min }
+    }
+}
+
 /// The distribution of the actor's actions: categorical for a Discrete space, else one that is squashed between the
 /// bounds of the space.
 fn action_dist(space: &Space) -> Result<ActionDist> {
@@ -336,10 +344,7 @@ impl NetPolicy for SacPolicy {
     fn build(config: &Sac, net: &mut NetBuilder<'_>) -> Result<Self> {
         net.refuse_custom_model()?;
         let dist = match action_dist(&net.spec().spaces.action_space)? {
-            ActionDist::SquashedGaussian { dim, .. } => {
-                let log_std_min = if config.sde.use_sde { UNBOUNDED } else { config.log_std_min as f32 };
-                ActionDist::SquashedGaussian { dim, log_std_min }
-            }
+            ActionDist::SquashedGaussian { dim, .. } => config.squashed(dim),
             discrete => discrete,
         };
         let act = dist.action_width();

@@ -2,11 +2,12 @@
 
 from typing import Any, Protocol
 
+import numpy as np
 from gymnasium import spaces
 
 from .errors import ConfigError
 from .parameters import OPTIMIZER, POLICY
-from .spaces import Space, is_image
+from .spaces import Space, has_all_bytes, is_image, leaves
 
 NAMES = ("MlpPolicy", "MultiInputPolicy", "CnnPolicy", "MlpLstmPolicy", "MultiInputLstmPolicy", "CnnLstmPolicy")
 # Stable-Baselines3's own classes.
@@ -89,6 +90,17 @@ def refuse_other_policy(name: str, space: Space) -> None:
         raise ConfigError(f"{problem}; take {name.replace('Cnn', 'Mlp')}")
 
 
+# Scalars from which on a part of an observation counts as an image, as in the Rust half.
+_LEAST_OF_PART = 1000
+
+
+def has_images(name: str, space: Space) -> bool:
+    """Whether a policy for several parts sees an image among them: bytes with the bounds 0 and 255 that convolutions read."""
+    return name.startswith("MultiInput") and any(
+        is_image(leaf) and has_all_bytes(leaf) and int(np.prod(leaf.shape)) >= _LEAST_OF_PART for leaf in leaves(space)
+    )
+
+
 def flattens(name: str, space: Space) -> bool:
     """Whether a policy sees the pixels of images as numbers, one after the other."""
     return name.startswith("Mlp") and is_image(space)
@@ -96,4 +108,4 @@ def flattens(name: str, space: Space) -> bool:
 
 def scales(name: str, space: Space) -> bool:
     """Whether a policy that flattens images sees their numbers divided by 255: where their bounds are 0 and 255."""
-    return flattens(name, space) and bool((space.low == 0).all() and (space.high == 255).all())
+    return flattens(name, space) and has_all_bytes(space)

@@ -6,7 +6,7 @@ from typing import Any
 from . import _native
 from .arguments import Arguments
 from .errors import ConfigError
-from .policy import flattens, refuse_other_policy, scales
+from .policy import flattens, has_images, refuse_other_policy, scales
 from .saved import Saved
 from .settings import merge
 from .spaces import encode
@@ -157,6 +157,8 @@ class Run:
         if flattens(arguments.policy, env.observation_space):
             rescale = ["RescaleObservation(0, 1)"] if scales(arguments.policy, env.observation_space) else []
             translated["wrappers"] = ["FlattenObservation", *rescale]
+        if has_images(arguments.policy, env.observation_space):
+            translated.setdefault("model", {})["conv_filters"] = "nature"
         return json.dumps([[f"the arguments of {arguments.who}", translated], ["settings", arguments.own]])
 
 

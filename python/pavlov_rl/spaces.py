@@ -27,6 +27,11 @@ def is_image(space: Space) -> bool:
     return isinstance(space, spaces.Box) and len(space.shape) == 3 and space.dtype == np.uint8
 
 
+def has_all_bytes(space: spaces.Box) -> bool:
+    """Whether the bounds of a Box are 0 and 255."""
+    return bool((space.low == 0).all() and (space.high == 255).all())
+
+
 def has_channels_first(space: spaces.Box) -> bool:
     """Whether the channels of images come first: they are the shortest of the three axes."""
     shortest = int(np.argmin(space.shape))
@@ -154,7 +159,7 @@ def encode(space: Space) -> dict[str, Any]:
 
 def warn_of_large_integers(space: Space) -> None:
     """Says that policies see observations in single precision, where integers may be too large for it."""
-    for leaf in _leaves(space):
+    for leaf in leaves(space):
         if isinstance(leaf, spaces.Box) and leaf.dtype.kind in "iu" and max(leaf.high.max(), -int(leaf.low.min())) > _EXACT:
             warnings.warn(
                 f"observations in {leaf} are integers beyond {_EXACT:,}, which policies see rounded to single precision; "
@@ -180,18 +185,19 @@ def _told_bounds(bounds: Array) -> list[float | str]:
 
 def row_dtype(space: Space) -> Any:
     """The scalar type of the rows of an encoded space."""
-    kinds = {_leaf_dtype(leaf) for leaf in _leaves(space)}
+    kinds = {_leaf_dtype(leaf) for leaf in leaves(space)}
     for dtype in (np.float32, np.int64):
         if dtype in kinds:
             return dtype
     return np.uint8
 
 
-def _leaves(space: Space) -> list[Space]:
+def leaves(space: Space) -> list[Space]:
+    """The parts that have no parts, in the order of rows."""
     if isinstance(space, spaces.Dict):
-        return [leaf for _, part in sorted(space.items()) for leaf in _leaves(part)]
+        return [leaf for _, part in sorted(space.items()) for leaf in leaves(part)]
     if isinstance(space, spaces.Tuple):
-        return [leaf for part in space for leaf in _leaves(part)]
+        return [leaf for part in space for leaf in leaves(part)]
     return [space]
 
 

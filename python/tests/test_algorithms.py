@@ -43,6 +43,72 @@ def test_images_are_seen_by_convolutions(cls, tmp_path):
     assert (cls.load(tmp_path / "pong").predict(obs, deterministic=True)[0] == action).all()
 
 
+class Camera(gymnasium.Env):
+    """Shows images alone, or with two numbers."""
+
+    action_space = gymnasium.spaces.Box(-1, 1, (2,))
+
+    def __init__(self, shape=(36, 36, 3), highest=255, with_numbers=False):
+        image = gymnasium.spaces.Box(0, highest, shape, np.uint8)
+        numbers = gymnasium.spaces.Box(-1, 1, (2,))
+        self.observation_space = gymnasium.spaces.Dict(camera=image, speed=numbers) if with_numbers else image
+        self.observation_space.seed(0)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(0 if seed is None else seed % 2**31)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observation_space.sample(), float(action[0]), self.steps == 8, False, {}
+
+
+def sizes(model):
+    """Numbers of weights of the actor and of the critics, without target networks."""
+    named = model.get_parameters()["policy"].items()
+    return tuple(sum(array.size for name, array in named if name.startswith(of)) for of in ("actor.", "q"))
+
+
+# Numbers of weights of `model.actor` and `model.critic` of Stable-Baselines3 2.9.2 and sb3-contrib 2.9.2 with this space, of which
+# `NatureCNN` has 109,216.
+@pytest.mark.parametrize(
+    ("cls", "actor", "critics"),
+    [(SAC, 307_364, 504_994), (TQC, 307_364, 517_330), (TD3, 306_850, 504_994), (DDPG, 306_850, 307_105)],
+)
+def test_off_policy_models_have_the_convolutions_of_stable_baselines3_of_their_own_or_shared(cls, actor, critics, tmp_path):
+    arguments = {"buffer_size": 200, "learning_starts": 10, "batch_size": 4, "seed": 0}
+    model = cls("CnnPolicy", Camera(), **arguments)
+    assert sizes(model) == (actor, critics)
+    shared = cls("CnnPolicy", Camera(), policy_kwargs={"share_features_extractor": True}, **arguments)
+    assert sizes(shared) == (actor, critics - 109_216)
+    for one in (model, shared):
+        before = weights(one)
+        one.learn(16)
+        assert all(before[name] != bits for name, bits in weights(one).items() if "conv" in name)
+    model.save(tmp_path / "model")
+    obs = model.observation_space.sample()
+    assert (cls.load(tmp_path / "model").predict(obs)[0] == model.predict(obs)[0]).all()
+
+
+def test_an_image_among_several_parts_has_the_convolutions_of_stable_baselines3():
+    arguments = {"buffer_size": 200, "learning_starts": 10, "batch_size": 4, "seed": 0}
+    # `NatureCNN` with 256 features has 92,576 weights; the hidden layers read these and two numbers.
+    hidden = (258 + 1) * 256 + (256 + 1) * 256
+    model = SAC("MultiInputPolicy", Camera(with_numbers=True), **arguments)
+    assert sizes(model) == (92_576 + hidden + 257 * 4, 92_576 + 2 * (hidden + 2 * 256 + 257))
+    model.learn(16)
+
+
+def test_bytes_of_a_board_are_predicted_from_as_they_were_learned_from():
+    model = SAC("MlpPolicy", Camera((4, 4, 16), highest=1), buffer_size=200, seed=0)
+    zeros, ones = (np.full((4, 4, 16), value, np.uint8) for value in (0, 1))
+    actions = [model.predict(board, deterministic=True)[0] for board in (zeros, ones)]
+    # Divided by 255, a full board would be nearly an empty one.
+    assert abs(actions[1] - actions[0]).max() > 0.01
+
+
 def test_convolutions_are_refused_where_there_is_no_image():
     with pytest.raises(pavlov_rl.ConfigError, match="sees images"):
         PPO("CnnPolicy", "CartPole-v1")

@@ -31,7 +31,7 @@ pub use lent::ArrayRef;
 pub use rng::{Stream, StreamState, derive, episode_seed};
 pub use rows::HostRows;
 pub use schedule::{Piecewise, Schedule, exponential, polynomial};
-pub use spaces::{Spaces, channels_first, image};
+pub use spaces::{ImagePart, Spaces, channels_first, has_all_bytes, image, images_in_parts};
 pub use state::{State, Weights};
 pub use stats::{Stats, interned};
 

@@ -14,6 +14,10 @@ pub enum ConvFilters {
     Layers(Vec<Filter>),
 }
 
+/// Number of units of the layer after the convolutions of Mnih et al.
+pub(crate) const UNITS: usize = 512;
+/// The same for an image inside a Dict or a Tuple, as in Stable-Baselines3.
+pub(crate) const UNITS_OF_PART: usize = 256;
 /// Smallest side of images that the three convolutions of Mnih et al. fit.
 const FOR_NATURE: usize = 36;
 /// Smallest side of images that two convolutions of 3 x 3 pixels fit, each moved by 2 and the first with zero padding.
@@ -99,10 +103,10 @@ impl ConvFilters {
     }
 
     /// Number of parameters of the layers, and number of outputs of the last one, for an image
-    /// `[height, width, channels]`. If a layer's kernel does not fit into its image, the layers before it are counted,
-    /// and there are 0 outputs.
-    pub(super) fn sizes(self, [height, width, mut channels]: [usize; 3]) -> (u128, usize) {
-        let (filters, units) = self.unfolded();
+    /// `[height, width, channels]`; `units` is that of [`unfolded`](Self::unfolded). If a layer's kernel does not fit into its
+    /// image, the layers before it are counted, and there are 0 outputs.
+    pub(super) fn sizes(self, [height, width, mut channels]: [usize; 3], units: usize) -> (u128, usize) {
+        let (filters, units) = self.unfolded(units);
         let mut weights = 0_u128;
         let mut image = [height, width];
         for filter in filters {
@@ -120,8 +124,9 @@ impl ConvFilters {
         (weights.saturating_add(behind), units)
     }
 
-    /// The convolutions, and the number of units of the fully connected layer after them, if there is one.
-    pub(crate) fn unfolded(self) -> (Vec<Filter>, Option<usize>) {
+    /// The convolutions, and the number of units of the fully connected layer after them, if there is one: `units` after those of
+    /// Mnih et al.
+    pub(crate) fn unfolded(self, units: usize) -> (Vec<Filter>, Option<usize>) {
         match self {
             Self::Layers(filters) => (filters, None),
             Self::Nature => {
@@ -131,7 +136,7 @@ impl ConvFilters {
                     stride: [stride; 2],
                     padding: Padding::Valid,
                 });
-                (filters.to_vec(), Some(512))
+                (filters.to_vec(), Some(units))
             }
         }
     }
@@ -194,7 +199,8 @@ mod tests {
 
     /// The kernels that a size gets: side and stride of each.
     fn kernels(image: [usize; 3]) -> Vec<(usize, usize)> {
-        let filters = ConvFilters::of_size(image).map(|filters| filters.unfolded().0).unwrap_or_default();
+        let filters =
+            ConvFilters::of_size(image).map(|filters| filters.unfolded(UNITS).0).unwrap_or_default();
         filters.iter().map(|filter| (filter.kernel[0], filter.stride[0])).collect()
     }
 
@@ -221,7 +227,7 @@ mod tests {
             [([36, 36, 3], 109_216), ([40, 40, 3], 109_216), ([210, 160, 3], 11_610_784)]
         {
             assert_eq!(
-                ConvFilters::of_size(image).map(|filters| filters.sizes(image)),
+                ConvFilters::of_size(image).map(|filters| filters.sizes(image, UNITS)),
                 Some((parameters, 512)),
                 "{image:?}"
             );
@@ -236,7 +242,7 @@ mod tests {
         {
             let weights = 32 * (9 * image[2] as u128 + 1) + 64 * (9 * 32 + 1);
             assert_eq!(
-                ConvFilters::of_size(image).map(|filters| filters.sizes(image)),
+                ConvFilters::of_size(image).map(|filters| filters.sizes(image, UNITS)),
                 Some((weights, outputs)),
                 "{image:?}"
             );

@@ -1,7 +1,7 @@
 //! The `model` settings: layers and activations of networks.
 
-use crate::base::{Error, Result, Spaces, image, rules};
-use crate::layers::conv_filters::ConvFilters;
+use crate::base::{Error, ImagePart, Result, Spaces, image, images_in_parts, rules};
+use crate::layers::conv_filters::{ConvFilters, UNITS, UNITS_OF_PART};
 use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -126,18 +126,37 @@ impl ModelConfig {
         Some((image, self.conv_filters.clone().or_else(|| ConvFilters::of_size(image))?))
     }
 
-    /// Number of parameters of the convolutions, and number of their outputs; `None` if there are no convolutions.
+    /// The images inside a Dict or a Tuple that go through convolutions, and these; as of [`filters`](Self::filters).
+    pub fn filters_of_parts(&self, observation_space: &Space) -> Vec<(ImagePart, ConvFilters)> {
+        let of_part = |part: ImagePart| {
+            let filters = self.conv_filters.clone().or_else(|| ConvFilters::of_size(part.image))?;
+            Some((part, filters))
+        };
+        images_in_parts(observation_space).into_iter().filter_map(of_part).collect()
+    }
+
+    /// Number of parameters of the convolutions, and number of outputs of these together with the numbers that pass through
+    /// none; `None` if there are no convolutions.
     pub fn convolutions(&self, observation_space: &Space) -> Option<(u128, usize)> {
-        self.filters(observation_space).map(|(image, filters)| filters.sizes(image))
+        if let Some((image, filters)) = self.filters(observation_space) {
+            return Some(filters.sizes(image, UNITS));
+        }
+        let parts = self.filters_of_parts(observation_space);
+        let start = (0_u128, observation_space.flat_width());
+        (!parts.is_empty()).then(|| {
+            parts.into_iter().fold(start, |(weights, width), (part, filters)| {
+                let (own, outputs) = filters.sizes(part.image, UNITS_OF_PART);
+                (weights.saturating_add(own), (width - part.flat.len()).saturating_add(outputs))
+            })
+        })
     }
 
     /// Number of outputs of the hidden layers, before a recurrent layer and the output layers.
     pub fn features(&self, spaces: &Spaces) -> usize {
-        let before = match self.convolutions(&spaces.observation_space) {
-            Some((_, outputs)) => outputs,
-            None => self.fcnet_hiddens.last().copied().unwrap_or(spaces.obs_width()),
-        };
-        self.post_fcnet_hiddens.last().copied().unwrap_or(before)
+        let space = &spaces.observation_space;
+        let seen = self.convolutions(space).map_or(spaces.obs_width(), |(_, outputs)| outputs);
+        let last = self.fcnet_hiddens.last().filter(|_| self.filters(space).is_none());
+        self.post_fcnet_hiddens.last().or(last).copied().unwrap_or(seen)
     }
 
     /// Number of units and activation of each hidden layer, without convolutions and recurrent layers.
@@ -198,7 +217,7 @@ impl ModelConfig {
         observation_space: &Space,
     ) -> Result<()> {
         let mut read = Self { fused: self.fused, ..Self::default() };
-        if image(observation_space).is_some() {
+        if image(observation_space).is_some() || !images_in_parts(observation_space).is_empty() {
             read = Self {
                 conv_filters: self.conv_filters.clone(),
                 conv_activation: self.conv_activation,

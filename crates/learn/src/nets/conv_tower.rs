@@ -1,7 +1,7 @@
 //! Convolutional networks for images, by the `model` settings.
 
 use crate::base::Result;
-use crate::layers::{Activation, ConvFilters, ModelConfig};
+use crate::layers::{Activation, ConvFilters, Filter, ModelConfig, UNITS, UNITS_OF_PART};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
 use crate::nets::init::Init;
@@ -16,16 +16,39 @@ pub(crate) struct ConvTower {
 }
 
 impl ConvTower {
-    /// Lays out `filters` for images of the size `image`: height, width, channels. Parameters of convolutions are
-    /// named `name.conv0.weight` and so on, those of fully connected layers `name.0.weight` and so on.
+    /// Lays out `filters` for images of the size `image`: height, width, channels; the layers of `post_fcnet_hiddens` follow.
+    /// Parameters of convolutions are named `name.conv0.weight` and so on, those of fully connected layers `name.0.weight` and so on.
     pub(super) fn new(
         net: &mut NetBuilder<'_>,
         name: &str,
         (image, filters): ([usize; 3], ConvFilters),
         model: &ModelConfig,
     ) -> Result<Self> {
-        let (filters, units) = filters.unfolded();
-        let [height, width, channels] = image;
+        let mut tower = Self::laid_out(net, name, image, filters.unfolded(UNITS), model)?;
+        let init = model.fcnet_initializer.hidden();
+        for &units in &model.post_fcnet_hiddens {
+            tower.add(net, name, units, model.post_fcnet_activation, init);
+        }
+        Ok(tower)
+    }
+
+    /// Lays out `filters` for an image inside a Dict or a Tuple, as [`new`](Self::new) does, without further layers.
+    pub(super) fn of_part(
+        net: &mut NetBuilder<'_>,
+        name: &str,
+        (image, filters): ([usize; 3], ConvFilters),
+        model: &ModelConfig,
+    ) -> Result<Self> {
+        Self::laid_out(net, name, image, filters.unfolded(UNITS_OF_PART), model)
+    }
+
+    fn laid_out(
+        net: &mut NetBuilder<'_>,
+        name: &str,
+        [height, width, channels]: [usize; 3],
+        (filters, units): (Vec<Filter>, Option<usize>),
+        model: &ModelConfig,
+    ) -> Result<Self> {
         let mut convolutions = Vec::new();
         let mut image = [channels, height, width];
         for (i, filter) in filters.into_iter().enumerate() {
@@ -33,16 +56,30 @@ impl ConvTower {
             image = layer.out;
             convolutions.push(layer);
         }
-        let mut dense = Vec::new();
-        let mut width = image.iter().product();
-        let first = units.map(|n| (n, Activation::Relu, Init::Orthogonal(std::f64::consts::SQRT_2)));
-        let others = model.post_fcnet_hiddens.iter();
-        let others = others.map(|&n| (n, model.post_fcnet_activation, model.fcnet_initializer.hidden()));
-        for (i, (units, activation, init)) in first.into_iter().chain(others).enumerate() {
-            dense.push(net.dense(&format!("{name}.{i}"), width, units, activation, init));
-            width = units;
+        let mut tower = Self { convolutions, dense: Vec::new(), width: image.iter().product() };
+        if let Some(units) = units {
+            tower.add(net, name, units, Activation::Relu, Init::Orthogonal(std::f64::consts::SQRT_2));
         }
-        Ok(Self { convolutions, dense, width })
+        Ok(tower)
+    }
+
+    fn add(
+        &mut self,
+        net: &mut NetBuilder<'_>,
+        name: &str,
+        units: usize,
+        activation: Activation,
+        init: Init,
+    ) {
+        let name = format!("{name}.{}", self.dense.len());
+        self.dense.push(net.dense(&name, self.width, units, activation, init));
+        self.width = units;
+    }
+
+    /// The output for images whose pixels `x` has as columns.
+    pub(super) fn of<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        let features = self.convolutions.iter().fold(x, |x, layer| layer.on(net, x));
+        self.dense.iter().fold(features, |x, layer| layer.on(net, x))
     }
 }
 
@@ -52,7 +89,6 @@ impl Torso for ConvTower {
     }
 
     fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
-        let features = self.convolutions.iter().fold(x.obs(), |x, layer| layer.on(net, x));
-        self.dense.iter().fold(features, |x, layer| layer.on(net, x))
+        self.of(net, x.obs())
     }
 }

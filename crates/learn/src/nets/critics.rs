@@ -60,7 +60,7 @@ impl Critics {
     /// # Errors
     /// Fails if [`NetBuilder::features`] does.
     pub fn add_features(&mut self, net: &mut NetBuilder<'_>, model: &ModelConfig, rule: &Rule) -> Result<()> {
-        if model.filters(&net.spec().spaces.observation_space).is_some() {
+        if model.convolutions(&net.spec().spaces.observation_space).is_some() {
             let (group, features) =
                 net.group("q_features", rule.clone(), |net| net.features("q_features", model))?;
             self.features = Some(features);

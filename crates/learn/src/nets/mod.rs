@@ -2,6 +2,7 @@
 
 mod actor_critic;
 mod builder;
+mod combined;
 mod conv_tower;
 mod critics;
 mod init;

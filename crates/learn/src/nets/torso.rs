@@ -4,6 +4,7 @@ use crate::base::{Error, Result};
 use crate::layers::{Activation, Initializer, ModelConfig};
 use crate::loss::{Input, Net, Value};
 use crate::nets::builder::{NetBuilder, Torso};
+use crate::nets::combined::Combined;
 use crate::nets::conv_tower::ConvTower;
 use crate::nets::layers::{Dense, Recurrent};
 use std::fmt::Debug;
@@ -22,8 +23,10 @@ impl NetBuilder<'_> {
         let tower: Box<dyn Torso> = match model.filters(&self.spec().spaces.observation_space) {
             Some(filters) => Box::new(ConvTower::new(self, name, filters, model)?),
             None => {
-                let width = self.obs_width();
-                Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer))
+                let images = Combined::new(self, &format!("{name}.images"), model)?;
+                let width = images.as_ref().map_or(self.obs_width(), Torso::width);
+                let tower = Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer);
+                Box::new(Tower { images, ..tower })
             }
         };
         let inputs = tower.width();
@@ -50,7 +53,10 @@ impl NetBuilder<'_> {
     pub fn features(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         Ok(match model.filters(&self.spec().spaces.observation_space) {
             Some(filters) => Box::new(ConvTower::new(self, name, filters, model)?),
-            None => Box::new(Tower { layers: Vec::new(), width: self.obs_width(), own: None }),
+            None => match Combined::new(self, name, model)? {
+                Some(images) => Box::new(images),
+                None => Box::new(Tower { width: self.obs_width(), ..Tower::default() }),
+            },
         })
     }
 
@@ -97,10 +103,12 @@ impl Torso for Remembering {
 }
 
 /// Fully connected hidden layers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Tower {
     layers: Vec<Dense>,
     width: usize,
+    /// What reads images among the parts of an observation; `None` if there are none.
+    images: Option<Combined>,
     /// Number of leading scalars of an observation that the torso sees; `None`: the whole observation.
     own: Option<usize>,
 }
@@ -113,7 +121,7 @@ impl Tower {
         hidden: &[(usize, Activation)],
         init: Initializer,
     ) -> Self {
-        let mut tower = Self { layers: Vec::new(), width: inputs, own: None };
+        let mut tower = Self { width: inputs, ..Self::default() };
         for (i, &(units, activation)) in hidden.iter().enumerate() {
             tower.layers.push(net.dense(
                 &format!("{name}.{i}"),
@@ -134,7 +142,10 @@ impl Torso for Tower {
     }
 
     fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
-        let seen = self.own.map_or(x.obs(), |own| x.obs().narrow(0, own));
+        let seen = match &self.images {
+            Some(images) => images.on(net, x),
+            None => self.own.map_or(x.obs(), |own| x.obs().narrow(0, own)),
+        };
         self.layers.iter().fold(seen, |x, layer| layer.on(net, x))
     }
 }

@@ -33,8 +33,9 @@ impl Part {
                 let options = Tensor::arange_start(start, start + n as i64, (Kind::Int64, rows.device()));
                 integer.eq_tensor(&options).to_kind(Kind::Float)
             }
-            Self::Image { pixels, channels, scale } => {
-                let image = rows.view([-1, pixels as i64, channels as i64]).transpose(1, 2);
+            Self::Image { from, pixels, channels, scale, .. } => {
+                let image = rows.narrow(1, from as i64, (pixels * channels) as i64).contiguous();
+                let image = image.view([-1, pixels as i64, channels as i64]).transpose(1, 2);
                 let image = image.to_kind(Kind::Float).reshape([-1, (pixels * channels) as i64]);
                 if scale == 1.0 { image } else { image * f64::from(scale) }
             }

@@ -1,14 +1,19 @@
 //! The encoding of an environment's observations as numbers for a network.
 
-use crate::base::{Array, ArrayRef, Error, Kind, Result, channels_first, image};
+use crate::base::{
+    Array, ArrayRef, Error, ImagePart, Kind, Result, channels_first, has_all_bytes, image, images_in_parts,
+};
 use pavlov_envs::{DType, Element, Layout, Space};
+use std::ops::Range;
 
 /// Converts rows of a space to numbers for a network. Rows are stored as the environment writes them (raw); a network
 /// encodes rows when it reads them.
 ///
 /// The numbers are those of [`Space::flatten_into`]: boxes and bits unchanged, each integer of a discrete space
 /// one-hot. Boxes of three dimensions get the channels first, and bytes from 0 to 255 become 0 to 1, as in Stable-Baselines3;
-/// bytes with other bounds stay as they are. The channels are the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
+/// bytes with other bounds stay as they are. Inside a Dict or a Tuple this is so of [images](images_in_parts), and other boxes stay as
+/// they are. The channels are the last dimension, or the first if that is the smallest, as
+/// [`FrameStack`](pavlov_envs::wrappers::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     pub(super) parts: Vec<Part>,
@@ -47,6 +52,10 @@ pub enum Part {
     },
     /// The pixels of an image, of which the encoded row has the channels first.
     Image {
+        /// Index of the first scalar in the raw row.
+        from: usize,
+        /// Index of the first column in the encoded row.
+        to: usize,
         /// Number of pixels of each channel.
         pixels: usize,
         /// Number of channels, which the raw row has last; 1 if it has them first, so that nothing moves.
@@ -71,23 +80,45 @@ impl Encoding {
 
     /// The encoding of rows of `space`.
     pub fn of(space: &Space) -> Self {
-        let mut encoding = Self {
+        if let Some([_, _, channels]) = image(space) {
+            let mut encoding = Self::without_parts(space);
+            let scale = if has_all_bytes(space) { 1.0 / 255.0 } else { 1.0 };
+            encoding.add_image(0..encoding.width, 0, channels, &space.shape(), scale);
+            return encoding;
+        }
+        Self::of_parts(space, images_in_parts(space))
+    }
+
+    /// The encoding of rows of a space as the numbers of [`Space::flatten_into`]: images inside a Dict or a Tuple stay as they are.
+    pub fn flat(space: &Space) -> Self {
+        Self::of_parts(space, Vec::new())
+    }
+
+    fn without_parts(space: &Space) -> Self {
+        Self {
             parts: Vec::new(),
             shape: space.shape().into_iter().map(|n| n as i64).collect(),
             raw_width: space.width(),
             kind: stored_kind(space.dtype()),
             width: space.flat_width(),
-        };
-        if let Some([_, _, channels]) = image(space) {
-            let scale = if has_all_bytes(space) { 1.0 / 255.0 } else { 1.0 };
-            // An image with the channels first counts as one channel of more pixels.
-            let channels = if channels_first(&space.shape()) { 1 } else { channels };
-            encoding.parts.push(Part::Image { pixels: encoding.width / channels, channels, scale });
-            return encoding;
         }
+    }
+
+    /// Adds an image; one with the channels first counts as one channel of more pixels.
+    fn add_image(&mut self, row: Range<usize>, to: usize, channels: usize, shape: &[usize], scale: f32) {
+        let channels = if channels_first(shape) { 1 } else { channels };
+        self.parts.push(Part::Image { from: row.start, to, pixels: row.len() / channels, channels, scale });
+    }
+
+    fn of_parts(space: &Space, images: Vec<ImagePart>) -> Self {
+        let mut encoding = Self::without_parts(space);
         for leaf in Layout::new(space).leaves {
             let mut from = leaf.row.start;
             let mut to = leaf.flat.start;
+            if let Some(part) = images.iter().find(|part| part.row == leaf.row) {
+                encoding.add_image(leaf.row, to, part.image[2], &part.shape, 1.0 / 255.0);
+                continue;
+            }
             match leaf.space {
                 Space::Discrete { n, start } => {
                     encoding.parts.push(Part::OneHot { from, to, n: n as usize, start })
@@ -177,9 +208,10 @@ impl Encoding {
                         }
                     }
                 }
-                Part::Image { pixels, channels, scale } => {
-                    for (c, column) in to.chunks_exact_mut(stride).take(pixels * channels).enumerate() {
-                        let from = c % pixels * channels + c / pixels;
+                Part::Image { from: first, to: at_column, pixels, channels, scale } => {
+                    let columns = to[at_column * stride..].chunks_exact_mut(stride).take(pixels * channels);
+                    for (c, column) in columns.enumerate() {
+                        let from = first + c % pixels * channels + c / pixels;
                         let column = column[..rows].iter_mut().enumerate();
                         column.for_each(|(r, x)| *x = raw[at(r) + from].to_f64() as f32 * scale);
                     }
@@ -196,12 +228,6 @@ impl Encoding {
             _ => self.columns::<f32>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
         }
     }
-}
-
-/// Whether a box has all bytes from 0 to 255 as its bounds.
-fn has_all_bytes(space: &Space) -> bool {
-    let Space::Box { low, high, dtype: DType::U8, .. } = space else { return false };
-    low.iter().all(|&low| low == 0.0) && high.iter().all(|&high| high == 255.0)
 }
 
 /// The type in which numbers of `dtype` are stored: integers keep their type, floats become f32.

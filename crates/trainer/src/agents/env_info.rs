@@ -172,7 +172,7 @@ const WIDE: usize = 10_000;
 pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
     let space = common.policy_spaces(&agent.spaces).observation_space;
     let width = space.flat_width();
-    (flat_image(&space, "").is_none() && common.model.filters(&space).is_none() && width >= WIDE).then(|| {
+    (flat_image(&space, "").is_none() && common.model.convolutions(&space).is_none() && width >= WIDE).then(|| {
         format!(
             "observations of {width} numbers go into a fully connected network. Images go through convolutions \
              (`model.conv_filters`) where they keep their three dimensions: without `observation_filter` and \

@@ -159,14 +159,11 @@ impl Memory {
 
     fn add_model(&mut self, common: &Common, spaces: &Spaces) {
         let model = &common.model;
-        let before = match self.add_convolutions(model, spaces) {
-            Some(outputs) => outputs,
-            None => {
-                let inputs = spaces.obs_width();
-                self.add_layers("the network", "model.fcnet_hiddens", inputs, &model.fcnet_hiddens);
-                model.fcnet_hiddens.last().copied().unwrap_or(inputs)
-            }
-        };
+        let mut before = self.add_convolutions(model, spaces).unwrap_or(spaces.obs_width());
+        if model.filters(&spaces.observation_space).is_none() {
+            self.add_layers("the network", "model.fcnet_hiddens", before, &model.fcnet_hiddens);
+            before = model.fcnet_hiddens.last().copied().unwrap_or(before);
+        }
         self.add_layers("the network", "model.post_fcnet_hiddens", before, &model.post_fcnet_hiddens);
         if model.is_recurrent() {
             let cell = ("model.lstm_cell_size", model.lstm_cell_size);

@@ -68,6 +68,10 @@ pub fn refuse_illegal_moves(common: &Common, env: &EnvInfo) -> Result<()> {
     rules::refuse_if(broken, "mask_actions", false, rule)
 }
 
+/// What an image inside a Dict or a Tuple must be for convolutions.
+const WAY_TO_CONVOLUTIONS: &str = "Convolutions read images of bytes (uint8) with the bounds 0 and 255 without `observation_filter`, or \
+                                   those of a `Builder::custom_model`";
+
 /// Largest number of weights of a layer on observations with an image among their parts: 0.5 GB with gradients and moments.
 const MOST_WEIGHTS: usize = 1 << 25;
 
@@ -78,7 +82,7 @@ const MOST_WEIGHTS: usize = 1 << 25;
 /// Returns [`Error::Config`](crate::Error::Config) for the setting of this layer.
 pub fn refuse_large_image_in_parts<T: Trainer>(settings: &T, env: &EnvInfo) -> Result<()> {
     let of_agent =
-        |agent| large_image_in_parts(settings.common(), agent, &memory_of(settings, &agent.spaces));
+        |agent: &Agent| large_image_in_parts(settings.common(), agent, &memory_of(settings, &agent.spaces));
     rules::all(env.agents.iter().map(of_agent))
 }
 
@@ -89,23 +93,34 @@ fn large_image_in_parts(common: &Common, agent: &Agent, memory: &Memory) -> Resu
     let weights = inputs.saturating_mul(units);
     let rule = format!(
         "the image `{name}` of shape {shape} is a part of the observation, whose {inputs} numbers would go flat into a layer with \
-         {weights} weights; more than {MOST_WEIGHTS} are refused. Make the image smaller in a wrapper of the environment, or the \
-         only observation, which goes through convolutions"
+         {weights} weights; more than {MOST_WEIGHTS} are refused. Make the image smaller in a wrapper of the environment. \
+         {WAY_TO_CONVOLUTIONS}"
     );
     rules::refuse_if(weights > MOST_WEIGHTS, key, value, rule)
 }
 
-/// The notice about an image inside a Dict or a Tuple.
+/// The notice about an image inside a Dict or a Tuple: which convolutions read it if `model.conv_filters` has no value, or that none
+/// do.
 fn image_in_parts(common: &Common, env: &EnvInfo) -> Option<String> {
     env.agents.iter().find_map(|agent| {
         let space = common.policy_spaces(&agent.spaces).observation_space;
+        if let Some((part, filters)) = common.model.filters_of_parts(&space).into_iter().next() {
+            return common.model.conv_filters.is_none().then(|| {
+                format!(
+                    "the image `{}` of shape {:?} inside the observation goes through convolutions, `model.conv_filters = {}`: set this \
+                     for others. The fully connected layers read their output with the other numbers",
+                    part.path,
+                    part.shape,
+                    Value::from(filters)
+                )
+            });
+        }
         // With an observation filter the space is flat already, so its parts are found in the environment's own.
         let parts = flat_image(&space, "").or_else(|| flat_image(&agent.spaces.observation_space, ""));
         let (name, shape) = parts?;
         Some(format!(
             "the image `{name}` of shape {shape} is a part of the observation and goes flat into a fully connected \
-             network. Convolutions (`model.conv_filters`) take an observation that is an image alone: a wrapper, an \
-             environment of your own or `Builder::custom_model` can make it so"
+             network. {WAY_TO_CONVOLUTIONS}"
         ))
     })
 }
@@ -125,9 +140,10 @@ fn box_by_default(common: &Common, env: &EnvInfo) -> Option<String> {
         let shape = space.shape();
         Some(match common.model.filters(&space) {
             Some((_, filters)) => format!(
-                "observations of shape {shape:?} go through convolutions, `model.conv_filters = {}`: set this for others, or wrap the \
-                 environment in `FlattenObservation` for fully connected layers",
-                Value::from(filters)
+                "observations of shape {shape:?} go through convolutions, `model.conv_filters = {}` with {} weights: set this for \
+                 others, or wrap the environment in `FlattenObservation` for fully connected layers",
+                Value::from(filters),
+                common.model.convolutions(&space).map_or(0, |(weights, _)| weights)
             ),
             None => format!(
                 "observations of shape {shape:?} are too small for convolutions, or have too many channels for an image: they go as \
@@ -225,9 +241,15 @@ mod tests {
     fn an_image_inside_a_dict_is_named_by_its_path_and_a_small_one_is_not() {
         let dict = |image| Space::Dict(vec![("camera".into(), image), ("speed".into(), Space::real(&[1]))]);
         let common = Common::default();
-        let text =
-            image_in_parts(&common, &env(dict(Space::image(&[32, 32, 3])), 1, false)).unwrap_or_default();
-        assert!(text.starts_with("the image `camera` of shape [32, 32, 3]"), "{text}");
+        let told = |image| image_in_parts(&common, &env(dict(image), 1, false)).unwrap_or_default();
+        let text = told(Space::image(&[40, 40, 3]));
+        let wanted = "the image `camera` of shape [40, 40, 3] inside the observation goes through convolutions, `model.conv_filters = \"nature\"`";
+        assert!(text.starts_with(wanted), "{text}");
+        let text = told(Space::boxed(0.0, 1.0, &[32, 32, 3]));
+        assert!(
+            text.starts_with("the image `camera` of shape [32, 32, 3] is a part") && text.contains("uint8"),
+            "{text}"
+        );
         assert_eq!(image_in_parts(&common, &env(dict(Space::image(&[7, 7, 3])), 1, false)), None);
         assert_eq!(image_in_parts(&common, &env(Space::image(&[32, 32, 3]), 1, false)), None);
     }
@@ -235,10 +257,8 @@ mod tests {
     #[test]
     fn an_image_inside_a_dict_that_needs_a_layer_of_more_than_2_to_the_25_weights_is_refused() {
         let refused = |shape: &[usize], units: usize| {
-            let dict = Space::Dict(vec![
-                ("camera".into(), Space::image(shape)),
-                ("speed".into(), Space::real(&[1])),
-            ]);
+            let image = Space::boxed(0.0, 1.0, shape);
+            let dict = Space::Dict(vec![("camera".into(), image), ("speed".into(), Space::real(&[1]))]);
             let (agent, common) = (env(dict, 1, false).agents.remove(0), Common::default());
             let mut memory = Memory::of(&common, &agent.spaces);
             // An algorithm whose networks are not those of `model`, which has 256 units.
@@ -265,7 +285,7 @@ mod tests {
             (
                 &[40, 40, 3],
                 [
-                    "[40, 40, 3] go through convolutions, `model.conv_filters = \"nature\"`",
+                    "[40, 40, 3] go through convolutions, `model.conv_filters = \"nature\"` with 109216 weights",
                     "FlattenObservation",
                 ],
             ),

@@ -301,7 +301,7 @@ impl Common {
     ) -> Result<()> {
         let seen = self.policy_spaces(spaces).observation_space;
         let rule = "observations pass through no convolutions, so there are none to share; leave it out";
-        let has_none = self.model.filters(&seen).is_none();
+        let has_none = self.model.convolutions(&seen).is_none();
         rules::all([
             self.model.refuse_all_but_convolutions(who, networks, &seen),
             rules::refuse_if(shares && has_none, "share_features_extractor", true, rule),

@@ -144,7 +144,7 @@ fn observations(
             network.for_each(&flat, raw.space.width(), &value);
             x = flat;
         } else {
-            x = encode(network, &x, &Encoding::of(raw.space))?;
+            x = encode(network, &x, &Encoding::flat(raw.space))?;
         }
     }
     if let Some((mean, std)) = &raw.filter {
@@ -178,10 +178,13 @@ fn encode(network: &mut FunctionBody, x: &str, encoding: &Encoding) -> Result<St
                 let value = syntax.pick(&is_it, &one, &zero);
                 network.line(&syntax.each('i', n, &format!("{to}[{first} + i] = {value};")));
             }
-            Part::Image { pixels, channels, scale } => {
+            Part::Image { from, to: first, pixels, channels, scale } => {
                 let scale = syntax.number(scale)?;
-                let value = syntax.float(&format!("{x}[i * {channels} + j]"));
-                let inner = format!("{to}[j * {pixels} + i] = {value} * {scale};");
+                // An image alone begins at 0.
+                let [from, first] =
+                    [from, first].map(|at| if at == 0 { String::new() } else { format!("{at} + ") });
+                let value = syntax.float(&format!("{x}[{from}i * {channels} + j]"));
+                let inner = format!("{to}[{first}j * {pixels} + i] = {value} * {scale};");
                 network.line(&syntax.each('i', pixels, &syntax.each('j', channels, &inner)));
             }
         }

@@ -11,7 +11,7 @@ pub(super) fn observations(model: &mut Model, raw: &RawObservations<'_>, encodin
     let meaning = format!("observations as the environment writes them: {}", raw.space);
     let mut x = model.input("obs", kind, &raw.shape(), &meaning);
     if raw.is_flattened {
-        let rows = Encoding::of(raw.space);
+        let rows = Encoding::flat(raw.space);
         x = if matches!(raw.space, Space::Box { .. }) {
             let flat = model.reshape(&x, &[raw.space.width()]);
             model.cast(&flat, ElemType::F32)
@@ -44,14 +44,10 @@ fn filter(model: &mut Model, x: &str, mean: &[f64], std: &[f64]) -> String {
 
 /// Encodes raw rows: numbers unchanged, integers one-hot, the channels of images first.
 fn encode(model: &mut Model, x: &str, kind: ElemType, encoding: &Encoding) -> String {
-    let [first, ..] = encoding.parts() else { return model.cast(x, ElemType::F32) };
-    if let Part::Image { pixels, channels, scale } = *first {
-        let x = model.cast(x, ElemType::F32);
-        let x = model.reshape(&x, &[pixels, channels]);
-        let x = model.op_with("Transpose", &[&x], &[("perm", Attribute::Ints(vec![0, 2, 1]))]);
-        let x = model.reshape(&x, &[pixels * channels]);
-        let scale = model.number(scale);
-        return model.op("Mul", &[&x, &scale]);
+    match *encoding.parts() {
+        [] => return model.cast(x, ElemType::F32),
+        [part @ Part::Image { .. }] => return image(model, x, part),
+        _ => {}
     }
     let flat = model.reshape(x, &[encoding.raw_width()]);
     let mut parts = Vec::new();
@@ -70,8 +66,22 @@ fn encode(model: &mut Model, x: &str, kind: ElemType, encoding: &Encoding) -> St
                 let hot = model.op("Equal", &[&index, &options]);
                 parts.push(model.cast(&hot, ElemType::F32));
             }
-            Part::Image { .. } => {}
+            Part::Image { from, pixels, channels, .. } => {
+                let columns = model.columns(&flat, from, pixels * channels);
+                parts.push(image(model, &columns, *part));
+            }
         }
     }
     model.join(&parts)
+}
+
+/// Encodes the pixels of an image.
+fn image(model: &mut Model, x: &str, part: Part) -> String {
+    let Part::Image { pixels, channels, scale, .. } = part else { return x.to_owned() };
+    let x = model.cast(x, ElemType::F32);
+    let x = model.reshape(&x, &[pixels, channels]);
+    let x = model.op_with("Transpose", &[&x], &[("perm", Attribute::Ints(vec![0, 2, 1]))]);
+    let x = model.reshape(&x, &[pixels * channels]);
+    let scale = model.number(scale);
+    model.op("Mul", &[&x, &scale])
 }

@@ -87,7 +87,7 @@ impl Entrance {
         let rows = match (&self.space, self.flat) {
             // Pixels are not scaled and keep their order, as in `Space::flatten_into`.
             (Space::Box { .. }, true) => raw.reshape([-1, self.space.width() as i64]).to_kind(Kind::Float),
-            (space, true) => Encoding::of(space).encode(raw),
+            (space, true) => Encoding::flat(space).encode(raw),
             (_, false) if raw.kind() == Kind::Double => raw.to_kind(Kind::Float),
             (_, false) => raw.shallow_clone(),
         };
