@@ -74,7 +74,8 @@ fn check_single<E: Env>(name: &str, make: impl Fn() -> E) {
 
 #[test]
 fn steps_through_wrappers_allocate_nothing() {
-    let pendulum = || Ok(TimeLimit::new(Pendulum::new(PendulumConfig::default()), 20));
+    let pendulum =
+        || Ok::<_, pavlov_envs::Error>(TimeLimit::new(Pendulum::new(PendulumConfig::default()), 20));
     let wrapped = || {
         let env = RescaleAction::new(ClipReward::new(pendulum()?, -1.0, 1.0)?, -0.5, 0.5)?;
         let env = FrameStack::new(FlattenObservation::new(OrderEnforcing::new(env))?, 2, Padding::Reset)?;
