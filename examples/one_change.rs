@@ -9,7 +9,7 @@ use pavlov::trainer::prelude::*;
 
 /// The loss of PPO, and the mean of the squared logits times a coefficient.
 #[derive(Clone, Debug)]
-pub struct SmallLogits(pub f64);
+pub(crate) struct SmallLogits(pub(crate) f64);
 
 impl Over<PpoPolicy> for SmallLogits {
     fn loss<'t>(&self, ppo: &PpoPolicy, rows: &Rows<'t>) -> Result<Loss<'t>> {

@@ -7,7 +7,7 @@ use pavlov::prelude::*;
 use pavlov::trainer::prelude::*;
 
 /// One iteration of PPO: a batch, several passes over it in minibatches, and new weights for the workers.
-pub fn iteration(trainer: &mut Algorithm<Ppo>) -> Result<Metrics> {
+pub(crate) fn iteration(trainer: &mut Algorithm<Ppo>) -> Result<Metrics> {
     let Ppo { common, num_sgd_iter, sgd_minibatch_size, .. } = trainer.settings().clone();
     let batch = trainer.sample(common.train_batch_size)?;
     let batch = standardize(Column::ADVANTAGES)(batch)?;

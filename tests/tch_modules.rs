@@ -95,7 +95,7 @@ fn a_module_in_tch_trains_with_its_optimizer_and_resumes_bit_for_bit() {
         .expect("a state");
     // Two such torsos, an actor's layer of 2 outputs and a critic's of 1.
     let moments =
-        state.nested("optimizer").expect("its state").array("second").expect("moments").to_vec::<f32>();
+        state.nested("optimizer").expect("its state").array("second").expect("moments").to_vec::<f64>();
     assert_eq!(moments.len(), 2 * IN_SCAN + 7 * 2 + 7);
     assert!(
         moments[..IN_SCAN].iter().all(|&moment| moment > 0.0),
@@ -137,7 +137,7 @@ fn a_target_network_has_the_module_too_and_follows_it() {
     let of = |set: &str| {
         let set = state.nested(set).expect("a set");
         let name = set.array_names().find(|name| name.ends_with("lstm.weight_hh_l0")).expect("the LSTM");
-        set.array(name).expect("it").to_vec::<f32>()
+        set.array(name).expect("it").to_vec::<f64>()
     };
     assert_ne!(of("weights"), of("target"), "the network learned since the target was updated");
     trainer.get_policy("default_policy", |policy| policy.update_target()).expect("a policy");
@@ -223,14 +223,17 @@ fn a_module_has_the_bits_of_the_same_layers_on_libtorch() {
         assert_eq!(one, fit(&mut own, |net, x| second.on(net, first.on(net, x))).expect("a step"));
     }
     for (name, array) in tch.weights().parts().1 {
-        let own = own.weights().array(name).expect("a parameter").to_vec::<f32>();
-        assert_eq!(array.to_vec::<f32>(), own, "{name}");
+        assert_eq!(
+            array.to_vec::<f64>(),
+            own.weights().array(name).expect("a parameter").to_vec::<f64>(),
+            "{name}"
+        );
     }
 }
 
 /// A layer in tch whose variables nothing knows of.
 #[derive(Debug)]
-struct Foreign(Mutex<nn::Linear>, OnLibtorch, nn::VarStore);
+struct Foreign(Mutex<nn::Linear>, OnLibtorch);
 
 impl Torso for Foreign {
     fn width(&self) -> usize {
@@ -248,7 +251,7 @@ fn a_tensor_that_needs_a_gradient_and_belongs_to_no_group_is_refused() {
     let model = CustomModel::new(|net: &mut NetBuilder<'_>, _: &str| {
         let store = nn::VarStore::new(Device::Cpu);
         let linear = nn::linear(store.root(), 4, 6, Default::default());
-        Ok(Foreign(Mutex::new(linear), net.on_libtorch(), store))
+        Ok(Foreign(Mutex::new(linear), net.on_libtorch()))
     });
     let said = ["a tensor in a network or a loss: it needs a gradient", "`NetBuilder::tch_module`"];
     refused(tiny_ppo().builder("CartPole-v1").custom_model(model).loggers(LoggerChoice::None).build(), &said);
