@@ -1,7 +1,6 @@
 //! Modules in tch among the parameters: their variables share the memory of the flat buffer.
 
 use crate::base::{Array, Error, Result, lock};
-use crate::params::Layout;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
@@ -110,33 +109,25 @@ impl ModulePlace {
         self.first..self.first + self.variables.len()
     }
 
-    /// Makes the module over `flat`, the numbers of one set of parameters, and puts its variables into `leaves`; with
-    /// `learn` they get gradients.
+    /// Makes the module over `leaves`, the tensors of one set of parameters, and puts its variables in the place of those that
+    /// are its own; with `learn` they get gradients.
     ///
     /// # Panics
     /// Panics if the constructor makes other variables than before.
-    pub(crate) fn over(
-        &self,
-        flat: &Tensor,
-        layout: &Layout,
-        learn: bool,
-        leaves: &mut [Tensor],
-    ) -> MadeModule {
-        let (module, mut variables) = self.maker.make(flat.device());
+    pub(crate) fn over(&self, learn: bool, leaves: &mut [Tensor]) -> MadeModule {
+        let (module, mut variables) = self.maker.make(leaves[self.first].device());
         let name = self.name();
         let count = variables.len();
         assert_eq!(count, self.variables.len(), "number of variables that the module `{name}` makes");
-        for (i, variable) in self.parameters().zip(&self.variables) {
+        for (leaf, variable) in leaves[self.parameters()].iter_mut().zip(&self.variables) {
             let Some(mut tensor) = variables.remove(variable) else {
                 panic!("the module `{name}` did not make the variable `{variable}` this time")
             };
-            let range = layout.range(i);
-            let shape = layout.shapes[i].1.as_slice();
+            let shape = leaf.size();
             assert_eq!(tensor.size(), shape, "shape of the variable `{variable}` of the module `{name}`");
-            let numbers = flat.narrow(0, range.start as i64, range.len() as i64).view(shape);
             // The module's tensors are handles of the same variable, so they have these numbers too.
-            tensor.set_data(&numbers.detach());
-            leaves[i] = tensor.set_requires_grad(learn);
+            tensor.set_data(&leaf.detach());
+            *leaf = tensor.set_requires_grad(learn);
         }
         module
     }

@@ -69,6 +69,6 @@ fn over(flat: &Tensor, layout: &Layout, learn: bool) -> LeafSet {
         if learn { leaf.set_requires_grad(true) } else { leaf }
     };
     let mut leaves: Vec<Tensor> = layout.shapes.iter().enumerate().map(leaf).collect();
-    let modules = layout.modules.iter().map(|place| place.over(flat, layout, learn, &mut leaves)).collect();
+    let modules = layout.modules.iter().map(|place| place.over(learn, &mut leaves)).collect();
     LeafSet { leaves, modules }
 }
