@@ -138,7 +138,7 @@ fn a_run_whose_episodes_cannot_be_played_again_is_resumed_with_new_ones() {
     for _ in 0..3 {
         first.train().expect("a result");
     }
-    let checkpoint = first.save_to(&dir.path().join("saved")).expect("a checkpoint");
+    let checkpoint = first.save_to(dir.path().join("saved")).expect("a checkpoint");
     let weights = first.get_weights().expect("weights");
     let mut second = driver(tiny(), env).expect("a trainer");
     HAS_CHANGED.store(true, Relaxed);

@@ -405,7 +405,7 @@ fn a_changed_setting_takes_effect_where_the_checkpoint_has_a_value_that_learning
     let mut driver = quiet(tiny_sac(), "Pendulum-v1").expect("a driver");
     (0..3).for_each(|_| drop(driver.train().expect("a result")));
     let learned = log_alpha(&driver);
-    let path = driver.save_to(&home.path().join("sac")).expect("a checkpoint");
+    let path = driver.save_to(home.path().join("sac")).expect("a checkpoint");
     for (initial_alpha, expected) in [(1.0, learned), (0.2, 0.2_f64.ln() as f32)] {
         let mut driver = quiet(Sac { initial_alpha, ..tiny_sac() }, "Pendulum-v1").expect("a driver");
         driver.restore(&path).expect("restored");

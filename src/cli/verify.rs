@@ -280,7 +280,7 @@ impl Interval {
             trained.push(driver.train()?);
         }
         let Some(to) = &self.to else { return Ok((None, trained)) };
-        let again = driver.save_to(&scratch.path().join("again"))?;
+        let again = driver.save_to(scratch.path().join("again"))?;
         Ok((difference(to, &again)?, trained))
     }
 }

@@ -114,7 +114,7 @@ fn sde_number(work: &mut Work<'_>, row: &Argument, name: &str, value: &Value) {
 
 /// Sets a flag of gSDE.
 fn sde_flag(work: &mut Work<'_>, row: &Argument, name: &str, value: &Value) {
-    if *value == Value::from(row.name == "full_std") {
+    if value.as_bool() == Some(row.name == "full_std") {
         return;
     }
     if !work.uses_sde() {

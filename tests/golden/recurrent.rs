@@ -457,7 +457,7 @@ fn a_run_that_remembers_continues_bit_for_bit() {
     let wanted = losses(&train(&mut whole, 4));
     let mut first = quiet(remembering(), "StatelessCartPole-v1").expect("a trainer");
     let mut found = losses(&train(&mut first, 2));
-    let saved = first.save_to(&home.path().join("checkpoint")).expect("a checkpoint");
+    let saved = first.save_to(home.path().join("checkpoint")).expect("a checkpoint");
     let mut second = quiet(remembering(), "StatelessCartPole-v1").expect("a trainer");
     second.restore(&saved).expect("a restored run");
     found.extend(losses(&train(&mut second, 2)));

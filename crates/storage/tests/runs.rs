@@ -174,7 +174,7 @@ fn what_went_further_here_than_there_is_not_given_up() {
         let options =
             RunOptions { logdir: Some(logdir.clone()), resume: Resume::ByCaller, ..RunOptions::default() };
         let mut second = Driver::with(Walk::default(), Config::new(), options).unwrap();
-        second.restore(&logdir.join("checkpoint_000001")).unwrap();
+        second.restore(logdir.join("checkpoint_000001")).unwrap();
         second.train().unwrap();
         second.save().unwrap();
         second.stop().unwrap();
@@ -185,7 +185,7 @@ fn what_went_further_here_than_there_is_not_given_up() {
         let hidden = results(&logdir).with_extension("hidden");
         fs::rename(&elsewhere, &hidden).unwrap();
         let mut third = durable(None);
-        third.restore(&fetch_run(URL).unwrap().join("checkpoint_000001")).unwrap();
+        third.restore(fetch_run(URL).unwrap().join("checkpoint_000001")).unwrap();
         (0..3).for_each(|_| drop(third.train().unwrap()));
         third.save().unwrap();
         third.stop().unwrap();

@@ -405,7 +405,7 @@ fn a_save_into_a_run_directory_that_was_moved_or_removed_is_refused_and_one_else
         let start = format!("the run directory {} was {fate} during training", run.display());
         assert_eq!(message, format!("{start}, so nothing more is saved there; {way_out}"));
         assert!(!run.exists(), "nothing is written where the run is no more");
-        let kept = driver.save_to(&home.path().join("kept")).unwrap();
+        let kept = driver.save_to(home.path().join("kept")).unwrap();
         assert_eq!(checkpoint::metadata(&kept).unwrap().iteration, 2);
         // Another directory at the same place is not the run's.
         fs::create_dir(&run).unwrap();
@@ -444,7 +444,7 @@ fn a_place_that_cannot_be_written_is_named() {
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
     let mut driver = silent(Counter::default());
-    let message = driver.save_to(&file.join("run")).unwrap_err().to_string();
+    let message = driver.save_to(file.join("run")).unwrap_err().to_string();
     assert_eq!(
         message,
         format!("cannot create {}: Not a directory (os error 20)", file.join("run").display())

@@ -77,7 +77,7 @@ fn a_run_whose_directory_is_removed_is_saved_beside_it_with_all_results() {
     assert!(!run.exists(), "nothing is written where the run is no more");
     assert_eq!(iterations(&place), [1, 2]);
     let mut again = logged(Counter::default(), &place);
-    again.restore(&checkpoint::latest(&place).unwrap().unwrap()).unwrap();
+    again.restore(checkpoint::latest(&place).unwrap().unwrap()).unwrap();
     again.train().unwrap();
     assert_eq!((iterations(&place), again.total), (vec![1, 2, 3], 3));
     let other = driver.rescue(Error::TrialStopped);

@@ -91,7 +91,7 @@ apart! {
         // Ahead of the storage.
         let here = RunOptions { logdir: Some(run.clone()), resume: Resume::ByCaller, ..RunOptions::default() };
         let mut ahead = Driver::with(Counter::default(), Config::new(), here).unwrap();
-        ahead.restore(&run.join(checkpoint::name(1))).unwrap();
+        ahead.restore(run.join(checkpoint::name(1))).unwrap();
         train(&mut ahead);
         ahead.stop().unwrap();
         fetch_run(&url).unwrap();
@@ -99,7 +99,7 @@ apart! {
 
         // Behind it: what the storage has replaces all but hidden files.
         let mut second = driver();
-        second.restore(&run.join(checkpoint::name(2))).unwrap();
+        second.restore(run.join(checkpoint::name(2))).unwrap();
         train(&mut second);
         train(&mut second);
         second.stop().unwrap();
