@@ -20,7 +20,9 @@ pub(crate) use rows::MinibatchInfo;
 pub use rows::Rows;
 pub use seen::{Observed, Remembered, Seen};
 pub use value::{Value, min};
-pub(crate) use widths::{check_layer, refusals, refuse};
+#[cfg(feature = "torch")]
+pub(crate) use widths::refuse;
+pub(crate) use widths::{check_layer, refusals};
 
 /// A loss of some rows of a minibatch, with statistics and TD errors to report.
 #[derive(Debug)]

@@ -137,7 +137,9 @@ impl Episodes {
         let held = |(_, episode): &(i64, &Episode)| !episode.slots.is_empty();
         let finished = self.table.iter().filter(|episode| episode.is_finished).map(|episode| (-1, episode));
         let running = self.running.iter().map(|(&env_id, &episode)| (env_id, &self.table[episode as usize]));
-        let all: Vec<_> = finished.chain(running).filter(held).collect();
+        let mut all: Vec<_> = finished.chain(running).filter(held).collect();
+        // A restored table has another order; what is saved must not tell.
+        all.sort_unstable_by_key(|(_, episode)| episode.slots[0]);
         state.set_array("episode_envs", all.iter().map(|(env_id, _)| *env_id).collect::<Vec<_>>());
         let lengths = all.iter().map(|(_, episode)| episode.slots.len() as i64).collect::<Vec<_>>();
         state.set_array("episode_lengths", lengths);
