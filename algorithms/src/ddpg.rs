@@ -61,7 +61,8 @@ pub struct Ddpg {
     /// Activation after each hidden layer of a critic.
     pub critic_hidden_activation: Activation,
     /// Whether the critics read images through the actor's convolutions, which then learn from the actor's loss alone, as in
-    /// Stable-Baselines3; otherwise the critics together have convolutions of their own.
+    /// Stable-Baselines3; otherwise the critics together have convolutions of their own. The target's copy of them follows with
+    /// `tau`; in Stable-Baselines3 it is moved twice, by about 2 `tau`.
     pub share_features_extractor: bool,
     /// Step size of Adam for the actor.
     pub actor_lr: f64,

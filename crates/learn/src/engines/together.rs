@@ -147,17 +147,17 @@ mod tests {
 
     #[test]
     fn learners_compute_a_part_of_the_pieces_each_and_all_have_the_gradient_of_one() {
-        let engines = [(true, 7 * 256, 7), (false, 7 * 1024, 7)];
-        for (fused, rows, pieces) in
-            engines.into_iter().filter(|(fused, ..)| *fused || cfg!(feature = "torch"))
+        // libtorch computes the first piece once more, to look for tensors that no group has.
+        let engines = [(true, 7 * 256, 0), (false, 7 * 1024, 1)];
+        for (fused, rows, more) in engines.into_iter().filter(|(fused, ..)| *fused || cfg!(feature = "torch"))
         {
             let (alone, all) = gradient(fused, rows, None);
-            assert_eq!(all, pieces);
+            assert_eq!(all, 7 + more);
             let own = gradients(fused, rows, 3).into_iter().map(|(together, own)| {
                 assert!(together == alone, "fused {fused}");
                 own
             });
-            assert_eq!(own.collect::<Vec<_>>(), [2, 2, 3]);
+            assert_eq!(own.collect::<Vec<_>>(), [2, 2, 3].map(|pieces| pieces + more));
         }
     }
 

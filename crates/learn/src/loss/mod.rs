@@ -9,8 +9,6 @@ mod seen;
 pub(crate) mod value;
 mod widths;
 
-#[cfg(feature = "torch")]
-pub(crate) use graph::WithModule;
 pub use graph::{Cell, Layer, MASKED, Op};
 pub(crate) use graph::{Graph, ParamSet};
 pub use net::{Input, Net};
@@ -20,9 +18,9 @@ pub(crate) use rows::MinibatchInfo;
 pub use rows::Rows;
 pub use seen::{Observed, Remembered, Seen};
 pub use value::{Value, min};
-#[cfg(feature = "torch")]
-pub(crate) use widths::refuse;
 pub(crate) use widths::{check_layer, refusals};
+#[cfg(feature = "torch")]
+pub(crate) use {graph::WithModule, widths::refuse};
 
 /// A loss of some rows of a minibatch, with statistics and TD errors to report.
 #[derive(Debug)]

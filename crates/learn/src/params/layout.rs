@@ -1,6 +1,5 @@
 //! The place of each parameter in the flat buffer.
 
-#[cfg(feature = "torch")]
 use crate::params::ModulePlace;
 
 /// Names, shapes and places of parameters in the flat buffer.
@@ -10,7 +9,6 @@ pub(crate) struct Layout {
     /// Index of each parameter's first number in the flat buffer; the last entry is the end of the last parameter.
     pub(super) starts: Vec<usize>,
     /// The modules in tch whose variables are among the parameters.
-    #[cfg(feature = "torch")]
     pub(crate) modules: Vec<ModulePlace>,
 }
 
@@ -20,12 +18,7 @@ impl Layout {
         for (_, shape) in &shapes {
             starts.push(starts[starts.len() - 1] + shape.iter().product::<i64>() as usize);
         }
-        Self {
-            shapes,
-            starts,
-            #[cfg(feature = "torch")]
-            modules: Vec::new(),
-        }
+        Self { shapes, starts, modules: Vec::new() }
     }
 
     /// The range in the flat buffer of the parameter that [`ParamsBuilder::add`](crate::params::ParamsBuilder::add)

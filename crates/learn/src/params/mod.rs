@@ -12,7 +12,7 @@ mod encoding;
 mod groups;
 mod initial;
 mod layout;
-#[cfg(feature = "torch")]
+#[cfg_attr(not(feature = "torch"), path = "no_modules.rs")]
 mod modules;
 mod optim;
 mod optimizer_config;
@@ -26,8 +26,9 @@ pub(crate) use encoding::{Raw, readable};
 pub use groups::{Group, Rule};
 pub(crate) use groups::{GroupRange, LearningGroups};
 pub(crate) use layout::Layout;
+pub(crate) use modules::ModulePlace;
 #[cfg(feature = "torch")]
-pub(crate) use modules::{MadeModule, ModuleMaker, ModulePlace};
+pub(crate) use modules::{MadeModule, ModuleMaker};
 pub use optim::Optimizer;
 pub(crate) use optim::clip_grad_norm;
 pub use optimizer_config::OptimizerConfig;
@@ -41,41 +42,19 @@ pub struct ParamsBuilder {
     rng: Stream,
     named: Vec<(String, Array)>,
     /// The modules in tch whose variables are among the parameters.
-    #[cfg(feature = "torch")]
     pub(crate) modules: Vec<ModulePlace>,
 }
 
 impl ParamsBuilder {
     /// Makes a builder that draws initial values from `rng`.
     pub fn new(rng: Stream) -> Self {
-        Self {
-            rng,
-            named: Vec::new(),
-            #[cfg(feature = "torch")]
-            modules: Vec::new(),
-        }
+        Self { rng, named: Vec::new(), modules: Vec::new() }
     }
 
     /// Adds a parameter of f32 numbers; returns its index.
     pub fn add(&mut self, name: impl Into<String>, init: impl Into<Array>) -> usize {
         self.named.push((name.into(), init.into()));
         self.named.len() - 1
-    }
-
-    /// Adds the variables of a module in tch.
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] if the module has no variables, or one that does not learn or is not of type f32.
-    #[cfg(feature = "torch")]
-    pub(crate) fn add_module(&mut self, maker: ModuleMaker, seed: u64) -> Result<()> {
-        let first = self.named.len();
-        let mut variables = Vec::new();
-        for (variable, init) in maker.initial(seed)? {
-            self.named.push((format!("{}.{variable}", maker.name()), init));
-            variables.push(variable);
-        }
-        self.modules.push(ModulePlace::new(maker, first, variables));
-        Ok(())
     }
 
     /// Draws normal numbers `[out, in]` with every row scaled to norm `std` (Ray's `normc_initializer`).
@@ -127,11 +106,7 @@ impl ParamsBuilder {
         let mut flat = Vec::with_capacity(self.total());
         self.named.iter().for_each(|(_, init)| flat.extend_from_slice(&init.to_f32()));
         let shapes = self.named.into_iter().map(|(name, init)| (name, init.size())).collect();
-        let layout = Layout {
-            #[cfg(feature = "torch")]
-            modules: self.modules,
-            ..Layout::new(shapes)
-        };
+        let layout = Layout { modules: self.modules, ..Layout::new(shapes) };
         Params { flat: Buffer::new(&flat, on_libtorch), layout: Arc::new(layout) }
     }
 }

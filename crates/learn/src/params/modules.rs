@@ -1,6 +1,7 @@
 //! Modules in tch among the parameters: their variables share the memory of the flat buffer.
 
 use crate::base::{Array, Error, Result, lock};
+use crate::params::ParamsBuilder;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
@@ -91,6 +92,23 @@ impl ModuleMaker {
         let module = (self.make)(&store.root());
         drop(guard);
         (module, store.variables())
+    }
+}
+
+impl ParamsBuilder {
+    /// Adds the variables of a module in tch.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the module has no variables, or one that does not learn or is not of type f32.
+    pub(crate) fn add_module(&mut self, maker: ModuleMaker, seed: u64) -> Result<()> {
+        let first = self.named.len();
+        let mut variables = Vec::new();
+        for (variable, init) in maker.initial(seed)? {
+            self.named.push((format!("{}.{variable}", maker.name()), init));
+            variables.push(variable);
+        }
+        self.modules.push(ModulePlace::new(maker, first, variables));
+        Ok(())
     }
 }
 
