@@ -333,6 +333,8 @@ class VecEnvStepper(Stepper):
             if type(layer).__name__ not in ("VecMonitor", "VecCheckNan"):
                 return None
             layer = layer.venv
+        if getattr(layer, "envs", None) and reward_of_goals(layer.envs[0]) is None:
+            return None
         has_attr = getattr(layer, "has_attr", None)
         if has_attr is None or not has_attr("compute_reward"):
             return None

@@ -53,7 +53,7 @@ enum Action {
 
 /// The notice about an environment whose episodes may never end.
 fn endless_notice(id: &str) -> String {
-    let mend = if id.starts_with("py:") {
+    let mend = if ["py:", "ma:"].iter().any(|kind| id.starts_with(kind)) {
         "register it with `max_episode_steps`"
     } else {
         "implement `Env::max_episode_steps`"

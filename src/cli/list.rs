@@ -120,7 +120,7 @@ fn envs_table(rows: &[Value]) -> anyhow::Result<()> {
     // The environments in Python are named by a pattern.
     for (id, summary) in [
         ("py:ENV_ID", "any environment of Gymnasium (needs Python, gymnasium)"),
-        ("pz:MODULE", "any parallel one of PettingZoo (needs Python, pettingzoo)"),
+        ("pz:MODULE", "any of PettingZoo (needs Python, pettingzoo)"),
         ("ma:ENV_ID", "any of Gymnasium with a Tuple of agents (needs Python, gymnasium)"),
     ] {
         table.push(vec![id.into(), "-".into(), "-".into(), "-".into(), summary.into()]);

@@ -88,6 +88,12 @@ fn judge(key: &str, text: &str) -> Option<String> {
     if has("env_config") && has("python") {
         return (!is_own_interpreter(text)).then(|| format!("run the program {text:?} (`{key}`)"));
     }
+    if has("env_config")
+        && has("wrappers")
+        && let Some(module) = wrapper_module(text)
+    {
+        return Some(format!("run the wrapper {text:?} of the module `{module}` (`{key}`)"));
+    }
     if has("env_config") || has("policy_file") {
         return is_outside(text).then(|| format!("open {text:?} (`{key}`)"));
     }
@@ -127,6 +133,12 @@ fn module(env: &str) -> Option<&str> {
     }
     let id = env.strip_prefix("py:").or_else(|| env.strip_prefix("ma:"))?;
     id.rsplit_once(':').map(|(module, _)| module)
+}
+
+/// Returns the module of a wrapper `module:Wrapper(..)` that is neither Gymnasium's nor MiniGrid's.
+fn wrapper_module(text: &str) -> Option<&str> {
+    let (module, _) = text.split('(').next()?.rsplit_once(':')?;
+    (!["gymnasium.wrappers", "minigrid.wrappers"].contains(&module.trim())).then_some(module)
 }
 
 /// Returns true if `dir` has a file or folder that Python could import as `module`.
@@ -213,6 +225,16 @@ mod tests {
                 named_in(json!({"multiagent": {"policy_map_capacity": 1, "policy_map_cache": cache}}));
             assert_eq!(found, [format!("keep files in {cache:?} (`multiagent.policy_map_cache`)")]);
         }
+    }
+
+    #[test]
+    fn a_wrapper_of_a_module_of_ones_own_is_named() {
+        let wrappers = ["TimeLimit(3)", "gymnasium.wrappers:TimeLimit(3)", "mine:Wrapper(3)"];
+        let found = named_in(json!({"env": "py:CartPole-v1", "env_config": {"wrappers": wrappers}}));
+        assert_eq!(
+            found,
+            [r#"run the wrapper "mine:Wrapper(3)" of the module `mine` (`env_config.wrappers`)"#]
+        );
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// No environment is registered under this id.
     #[error(
-        "no environment {id:?}{}; `pavlov list envs` shows all; those in Python begin with `py:` (Gymnasium) or `pz:` \
-         (PettingZoo)",
+        "no environment {id:?}{}; `pavlov list envs` shows all; those in Python begin with `py:`, `ma:` (Gymnasium) \
+         or `pz:` (PettingZoo)",
         or_nearest(nearest.as_deref())
     )]
     UnknownEnv {

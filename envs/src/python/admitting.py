@@ -56,13 +56,13 @@ class Admission:
 
     def _weighted(self, value: Any) -> Any:
         array, weights = self.array(value, "the reward"), self.weights
-        if array.shape != weights.shape:
+        if array.size != weights.size:
             what = f"{array.size} number{'' if array.size == 1 else 's'}"
             raise self.refuse(
                 f"the reward is {short(value)}, which is {what}, but `reward_weights` has {weights.size}: it must have one "
                 "weight for each number of the reward"
             )
-        return array @ weights
+        return array.ravel() @ weights
 
     def flag(self, value: Any, name: str) -> bool:
         """`terminated` or `truncated`."""

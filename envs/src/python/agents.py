@@ -51,7 +51,7 @@ class Agents(Slabs):
             there = alive or terminated or truncated
             self.alive[row], self.terminated[row], self.truncated[row] = alive, terminated, truncated
             self.acting[row] = alive and agent in acting
-            self.rewards[row] = self.admission.reward(rewards.get(agent, 0.0)) if there else 0.0
+            self.rewards[row] = self.admission.reward(rewards[agent]) if there and agent in rewards else 0.0
             self.write_agent(row, observations, infos, there)
 
     def write_agent(self, row, observations, infos, there):

@@ -40,6 +40,7 @@ pub struct PyConfig {
     pub reward_weights: Option<Vec<f64>>,
     /// Wrappers in Python around each environment, the first one innermost: a name of Gymnasium's or MiniGrid's, or
     /// `module:Wrapper` of any installed module, with literal arguments, such as `gymnasium.wrappers:FilterObservation(["a"])`.
+    /// What they learn, such as running means, is in no checkpoint.
     pub wrappers: Vec<String>,
 }
 

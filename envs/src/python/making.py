@@ -18,10 +18,11 @@ def made_as(first_message, num_envs, seed, said):
     try:
         if vectorization == "vector_entry_point":
             return gymnasium.make_vec(spec, num_envs=num_envs, vectorization_mode=vectorization, **kwargs)
-        env = wrapped(gymnasium.make(spec, disable_env_checker=True, **kwargs), first_message["wrappers"])
+        env = gymnasium.make(spec, disable_env_checker=True, **kwargs)
     except TypeError as error:
-        error.way_out = arguments_hint(str(error))
+        error.way_out = arguments_hint(str(error), spec.entry_point)
         raise
+    env = wrapped(env, first_message["wrappers"])
     return TupleAgents(env) if vectorization == "tuple_agents" else env
 
 
@@ -36,8 +37,10 @@ def agents_of(module, kwargs):
     raise error
 
 
-def arguments_hint(text):
+def arguments_hint(text, made):
     """How the arguments of a constructor are given, where it misses some or does not know one."""
+    if "__init__()" not in text and f"{getattr(made, '__name__', None)}()" not in text and "takes no arguments" not in text:
+        return None
     missing = re.search(r"missing \d+ required [\w -]*arguments?: ('\w+'(?:,? (?:and )?'\w+')*)", text)
     if missing:
         given = ", ".join(f"{name} = .." for name in re.findall(r"'(\w+)'", missing[1]))
@@ -57,11 +60,40 @@ def wrapped(env, wrappers):
     for text in wrappers:
         place, bracket, arguments = text.partition("(")
         module, _, name = place.strip().rpartition(":")
-        module = module or ("gymnasium.wrappers" if hasattr(gymnasium.wrappers, name) else "minigrid.wrappers")
-        call = ast.parse(f"_({arguments}" if bracket else "_()", mode="eval").body
-        given = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
-        env = getattr(importlib.import_module(module), name)(env, *map(ast.literal_eval, call.args), **given)
+        try:
+            made = wrapper_of(module, name)
+            call = ast.parse(f"_({arguments}" if bracket else "_()", mode="eval").body
+            given = {part.arg: ast.literal_eval(part.value) for part in call.keywords}
+            env = made(env, *map(ast.literal_eval, call.args), **given)
+        except Exception as error:
+            raise ValueError(f"the wrapper {text!r} of `wrappers` in the env_config: {error}") from error
     return env
+
+
+def wrapper_of(module, name):
+    """The class of a wrapper. Others than wrappers are not called."""
+    import gymnasium
+
+    if name in ("NormalizeObservation", "NormalizeReward"):
+        raise ValueError(
+            f"its statistics would not be in checkpoints; use `observation_filter` or `wrappers = [\"{name}\"]` of the settings"
+        )
+    if not module:
+        is_known = hasattr(gymnasium.wrappers, name)
+        if not is_known and not hasattr(import_module_if_there("minigrid.wrappers"), name):
+            raise ValueError("neither Gymnasium nor MiniGrid has it; write `module:Wrapper(..)` for one of another module")
+        module = "gymnasium.wrappers" if is_known else "minigrid.wrappers"
+    made = getattr(import_module(module), name)
+    if not (isinstance(made, type) and issubclass(made, gymnasium.Wrapper)):
+        raise ValueError(f"{made!r} is no subclass of gymnasium.Wrapper")
+    return made
+
+
+def import_module_if_there(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
 
 
 def entry_of(name):
@@ -73,7 +105,7 @@ def entry_of(name):
     made, register = getattr(module, name, None), getattr(module, "register_envs", None)
     if name not in gymnasium.registry and callable(made):
         return own_entry(name, made)
-    if name not in gymnasium.registry and callable(register):
+    if name not in gymnasium.registry and needs_no_arguments(register):
         register()
     if name not in gymnasium.registry and name in old_registry():
         return old_entry(name)
@@ -84,10 +116,47 @@ def own_entry(name, made):
     """An entry for a class, or for a function that makes an environment."""
     from gymnasium.envs.registration import EnvSpec
 
-    old = sys.modules.get("gym")
-    if old is not None and isinstance(made, type) and issubclass(made, old.Env):
-        return EnvSpec(id=name, entry_point=lambda **kwargs: of_old_gym(made(**kwargs)))
-    return EnvSpec(id=name, entry_point=made)
+    # A function of these runs programs or opens files, whoever wrote the settings.
+    if is_pythons_own(made):
+        raise ValueError(f"{made!r} makes no environment: it is part of Python itself")
+    if isinstance(made, type):
+        return EnvSpec(id=name, entry_point=(lambda **kwargs: of_old_gym(made(**kwargs))) if is_old(made) else made)
+
+    def make(**kwargs):
+        env = made(**kwargs)
+        return of_old_gym(env) if is_old(type(env)) else env
+
+    return EnvSpec(id=name, entry_point=make)
+
+
+def is_pythons_own(made):
+    """Whether a class or a function comes with Python."""
+    made = getattr(made, "func", made)
+    top = (getattr(made, "__module__", None) or "builtins").partition(".")[0]
+    if hasattr(sys, "stdlib_module_names"):
+        return top in sys.stdlib_module_names
+    import sysconfig
+
+    file = getattr(sys.modules.get(top), "__file__", None) or ""
+    return not file or (file.startswith(sysconfig.get_paths()["stdlib"]) and "site-packages" not in file)
+
+
+def needs_no_arguments(register):
+    """Whether it is a function of the module that registers its environments; Gymnasium's own of this name takes a module."""
+    import inspect
+
+    if not callable(register):
+        return False
+    parameters = inspect.signature(register).parameters.values()
+    return not any(part.default is part.empty and part.kind not in (part.VAR_POSITIONAL, part.VAR_KEYWORD) for part in parameters)
+
+
+def is_old(made):
+    """Whether a class is one of `gym` that is none of Gymnasium."""
+    import gymnasium
+
+    old = getattr(sys.modules.get("gym"), "Env", None)
+    return isinstance(old, type) and issubclass(made, old) and not issubclass(made, gymnasium.Env)
 
 
 def old_registry():
@@ -125,8 +194,25 @@ def of_old_gym(env):
             f"{sys.executable} -m pip install shimmy"
         )
         raise
-    adapter = shimmy.GymV26CompatibilityV0 if is_gym_26() else shimmy.GymV21CompatibilityV0
-    return adapter(env=env)
+    return shimmy.GymV26CompatibilityV0(env=env) if is_gym_26() else shimmy.GymV21CompatibilityV0(env=OldFlags(env))
+
+
+class OldFlags:
+    """An environment of `gym` whose lists of `done`, one for each agent, become two lists as Gymnasium has them."""
+
+    def __init__(self, env):
+        self.env = env
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def step(self, action):
+        told = self.env.step(action)
+        if len(told) != 4 or not getattr(told[2], "shape", hasattr(told[2], "__len__")):
+            return told
+        obs, reward, done, info = told
+        is_cut = isinstance(info, dict) and bool(info.get("TimeLimit.truncated", False))
+        return obs, reward, [bool(d) and not is_cut for d in done], [bool(d) and is_cut for d in done], info
 
 
 def is_gym_26():

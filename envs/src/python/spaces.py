@@ -74,7 +74,7 @@ def space_json(space):
         bounds = {name: box_bounds(getattr(space, name)) for name in ("low", "high")}
         return {"box": {**bounds, "shape": list(leaf_shape(space)), "dtype": kind}}
     for kind, text in REFUSED.items():
-        if isinstance(space, getattr(spaces, kind)):
+        if isinstance(space, getattr(spaces, kind, ())):
             return {"unsupported": text}
     return {"unsupported": type(space).__name__}
 

@@ -49,16 +49,20 @@ class TupleAgents:
         return observations, rewards, *flags, self.infos(info)
 
     def each(self, value, name, may_be_one=False):
-        """The parts of a value by agent."""
-        if may_be_one and not hasattr(value, "__len__"):
+        """The parts of a value by agent. A dict has them by the agents' names or numbers."""
+        if may_be_one and (not hasattr(value, "__len__") or getattr(value, "ndim", None) == 0):
             return dict.fromkeys(self.possible_agents, value)
-        if not hasattr(value, "__len__") or len(value) != len(self.possible_agents):
+        if isinstance(value, dict):
+            keys = self.possible_agents if self.possible_agents[0] in value else range(len(self.possible_agents))
+            if set(value) == set(keys):
+                value = [value[key] for key in keys]
+        if isinstance(value, dict) or not hasattr(value, "__len__") or len(value) != len(self.possible_agents):
             raise ValueError(f"{name} is {short(value)}, but it must have one part for each of {len(self.possible_agents)} agents")
         return dict(zip(self.possible_agents, value, strict=True))
 
     def infos(self, info):
         """The `info` of each agent: a list has one for each, and a dict is every agent's, in which a mask has a row for each."""
-        if not isinstance(info, dict):
+        if not isinstance(info, dict) or set(info) == set(self.possible_agents):
             return self.each(info, "`info`")
         masks = info.get("action_mask")
         if masks is None:

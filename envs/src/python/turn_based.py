@@ -35,12 +35,13 @@ class TurnBased:
     def step(self, actions):
         env = self.env
         env.step(actions[env.agent_selection])
-        # What is known of agents that have just ended goes with their removal.
+        # What is known of agents that have just ended goes with their removal. Until then they earn rewards.
         rewards, infos = dict(env.rewards), dict(env.infos)
         flags = dict(env.terminations), dict(env.truncations)
         seen = {agent: env.observe(agent) for agent in env.agents if self.is_dead(agent)}
         while env.agents and self.is_dead(env.agent_selection):
             env.step(None)
+        flags = tuple({agent: flag and agent not in env.agents for agent, flag in of.items()} for of in flags)
         return {**seen, **self.observations()}, rewards, *flags, {**infos, **env.infos}
 
     def is_dead(self, agent):

@@ -123,9 +123,11 @@ impl EnvCreator {
     pub fn wrapped(&self, wrappers: &[WrapperSpec]) -> Self {
         let (own, wrappers) = by_name::split_own(self.name(), wrappers);
         let inner = if own.is_empty() { self.clone() } else { self.with_own_wrappers(own) };
-        if wrappers.is_empty() {
-            return inner;
-        }
+        if wrappers.is_empty() { inner } else { inner.wrapped_in_rust(wrappers) }
+    }
+
+    fn wrapped_in_rust(&self, wrappers: &[WrapperSpec]) -> Self {
+        let inner = self.clone();
         let wrappers = wrappers.to_vec();
         Self::of_copies(self.name(), move |config, num_envs| {
             let make = |copies| match inner.make(config, copies)? {
@@ -157,6 +159,13 @@ impl EnvCreator {
                 return Err(Error::Config { env: inner.name().into(), message });
             }
             let mut config = config.clone();
+            // A vector that Python steps as a whole has no single environments for wrappers in Python.
+            let is_filter = |spec: &WrapperSpec| spec.to_string().starts_with("FilterObservation");
+            if config.get("vectorization").is_some_and(|kind| kind != "loop")
+                && wrappers.iter().all(is_filter)
+            {
+                return inner.wrapped_in_rust(&wrappers).make(&config, num_envs);
+            }
             if config.contains_key("wrappers") {
                 let message =
                     "`wrappers` that it applies itself stand in `env_config` and beside it; keep one of the two".into();

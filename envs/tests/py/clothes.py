@@ -12,15 +12,15 @@ SEEN = spaces.Box(0.0, 9.0, (2,), np.float32)
 class Team(gymnasium.Env):
     """Two agents in one environment of Gymnasium: Tuples of observations and actions, and a list of rewards.
 
-    An action is worth its number times 1 for the first agent and times 10 for the second. With `shared` the reward is one
-    number, with `masks` each agent has an illegal action, and with `leaves` the flags are lists and the second agent ends in
-    step 2.
+    An action is worth its number times 1 for the first agent and times 10 for the second. With `shared` the reward and the
+    flag are arrays of one number, with `masks` each agent has an illegal action, with `leaves` the flags are lists and the
+    second agent ends in step 2, and with `keyed` rewards, flags and infos are dicts.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7}
 
-    def __init__(self, shared=False, masks=False, leaves=False, render_mode=None):
-        self.shared, self.masks, self.leaves, self.render_mode = shared, masks, leaves, render_mode
+    def __init__(self, shared=False, masks=False, leaves=False, keyed=False, render_mode=None):
+        self.shared, self.masks, self.leaves, self.keyed, self.render_mode = shared, masks, leaves, keyed, render_mode
         self.observation_space = spaces.Tuple([SEEN, SEEN])
         self.action_space = spaces.Tuple([spaces.Discrete(2), spaces.Discrete(3, start=1)])
 
@@ -35,7 +35,11 @@ class Team(gymnasium.Env):
         rewards = [float(actions[0]), 10.0 * actions[1]]
         over = self.count == 4
         ended = [over, over or self.count >= 2] if self.leaves else over
-        return self.seen(), sum(rewards) if self.shared else rewards, ended, False, self.info()
+        if self.keyed:
+            rewards, ended = dict(enumerate(rewards)), {"agent_1": over, "agent_0": over}
+        if self.shared:
+            rewards, ended = np.array(sum(rewards)), np.array(over)
+        return self.seen(), rewards, ended, False, self.info()
 
     def seen(self):
         return tuple(np.array([self.count, (self.first + agent) % 9], np.float32) for agent in range(2))
@@ -43,7 +47,10 @@ class Team(gymnasium.Env):
     def info(self):
         info = {"count": self.count}
         if self.masks:
-            info["action_mask"] = [np.arange(n) != self.count % n for n in (2, 3)]
+            masks = [np.arange(n) != self.count % n for n in (2, 3)]
+            if self.keyed:
+                return {f"agent_{i}": {"action_mask": mask} for i, mask in enumerate(masks)}
+            info["action_mask"] = masks
         return info
 
     def render(self):

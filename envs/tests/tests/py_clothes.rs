@@ -47,7 +47,8 @@ fn assert_contains(text: &str, parts: &[&str]) {
 #[test]
 #[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
 fn tuples_of_spaces_and_lists_of_rewards_are_agents() {
-    for kwargs in [json!({}), json!({"shared": true}), json!({"masks": true}), json!({"leaves": true})] {
+    for kind in ["shared", "masks", "leaves", "keyed"] {
+        let kwargs = json!({kind: true});
         check_any_multi_agent_env(team(kwargs.clone()).unwrap())
             .unwrap_or_else(|error| panic!("{kwargs}: {error}"));
     }
@@ -63,6 +64,13 @@ fn tuples_of_spaces_and_lists_of_rewards_are_agents() {
     let mut rows = reset(&mut *env, 5);
     step(&mut *env, &mut rows, &[1, 3]);
     assert_eq!(rows.rewards, [31.0, 31.0]);
+    // A dict is read by its keys, in whatever order.
+    let mut env = team(json!({"keyed": true})).unwrap();
+    let mut rows = reset(&mut *env, 5);
+    for _ in 0..3 {
+        step(&mut *env, &mut rows, &[1, 3]);
+        assert_eq!((&rows.rewards, &rows.alive), (&vec![1.0, 30.0], &vec![true, true]));
+    }
     // Agents whose own flag is set leave, and the others play on.
     let mut env = team(json!({"leaves": true})).unwrap();
     let mut rows = reset(&mut *env, 5);
@@ -76,11 +84,54 @@ fn tuples_of_spaces_and_lists_of_rewards_are_agents() {
     assert_eq!(alive[2], first_only);
     assert_eq!(alive[3], (vec![false, false], vec![1.0, 0.0]));
     // Masks of `info` have a row for each agent.
-    let mut env = team(json!({"masks": true})).unwrap();
-    reset(&mut *env, 5);
-    let mut mask = [false; 3];
-    assert!(env.action_mask(1, &mut mask));
-    assert_eq!(mask, [false, true, true]);
+    for keyed in [false, true] {
+        let mut env = team(json!({"masks": true, "keyed": keyed})).unwrap();
+        reset(&mut *env, 5);
+        let mut mask = [false; 3];
+        assert!(env.action_mask(1, &mut mask));
+        assert_eq!(mask, [false, true, true]);
+    }
+}
+
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn an_agent_that_has_ended_earns_rewards_until_it_is_removed() {
+    let mut env = make_multi_agent("pz:tests.py.late", &config(&python(), json!({}))).unwrap();
+    let mut rows = reset(&mut *env, 5);
+    step(&mut *env, &mut rows, &[0, 0]);
+    assert_eq!((&rows.acting, &rows.rewards), (&vec![false, true], &vec![0.0, 0.0]));
+    step(&mut *env, &mut rows, &[0, 0]);
+    assert!(rows.is_over());
+    assert_eq!((rows.rewards, rows.terminated), (vec![7.0, 7.0], vec![true, true]));
+}
+
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn gymnasium_under_the_old_name_and_its_own_function_for_registering_harm_nothing() {
+    let mut env = make_vec("py:tests.py.aliased:Plain", &config(&python(), json!({})), 1).unwrap();
+    assert_eq!(reward(&mut *env).unwrap(), 2.0);
+    let error = make_vec("py:tests.py.aliased:Plian-v0", &config(&python(), json!({})), 1);
+    assert_contains(&error.map(drop).unwrap_err().to_string(), &["NameNotFound", "Plian"]);
+}
+
+#[test]
+#[ignore = "needs Python: set PAVLOV_TEST_PYTHON and run with `-- --ignored`"]
+fn what_is_no_environment_and_no_wrapper_is_not_called() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("made");
+    let command = format!("touch {}", file.display());
+    let kwargs = json!({"kwargs": {"command": command}});
+    let error = make_vec("py:os:system", &config(&python(), kwargs), 1).map(drop).unwrap_err().to_string();
+    assert_contains(&error, &["makes no environment", "part of Python itself"]);
+    let wrapped = |wrapper: &str| {
+        made("Objectives", json!({"wrappers": [wrapper]}), 1).map(drop).unwrap_err().to_string()
+    };
+    let error = wrapped(&format!("pydoc:pipepager({command:?})"));
+    assert_contains(&error, &["pipepager", "no subclass of gymnasium.Wrapper"]);
+    assert!(!file.exists());
+    assert_contains(&wrapped("NormalizeObservation"), &["not be in checkpoints", "`observation_filter`"]);
+    assert_contains(&wrapped("TimeLimit"), &["the wrapper 'TimeLimit'", "missing 1 required"]);
+    assert_contains(&wrapped("TimeLimitt(3)"), &["neither Gymnasium nor MiniGrid has it"]);
 }
 
 #[test]
