@@ -60,7 +60,7 @@ fn a_file_of_rl_baselines3_zoo_is_translated_over_the_defaults_of_stable_baselin
 #[test]
 fn a_file_of_rl_baselines3_zoo_for_td3_or_ddpg_is_translated() {
     let dir = tempfile::tempdir().expect("a directory");
-    let zoo = dir.path().join("td3.yml");
+    let zoo = dir.path().join("zoo.yml");
     let yaml = "\
         Pendulum-v1:\n  n_timesteps: 20000\n  policy: 'MlpPolicy'\n  gamma: 0.98\n  buffer_size: 200000\n  \
         learning_starts: 10000\n  noise_type: 'normal'\n  noise_std: 0.2\n  gradient_steps: 1\n  train_freq: 1\n  \
@@ -103,6 +103,25 @@ fn a_temperature_of_rl_baselines3_zoo_that_is_a_number_stays_and_one_that_is_aut
         assert_eq!(config["optimization"]["actor_learning_rate"], 0.002);
         assert!(!said.contains("without a place here"), "{said}");
     }
+}
+
+#[test]
+fn a_file_of_rl_baselines3_zoo_is_read_as_the_class_that_names_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let written = |name: &str| {
+        let zoo = dir.path().join(name);
+        std::fs::write(&zoo, "Pendulum-v1:\n  n_timesteps: 20000\n  gamma: 0.95\n").expect("written");
+        zoo
+    };
+    let (tqc, _) = shown(&["SAC", "--env", "Pendulum-v1", "--from-sb3", text(&written("tqc.yml"))]);
+    assert_eq!((&tqc["n_quantiles"], &tqc["critic_loss"]), (&25.into(), &"huber".into()));
+    let (sac, _) = shown(&["SAC", "--env", "Pendulum-v1", "--from-sb3", text(&written("sac.yml"))]);
+    assert_ne!(sac["n_quantiles"], 25);
+    // A2C's rollout of five steps is one minibatch.
+    let (a2c, _) = shown(&["PPO", "--env", "Pendulum-v1", "--from-sb3", text(&written("a2c.yml"))]);
+    assert_eq!(a2c["rollout_fragment_length"], 5);
+    pavlov(&["config", "show", "PPO", "--env", "Pendulum-v1", "--from-sb3", text(&written("trpo.yml"))])
+        .refused("has settings of TRPO, not of PPO");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::tune::Config;
 use crate::tune::config::nearest;
 
 /// Translates a file of RL Baselines3 Zoo, or the settings of one environment in the same format. Settings that the file
-/// does not have get the defaults of Stable-Baselines3.
+/// does not have get the defaults of Stable-Baselines3. The files of the Zoo are named by the class that they are for.
 pub(in crate::cli) fn from_sb3(
     path: &Path,
     entry: &AlgorithmEntry,
@@ -21,7 +21,21 @@ pub(in crate::cli) fn from_sb3(
 ) -> anyhow::Result<Translation> {
     let shown = path.display();
     let name = entry.name();
-    let Some(class) = Class::named(name).filter(|class| class.preset.is_some()) else {
+    let named = match path.file_stem().and_then(|stem| stem.to_str()) {
+        Some("a2c") if name == "PPO" => "A2C",
+        Some("tqc") if name == "SAC" => "TQC",
+        Some(stem @ ("a2c" | "ars" | "ddpg" | "dqn" | "ppo" | "qrdqn" | "sac" | "td3" | "tqc" | "trpo"))
+            if !stem.eq_ignore_ascii_case(name) =>
+        {
+            let rule = "take the algorithm's own file; `a2c.yml` is for PPO and `tqc.yml` for SAC";
+            return Err(usage(format!(
+                "{shown} has settings of {}, not of {name}: {rule}",
+                stem.to_uppercase()
+            )));
+        }
+        _ => name,
+    };
+    let Some(class) = Class::named(named).filter(|class| class.preset.is_some()) else {
         return Err(usage(format!(
             "--from-sb3 translates for PPO, DQN, SAC, TD3 and DDPG, not for {name}; give a --config"
         )));
