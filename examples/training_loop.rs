@@ -4,6 +4,7 @@
 //! them can be changed. Run it with `cargo run --example training_loop`.
 
 use pavlov::prelude::*;
+use pavlov::trainer::batch::DEFAULT_POLICY;
 use pavlov::trainer::prelude::*;
 
 /// One iteration of PPO: a batch, several passes over it in minibatches, and new weights for the workers.
@@ -12,9 +13,13 @@ pub(crate) fn iteration(trainer: &mut Algorithm<Ppo>) -> Result<Metrics> {
     let batch = trainer.sample(common.train_batch_size)?;
     let batch = standardize(Column::ADVANTAGES)(batch)?;
     let mut info = LearnerInfo::default();
-    for _ in 0..num_sgd_iter {
+    'passes: for _ in 0..num_sgd_iter {
         for minibatch in trainer.minibatches(&batch, sgd_minibatch_size)? {
             info.merge(trainer.learn_on_batch(&minibatch)?);
+            // Beyond `target_kl`.
+            if info.stops(DEFAULT_POLICY) {
+                break 'passes;
+            }
         }
     }
     trainer.finish_round(&batch, info)

@@ -1,10 +1,11 @@
 //! Environments with goals: what hindsight experience replay refuses, what it learns, and that workers change nothing.
 
 use pavlov::prelude::*;
-use pavlov::trainer::replay::{GoalSelectionStrategy, OffPolicy, ReplayKind};
+use pavlov::trainer::replay::{GoalSelectionStrategy, OffPolicy, ReplayBufferConfig, ReplayKind};
 use pavlov::trainer::settings::{Common, ExplorationConfig, ObservationFilter};
 use serde_json::json;
 
+use crate::cli::pavlov;
 use crate::support::{number, quiet, refused, tiny_ddpg, tiny_dqn, tiny_sac, tiny_td3};
 
 const ID: &str = "BitFlippingEnv-v0";
@@ -113,6 +114,26 @@ fn all_algorithms_with_continuous_actions_and_every_strategy_learn_from_goals() 
         goals(&mut ddpg.common, &mut ddpg.off_policy);
         trained(ddpg);
     }
+}
+
+#[test]
+fn a_buffer_of_another_type_keeps_the_algorithms_rows() {
+    let given = json!({"replay_buffer_config": {"type": "HerReplayBuffer", "n_sampled_goal": 2}});
+    let sac: Sac = serde_json::from_value(given).expect("settings");
+    let kept = |buffer: &ReplayBufferConfig| (buffer.capacity, buffer.learning_starts);
+    assert_eq!(
+        kept(&sac.off_policy.replay_buffer_config),
+        kept(&Sac::get_default_config().off_policy.replay_buffer_config)
+    );
+    assert_eq!(sac.off_policy.replay_buffer_config.n_sampled_goal, 2);
+    let to_goals = "replay_buffer_config.type=HerReplayBuffer";
+    let shown = ["config", "show", "SAC", "--preset", "sac-sb3", "--set", to_goals, "--json"];
+    let buffer = pavlov(&shown).ok().lines().remove(0)["config"]["replay_buffer_config"].clone();
+    assert_eq!(
+        (&buffer["capacity"], &buffer["learning_starts"]),
+        (&json!(1_000_000), &json!(100)),
+        "{buffer}"
+    );
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use pavlov::algorithms::{DqnPolicy, PpoPolicy, SacPolicy};
 use pavlov::prelude::*;
+use pavlov::trainer::models::UpdateOrder::{CriticsFirst, Together};
 use pavlov::trainer::prelude::*;
 use serde_json::Value as Json;
 
@@ -71,6 +72,11 @@ impl<P: Overridable> Over<P> for Nothing {}
 fn a_class_that_changes_nothing_has_the_bits_of_the_original() {
     let class = PolicyClass::over::<PpoPolicy, _>("Same", &ppo(0), Nothing);
     assert_eq!(trained(ppo(0), "CartPole-v1", Some(class)), trained(ppo(0), "CartPole-v1", None));
+    let mut by_sde = ppo(0);
+    by_sde.sde.use_sde = true;
+    let class = PolicyClass::over::<PpoPolicy, _>("Same", &by_sde, Nothing);
+    let original = trained(by_sde.clone(), "Pendulum-v1", None);
+    assert_eq!(trained(by_sde, "Pendulum-v1", Some(class)), original);
     let class = PolicyClass::over::<DqnPolicy, _>("Same", &tiny_dqn(), Nothing);
     assert_eq!(trained(tiny_dqn(), "CartPole-v1", Some(class)), trained(tiny_dqn(), "CartPole-v1", None));
     let mut sac = Sac::get_default_config();
@@ -80,10 +86,9 @@ fn a_class_that_changes_nothing_has_the_bits_of_the_original() {
     sac.common.seed = Some(0);
     sac.off_policy.replay_buffer_config.capacity = 64;
     sac.off_policy.replay_buffer_config.learning_starts = 16;
-    for order in
-        [pavlov::trainer::models::UpdateOrder::Together, pavlov::trainer::models::UpdateOrder::CriticsFirst]
-    {
+    for (order, use_sde) in [(Together, false), (CriticsFirst, false), (CriticsFirst, true)] {
         sac.update_order = order;
+        sac.sde.use_sde = use_sde;
         let class = PolicyClass::over::<SacPolicy, _>("Same", &sac, Nothing);
         assert_eq!(
             trained(sac.clone(), "Pendulum-v1", Some(class)),

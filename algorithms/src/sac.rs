@@ -288,7 +288,6 @@ pub struct SacPolicy {
     actor_group: Group,
     q: Critics,
     log_alpha: Free,
-    alpha_group: Group,
     target_entropy: f64,
     /// Whether the warning about a growing temperature was given already.
     warned: bool,
@@ -377,7 +376,7 @@ impl NetPolicy for SacPolicy {
         if !config.share_features_extractor {
             q.add_features(net, model, &critics)?;
         }
-        let (alpha_group, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
+        let (_, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
         let target_entropy = config.target_entropy.unwrap_or(entropy);
@@ -390,7 +389,6 @@ impl NetPolicy for SacPolicy {
             actor_group,
             q,
             log_alpha,
-            alpha_group,
             target_entropy,
             warned: false,
         })
@@ -498,7 +496,8 @@ impl Overridable for SacPolicy {
                 let mut critics = learner.gradient_of(&self.q.groups, batch, |rows| loss(self, rows))?;
                 learner.clip(&mut critics);
                 learner.step_part(&critics);
-                let others = [self.actor_group, self.alpha_group];
+                let mut others = learner.groups_but(None);
+                others.retain(|group| !self.q.groups.contains(group));
                 let mut report = learner.gradient_of(&others, batch, |rows| loss(self, rows))?;
                 learner.clip(&mut report);
                 learner.step(&report);

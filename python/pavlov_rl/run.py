@@ -159,6 +159,13 @@ class Run:
             translated["wrappers"] = ["FlattenObservation", *rescale]
         if has_images(arguments.policy, env.observation_space):
             translated.setdefault("model", {})["conv_filters"] = "nature"
+            if arguments.values["policy_kwargs"].get("share_features_extractor"):
+                if self.is_on_policy:
+                    raise ConfigError(
+                        "policy_kwargs.share_features_extractor is True, but with MultiInputPolicy and images the actor and the critic "
+                        f"of {arguments.who} have convolutions of their own: leave it out"
+                    )
+                translated["share_features_extractor"] = True
         return json.dumps([[f"the arguments of {arguments.who}", translated], ["settings", arguments.own]])
 
 

@@ -99,6 +99,11 @@ def test_an_image_among_several_parts_has_the_convolutions_of_stable_baselines3(
     model = SAC("MultiInputPolicy", Camera(with_numbers=True), **arguments)
     assert sizes(model) == (92_576 + hidden + 257 * 4, 92_576 + 2 * (hidden + 2 * 256 + 257))
     model.learn(16)
+    shares = {"share_features_extractor": True}
+    model = SAC("MultiInputPolicy", Camera(with_numbers=True), policy_kwargs=shares, **arguments)
+    assert sizes(model) == (92_576 + hidden + 257 * 4, 2 * (hidden + 2 * 256 + 257))
+    with pytest.raises(pavlov_rl.ConfigError, match="share_features_extractor is True, but with MultiInputPolicy"):
+        PPO("MultiInputPolicy", Camera(with_numbers=True), policy_kwargs=shares).learn(16)
 
 
 def test_bytes_of_a_board_are_predicted_from_as_they_were_learned_from():

@@ -21,7 +21,8 @@ pub struct Sde {
     /// depend on no observation, one per unit of the last hidden layer and component of the action.
     pub use_sde: bool,
     /// Number of steps of an environment copy after which gSDE draws its noise anew; -1: only where a fragment
-    /// (`rollout_fragment_length`) begins, where it is always drawn. Typical: 4 to 64.
+    /// (`rollout_fragment_length`) begins, where it is always drawn: at every step with SAC's default, a fragment of one
+    /// step. Typical: 4 to 64.
     pub sde_sample_freq: i64,
     /// Initial logarithm of the standard deviations that are parameters: those of gSDE, or in PPO those of
     /// `model.free_log_std`. Null: as in Stable-Baselines3, which is 0 in PPO, and -3 in SAC.

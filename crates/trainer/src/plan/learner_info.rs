@@ -18,6 +18,7 @@ pub struct PolicyInfo {
     custom: Vec<BTreeMap<String, f64>>,
     td_error: Option<Array>,
     rows: u64,
+    stops: bool,
 }
 
 impl LearnerInfo {
@@ -32,6 +33,7 @@ impl LearnerInfo {
     pub fn add(&mut self, id: &str, learned: Learned, custom: BTreeMap<String, f64>) {
         let info = self.entry(id);
         info.steps.push(learned.stats);
+        info.stops |= learned.stop;
         if !custom.is_empty() {
             info.custom.push(custom);
         }
@@ -53,7 +55,14 @@ impl LearnerInfo {
             info.custom.extend(more.custom);
             info.td_error = more.td_error.or(info.td_error.take());
             info.rows += more.rows;
+            info.stops |= more.stops;
         }
+    }
+
+    /// Whether the policy `id` asked in one of its steps to learn no more from this training batch, as with `target_kl`; see
+    /// [`Learned::stop`].
+    pub fn stops(&self, id: &str) -> bool {
+        self.policies.get(id).is_some_and(|info| info.stops)
     }
 
     /// Whether no policy has learned.

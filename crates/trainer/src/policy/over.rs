@@ -6,7 +6,7 @@ use crate::policy::net_policy::NetPolicy;
 use crate::policy::{Fragment, Learned};
 use pavlov_learn::Learner;
 use pavlov_learn::base::{Result, State};
-use pavlov_learn::distributions::ActionDist;
+use pavlov_learn::distributions::{ActionDist, SdeShape};
 use pavlov_learn::experience::{Column, SampleBatch};
 use pavlov_learn::loss::{Input, Loss, Net, Rows, Value};
 use pavlov_learn::nets::NetBuilder;
@@ -92,6 +92,12 @@ pub trait Over<P: NetPolicy>: Clone + Debug + Send + Sync + 'static {
     /// For export: the distribution that actions are drawn from; see [`NetPolicy::distribution`].
     fn distribution<'a>(&'a self, base: &'a P) -> Option<&'a ActionDist> {
         base.distribution()
+    }
+
+    /// The sizes of state-dependent noise (gSDE); see [`NetPolicy::sde`]. Exploring with it calls neither
+    /// [`act`](Self::act) nor [`action_inputs`](Self::action_inputs): whoever replaces one of them returns `None` here.
+    fn sde(&self, base: &P) -> Option<SdeShape> {
+        base.sde()
     }
 
     /// Columns that are stored with every step; see [`NetPolicy::step_columns`].
@@ -187,6 +193,14 @@ impl<P: Overridable, O: Over<P>> NetPolicy for Changed<P, O> {
 
     fn distribution(&self) -> Option<&ActionDist> {
         self.own.distribution(&self.base)
+    }
+
+    fn sde(&self) -> Option<SdeShape> {
+        self.own.sde(&self.base)
+    }
+
+    fn sde_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.base.sde_inputs(net, x)
     }
 
     fn step_columns(&self) -> Vec<(Column, usize)> {

@@ -11,15 +11,18 @@ use std::time::Instant;
 /// The parts of a training iteration, for a training loop of your own in place of the algorithm's plan:
 ///
 /// ```no_run
-/// use pavlov_trainer::{Algorithm, Trainer, prelude::*};
+/// use pavlov_trainer::{Algorithm, Trainer, batch::DEFAULT_POLICY, prelude::*};
 ///
 /// /// One iteration of PPO: 10 passes over 4,000 steps in minibatches of 128 rows.
 /// fn iteration<T: Trainer>(trainer: &mut Algorithm<T>) -> Result<f64> {
 ///     let batch = standardize(Column::ADVANTAGES)(trainer.sample(4000)?)?;
 ///     let mut info = LearnerInfo::default();
-///     for _ in 0..10 {
+///     'passes: for _ in 0..10 {
 ///         for minibatch in trainer.minibatches(&batch, 128)? {
 ///             info.merge(trainer.learn_on_batch(&minibatch)?);
+///             if info.stops(DEFAULT_POLICY) {
+///                 break 'passes;
+///             }
 ///         }
 ///     }
 ///     Ok(trainer.finish_round(&batch, info)?.f64("episode_reward_mean")?)

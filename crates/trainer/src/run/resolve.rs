@@ -2,7 +2,7 @@
 
 use crate::run::memory::Memory;
 use crate::run::trainer::Trainer;
-use crate::settings::{Common, OPEN_KEYS, OffPolicy, translate, translate_input};
+use crate::settings::{Common, KEPT_KEYS, OPEN_KEYS, OffPolicy, translate, translate_input};
 use pavlov_envs::EnvCreator;
 use pavlov_learn::base::{Error, Result, Spaces, catch, rules};
 use pavlov_tune as tune;
@@ -71,7 +71,7 @@ pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) 
         checks.push(translate(&mut layer.values, defaults, T::REFUSED_KEYS));
     }
     let origins: Vec<String> = layers.iter().map(|layer| layer.origin.clone()).collect();
-    let (mut resolved, unknown) = overlay_what_is_known(defaults, layers, OPEN_KEYS);
+    let (mut resolved, unknown) = overlay_what_is_known(defaults, layers, OPEN_KEYS, KEPT_KEYS);
     checks.push(unknown.map_err(Error::from));
     checks.push(refuse_replaced(&resolved, &origins));
     // serde's `flatten` loses the key: an error in a common setting names its key only when read alone.

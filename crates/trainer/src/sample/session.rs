@@ -111,7 +111,7 @@ impl Session {
         self.desk.actions(self.policies.get_mut(&self.id)?.as_mut(), obs, explore, self.timestep)
     }
 
-    /// Starts an episode of copy `copy`: a recurrent policy forgets the previous episode.
+    /// Starts an episode of copy `copy`: a recurrent policy forgets the previous episode, and noise of gSDE is drawn anew.
     ///
     /// # Errors
     /// Returns [`Error::State`] if there is no such copy.
@@ -121,6 +121,7 @@ impl Session {
             return Err(Error::state("the session", reason));
         }
         self.desk.connector.begin(copy, None);
+        self.desk.connector.renew_noise(copy);
         Ok(())
     }
 

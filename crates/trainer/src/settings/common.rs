@@ -270,6 +270,9 @@ pub const OPEN_KEYS: &[&str] = &[
     "multiagent.agent_groups",
 ];
 
+/// Settings that mean the same to every `type` of their object, so that they stay where another type is chosen.
+pub const KEPT_KEYS: &[&str] = &["replay_buffer_config.capacity", "replay_buffer_config.learning_starts"];
+
 impl Common {
     /// The spaces of policies: converted to the form in which rows are stored, and flattened if there is an observation
     /// filter.

@@ -15,7 +15,7 @@ mod own_defaults;
 mod replay;
 mod validation;
 
-pub use common::{BatchMode, ClipRewards, Common, OPEN_KEYS, ObservationFilter};
+pub use common::{BatchMode, ClipRewards, Common, KEPT_KEYS, OPEN_KEYS, ObservationFilter};
 pub use evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
 pub(crate) use exploration::any;
 pub use exploration::{ExplorationConfig, per_worker_epsilon};

@@ -1,6 +1,6 @@
 //! [`own_defaults!`](crate::own_defaults): settings of an algorithm that are left out get the algorithm's own defaults.
 
-use crate::settings::{Common, OPEN_KEYS, OffPolicy, synonym};
+use crate::settings::{Common, KEPT_KEYS, OPEN_KEYS, OffPolicy, synonym};
 use pavlov_tune::Config;
 use pavlov_tune::config::nearest;
 use serde::{
@@ -170,17 +170,22 @@ fn unknown(path: &str, name: &str, known: &Map<String, Value>, elsewhere: Option
 
 /// Merges a given object into its default key by key, as layers of settings files are merged. Values that are no
 /// objects replace their default, and so do objects of another `type` and objects whose keys are the user's own
-/// ([`OPEN_KEYS`]). `path` is the dotted name of the setting.
+/// ([`OPEN_KEYS`]); of the former, [`KEPT_KEYS`] stay. `path` is the dotted name of the setting.
 ///
 /// # Errors
 /// Returns a message if a key is no setting.
 fn laid_over(path: &str, default: Value, given: Value) -> Result<Value, String> {
     match (default, given) {
         (_, given) if OPEN_KEYS.contains(&path) => Ok(given),
-        (Value::Object(mut all), Value::Object(given)) => {
+        (Value::Object(mut all), Value::Object(mut given)) => {
             let changes_type =
                 given.get("type").is_some_and(|kind| all.get("type").is_some_and(|old| old != kind));
             if changes_type {
+                for (name, value) in all {
+                    if KEPT_KEYS.contains(&format!("{path}.{name}").as_str()) {
+                        given.entry(name).or_insert(value);
+                    }
+                }
                 return Ok(Value::Object(given));
             }
             for (key, value) in given {

@@ -91,16 +91,18 @@ pub struct Resolved {
 /// Returns [`Error::UnknownKey`] if a layer has an unknown key, and [`Error::Refusals`] with one error per key if there
 /// are several.
 pub fn overlay(defaults: &Map<String, Value>, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
-    let (resolved, unknown) = overlay_what_is_known(defaults, layers, open);
+    let (resolved, unknown) = overlay_what_is_known(defaults, layers, open, &[]);
     unknown.map(|()| resolved)
 }
 
 /// Applies the known settings like [`overlay`] and returns them beside the errors for unknown keys, so that the caller
-/// can report all mistakes at once.
+/// can report all mistakes at once. The dotted keys in `kept` are settings that mean the same to every `type` of their
+/// object: they stay where a layer changes the type.
 pub fn overlay_what_is_known(
     defaults: &Map<String, Value>,
     layers: Vec<Layer>,
     open: &[&str],
+    kept: &[&str],
 ) -> (Resolved, Result<()>) {
     let mut config = Config::from(defaults.clone());
     let mut origins = BTreeMap::new();
@@ -110,7 +112,7 @@ pub fn overlay_what_is_known(
         let origin = &layer.origin;
         let origins = &mut origins;
         let unknown = &mut unknown;
-        Merge { defaults, origin, origins, unknown, open }.object(&mut config, layer.values.into(), "");
+        Merge { defaults, origin, origins, unknown, open, kept }.object(&mut config, layer.values.into(), "");
     }
     (Resolved { config, origins }, Error::all(unknown))
 }
@@ -122,6 +124,7 @@ struct Merge<'a> {
     origins: &'a mut BTreeMap<String, String>,
     unknown: &'a mut Vec<Error>,
     open: &'a [&'a str],
+    kept: &'a [&'a str],
 }
 
 impl Merge<'_> {
@@ -139,13 +142,32 @@ impl Merge<'_> {
                 (Some(Value::Object(inner)), Value::Object(values)) if !changes_type(inner, &values) => {
                     self.object(inner, values, &key);
                 }
-                (_, value) => {
+                (old, mut value) => {
+                    let stayed = old.map_or_else(Vec::new, |old| self.stayed(&key, old, &mut value));
                     self.origins.retain(|known, _| !is_under(known, &key));
                     record(self.origins, &key, &value, self.origin);
+                    self.origins.extend(stayed);
                     base.insert(name, value);
                 }
             }
         }
+    }
+
+    /// Copies settings that stay from `old`, the object at the dotted key `key`, to the object of another type in its place.
+    /// Returns their origins.
+    fn stayed(&self, key: &str, old: &Value, new: &mut Value) -> Vec<(String, String)> {
+        let (Value::Object(old), Value::Object(new)) = (old, new) else { return Vec::new() };
+        let mut origins = Vec::new();
+        for dotted in self.kept {
+            let Some(name) = dotted.strip_prefix(key).and_then(|rest| rest.strip_prefix('.')) else {
+                continue;
+            };
+            let Some(value) = old.get(name).filter(|_| !new.contains_key(name)) else { continue };
+            new.insert(name.to_string(), value.clone());
+            let origin = self.origins.get(*dotted).map(|origin| ((*dotted).to_string(), origin.clone()));
+            origins.extend(origin);
+        }
+        origins
     }
 
     /// Makes the error for an unknown key. Its hint is the same name deeper in the defaults, or else the most similar

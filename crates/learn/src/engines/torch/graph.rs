@@ -230,7 +230,8 @@ impl Graph for TorchGraph<'_> {
         // Whatever needs a gradient here depends on a parameter that learns, or on a variable that nothing knows of.
         if tensor.requires_grad() && !self.is_gradient_out.get() {
             let reason = "it needs a gradient, but depends on no parameter of the network that learns here: on variables \
-                          that nothing would train or save; lay them out with `NetBuilder::tch_module`, or detach them";
+                          that nothing would train or save, or on an input of which you made a leaf; lay variables out with \
+                          `NetBuilder::tch_module`, or detach the result where it leaves your computation";
             refuse("a tensor in a network or a loss".into(), reason.into());
         }
         self.push(tensor)

@@ -81,8 +81,13 @@ impl Connector {
         self.resets[copy] = true;
         if let Some(stream) = stream {
             self.rngs[copy] = stream;
-            self.state_noise.iter_mut().for_each(|noise| noise.ages[copy] = 0);
+            self.renew_noise(copy);
         }
+    }
+
+    /// Draws the state-dependent noise of one copy anew before its next action.
+    pub(crate) fn renew_noise(&mut self, copy: usize) {
+        self.state_noise.iter_mut().for_each(|noise| noise.ages[copy] = 0);
     }
 
     /// Starts a fragment: state-dependent noise is drawn anew before the next action, so none of it is carried over from the
