@@ -127,7 +127,7 @@ fn a_buffer_of_another_type_keeps_the_algorithms_rows() {
     );
     assert_eq!(sac.off_policy.replay_buffer_config.n_sampled_goal, 2);
     let to_goals = "replay_buffer_config.type=HerReplayBuffer";
-    let shown = ["config", "show", "SAC", "--preset", "sac-sb3", "--set", to_goals, "--json"];
+    let shown = ["config", "show", "SAC", "--env", ID, "--preset", "sac-sb3", "--set", to_goals, "--json"];
     let buffer = pavlov(&shown).ok().lines().remove(0)["config"]["replay_buffer_config"].clone();
     assert_eq!(
         (&buffer["capacity"], &buffer["learning_starts"]),
