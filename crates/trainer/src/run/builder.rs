@@ -24,7 +24,7 @@ pub trait TrainerExt: Trainer {
     /// its first result or checkpoint.
     ///
     /// # Errors
-    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting breaks a rule, or the environment or a policy cannot
+    /// Returns [`Error::Tune`] if a setting breaks a rule, or the environment or a policy cannot
     /// be made.
     fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
         self.builder(env).build()
@@ -237,7 +237,7 @@ impl<T: Trainer> Builder<T> {
     /// Makes the run: its workers, its plan and its driver.
     ///
     /// # Errors
-    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, if the environment or a policy
+    /// Returns [`Error::Tune`] if a setting or an option breaks a rule, if the environment or a policy
     /// cannot be made, or if the run directory holds a run that is not to be continued.
     pub fn build(self) -> Result<Driver<Algorithm<T>>> {
         let algorithm = Algorithm::with_code(self.settings, self.env, self.code);
