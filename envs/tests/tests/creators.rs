@@ -23,11 +23,11 @@ fn message<T>(result: pavlov_envs::Result<T>) -> String {
 fn an_unknown_id_names_the_nearest_and_how_to_list_them() {
     assert_eq!(
         message(make_vec("CartPol-v1", &EnvConfig::new(), 1)),
-        "no environment \"CartPol-v1\"; nearest: CartPole-v1; `pavlov list envs` shows all; those in Python begin with `py:` (Gymnasium) or `pz:` (PettingZoo)"
+        "no environment \"CartPol-v1\"; nearest: CartPole-v1; `pavlov list envs` shows all; those in Python begin with `py:`, `ma:` (Gymnasium) or `pz:` (PettingZoo)"
     );
     assert_eq!(
         message(spec("Chess")),
-        "no environment \"Chess\"; `pavlov list envs` shows all; those in Python begin with `py:` (Gymnasium) or `pz:` (PettingZoo)"
+        "no environment \"Chess\"; `pavlov list envs` shows all; those in Python begin with `py:`, `ma:` (Gymnasium) or `pz:` (PettingZoo)"
     );
     let creator = EnvCreator::from("CartPol-v1");
     assert!(message(creator.make_vec(&EnvConfig::new(), 1)).contains("nearest: CartPole-v1"));

@@ -349,7 +349,7 @@ fn wrong_ids_settings_and_calls_are_refused_with_the_way_out() {
     };
     assert_eq!(
         make_multi_agent("tictactoe_v2", &EnvConfig::new()).unwrap_err().to_string(),
-        "no environment \"tictactoe_v2\"; nearest: tictactoe_v3; `pavlov list envs` shows all; those in Python begin with `py:` (Gymnasium) or `pz:` (PettingZoo)"
+        "no environment \"tictactoe_v2\"; nearest: tictactoe_v3; `pavlov list envs` shows all; those in Python begin with `py:`, `ma:` (Gymnasium) or `pz:` (PettingZoo)"
     );
     assert_eq!(
         make("simple_spread_v3", "max_cycle", 3.into()),
