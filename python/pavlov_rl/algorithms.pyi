@@ -49,6 +49,7 @@ class PPO(OnPolicyAlgorithm):
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
           enable_critic_lstm: Actor and critic share the memory, whatever is given.
+          share_features_extractor: With CnnPolicy: actor and critic share all layers but the last; True if it is not given.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -141,6 +142,7 @@ class RecurrentPPO(PPO):
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
           enable_critic_lstm: Actor and critic share the memory, whatever is given.
+          share_features_extractor: With CnnPolicy: actor and critic share all layers but the last; True if it is not given.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -210,6 +212,7 @@ class MaskablePPO(PPO):
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
           enable_critic_lstm: Actor and critic share the memory, whatever is given.
+          share_features_extractor: With CnnPolicy: actor and critic share all layers but the last; True if it is not given.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -281,6 +284,7 @@ class A2C(OnPolicyAlgorithm):
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
           enable_critic_lstm: Actor and critic share the memory, whatever is given.
+          share_features_extractor: With CnnPolicy: actor and critic share all layers but the last; True if it is not given.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -452,6 +456,7 @@ class SAC(OffPolicyAlgorithm):
           log_std_init: Logarithm of the first standard deviation of gSDE.
           use_expln: Whether deviations of gSDE grow slower than the exponential of their parameters.
           n_critics: Number of critics.
+          share_features_extractor: With CnnPolicy: actor and critics share the convolutions, which then learn from the actor's loss alone.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -548,6 +553,7 @@ class TQC(SAC):
           use_expln: Whether deviations of gSDE grow slower than the exponential of their parameters.
           n_critics: Number of critics.
           n_quantiles: Quantiles of each critic.
+          share_features_extractor: With CnnPolicy: actor and critics share the convolutions, which then learn from the actor's loss alone.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -617,6 +623,7 @@ class TD3(NoisyAlgorithm):
         policy_kwargs: Arguments of the network; the keys are listed below.
           net_arch: Units of the hidden layers: a list, or {'pi': [..], 'qf': [..]}.
           activation_fn: ReLU, Tanh, ELU or SiLU, as a class of torch or by name.
+          share_features_extractor: With CnnPolicy: actor and critics share the convolutions, which then learn from the actor's loss alone.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -696,6 +703,7 @@ class DDPG(TD3):
         policy_kwargs: Arguments of the network; the keys are listed below.
           net_arch: Units of the hidden layers: a list, or {'pi': [..], 'qf': [..]}.
           activation_fn: ReLU, Tanh, ELU or SiLU, as a class of torch or by name.
+          share_features_extractor: With CnnPolicy: actor and critics share the convolutions, which then learn from the actor's loss alone.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.
@@ -755,6 +763,7 @@ class IMPALA(OnPolicyAlgorithm):
           lstm_hidden_size: Units of the long short-term memory.
           shared_lstm: Actor and critic share the memory, whatever is given.
           enable_critic_lstm: Actor and critic share the memory, whatever is given.
+          share_features_extractor: With CnnPolicy: actor and critic share all layers but the last; True if it is not given.
         verbose: 1: a table is printed; 0: nothing.
         seed: Seed of all random numbers. None: one is drawn.
         device: Where Stable-Baselines3 would learn. This package learns on the CPU, whatever is given.

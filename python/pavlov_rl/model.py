@@ -13,7 +13,7 @@ from .common.logger import Logger, configure_of_model
 from .common.vec_env import VecEnvWrapper, VecNormalize
 from .errors import BusyError, CheckpointError
 from .learning import Learning
-from .policy import Policy, name_of, scales
+from .policy import Policy, flattens, name_of, scales
 from .run import Run
 from .schedules import Schedule, constant_fn, is_schedule
 from .spaces import decode
@@ -240,7 +240,9 @@ class BaseAlgorithm:
         acts = self._saved.policy if self._saved is not None else self.native
         spaces = self.observation_space, self.action_space
         # The wrappers of the run make numbers in 0..=1 of bytes.
-        scale = 255.0 if scales(self._run.arguments.policy, self.observation_space) else None
+        policy, space = self._run.arguments.policy, self.observation_space
+        # What was flattened is numbers of 32 bits.
+        scale = (255.0 if scales(policy, space) else 1.0) if flattens(policy, space) else None
         best = deterministic or self._acts_best()
         return acting.predict(acts, spaces, observation, state, episode_start, best, action_masks, scale)
 

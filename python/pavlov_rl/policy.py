@@ -108,4 +108,4 @@ def flattens(name: str, space: Space) -> bool:
 
 def scales(name: str, space: Space) -> bool:
     """Whether a policy that flattens images sees their numbers divided by 255: where their bounds are 0 and 255."""
-    return flattens(name, space) and has_all_bytes(space)
+    return name.startswith("Mlp") and is_image(space) and has_all_bytes(space)

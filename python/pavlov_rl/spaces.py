@@ -3,7 +3,7 @@
 import operator
 import warnings
 import weakref
-from typing import Any, cast
+from typing import Any, cast, TypeGuard
 
 import gymnasium
 import numpy as np
@@ -22,7 +22,7 @@ _EXACT = 2**24
 DTYPES: dict[str, type[np.generic]] = {"u8": np.uint8, "i64": np.int64, "f32": np.float32, "f64": np.float64}
 
 
-def is_image(space: Space) -> bool:
+def is_image(space: Space) -> TypeGuard[spaces.Box]:
     """Whether observations are images: a Box of three dimensions of uint8."""
     return isinstance(space, spaces.Box) and len(space.shape) == 3 and space.dtype == np.uint8
 

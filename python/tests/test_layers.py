@@ -10,7 +10,7 @@ SOURCES = Path(__file__).parent.parent / "pavlov_rl"
 # Low to high. A module imports those of its own room and of rooms before it.
 ROOMS = {
     "errors": ["errors"],
-    "words": ["admitting", "schedules", "spaces", "settings", "common.noise", "common.logger"],
+    "words": ["admitting", "her", "schedules", "spaces", "settings", "common.noise", "common.logger"],
     "environments": [
         "agents",
         "common.action_masks",

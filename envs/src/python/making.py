@@ -198,7 +198,7 @@ def of_old_gym(env):
 
 
 class OldFlags:
-    """An environment of `gym` whose lists of `done`, one for each agent, become two lists as Gymnasium has them."""
+    """An environment of `gym` that has one flag `done`: of a list shimmy would make one that is always true."""
 
     def __init__(self, env):
         self.env = env
@@ -208,11 +208,13 @@ class OldFlags:
 
     def step(self, action):
         told = self.env.step(action)
-        if len(told) != 4 or not getattr(told[2], "shape", hasattr(told[2], "__len__")):
-            return told
-        obs, reward, done, info = told
-        is_cut = isinstance(info, dict) and bool(info.get("TimeLimit.truncated", False))
-        return obs, reward, [bool(d) and not is_cut for d in done], [bool(d) and is_cut for d in done], info
+        done = told[2]
+        if getattr(done, "shape", hasattr(done, "__len__")):
+            raise ValueError(
+                f"`done` is {short(done)}, but an environment of the old gym ends for all agents at once: give one flag, or port it to "
+                "Gymnasium, where `terminated` and `truncated` may be lists"
+            )
+        return told
 
 
 def is_gym_26():
