@@ -3,7 +3,7 @@
 import operator
 import warnings
 import weakref
-from typing import Any, cast, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import gymnasium
 import numpy as np
