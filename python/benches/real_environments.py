@@ -130,7 +130,10 @@ def venv(place, packages, base):
     (own / "zz_base.pth").write_text("\n".join(seen) + "\n")
     if packages:
         install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages.split()]
-        done = subprocess.run(install, capture_output=True, text=True, timeout=600)
+        try:
+            done = subprocess.run(install, capture_output=True, text=True, timeout=600)
+        except subprocess.TimeoutExpired:
+            return python, "it cannot be installed: pip was not done after 600 s"
         if done.returncode:
             return python, "it cannot be installed: " + last_line(done.stderr)
     (folder / "made").touch()
