@@ -74,10 +74,9 @@ def wrapper_of(module, name):
     """The class of a wrapper. Others than wrappers are not called."""
     import gymnasium
 
-    if name in ("NormalizeObservation", "NormalizeReward"):
-        raise ValueError(
-            f"its statistics would not be in checkpoints; use `observation_filter` or `wrappers = [\"{name}\"]` of the settings"
-        )
+    instead = {"NormalizeObservation": "`observation_filter` = \"MeanStdFilter\"", "NormalizeReward": "`clip_rewards`"}.get(name)
+    if instead:
+        raise ValueError(f"its statistics would not be in checkpoints; use the setting {instead}")
     if not module:
         is_known = hasattr(gymnasium.wrappers, name)
         if not is_known and not hasattr(import_module_if_there("minigrid.wrappers"), name):
@@ -90,6 +89,7 @@ def wrapper_of(module, name):
 
 
 def import_module_if_there(name):
+    """The module, or None where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -126,6 +126,8 @@ def own_entry(name, made):
         env = made(**kwargs)
         return of_old_gym(env) if is_old(type(env)) else env
 
+    # Errors about arguments name the function.
+    make.__name__ = getattr(made, "__name__", "make")
     return EnvSpec(id=name, entry_point=make)
 
 

@@ -170,7 +170,7 @@ fn unknown(path: &str, name: &str, known: &Map<String, Value>, elsewhere: Option
 
 /// Merges a given object into its default key by key, as layers of settings files are merged. Values that are no
 /// objects replace their default, and so do objects of another `type` and objects whose keys are the user's own
-/// ([`OPEN_KEYS`]); of the former, [`KEPT_KEYS`] stay. `path` is the dotted name of the setting.
+/// ([`OPEN_KEYS`]). An object of another `type` keeps the [`KEPT_KEYS`] of its default. `path` is the dotted name of the setting.
 ///
 /// # Errors
 /// Returns a message if a key is no setting.

@@ -96,8 +96,8 @@ pub fn overlay(defaults: &Map<String, Value>, layers: Vec<Layer>, open: &[&str])
 }
 
 /// Applies the known settings like [`overlay`] and returns them beside the errors for unknown keys, so that the caller
-/// can report all mistakes at once. The dotted keys in `kept` are settings that mean the same to every `type` of their
-/// object: they stay where a layer changes the type.
+/// can report all mistakes at once. `kept` lists dotted keys that mean the same to every `type` of their
+/// object: a layer that changes the type leaves their values as they were.
 pub fn overlay_what_is_known(
     defaults: &Map<String, Value>,
     layers: Vec<Layer>,
